@@ -61,7 +61,7 @@ def sanitize_lines():
     return "".join("\t   *\t" + line + "\n" for line in (["SANITIZE feature set", *lines] if names else []))
 if option == "-I":
     if state.get("garbage"):
-        answer("identify-unknown-device")
+        answer("identify-of-zeros")
     if not state.get("supported"):
         answer("identify-no-security", SANITIZE=sanitize_lines())
     answer("identify", SANITIZE=sanitize_lines(), SUPPORTED="\t\t", ENABLED=flag("enabled"), LOCKED=flag("locked"), FROZEN=flag("frozen"),
@@ -129,20 +129,38 @@ elif args[0] in ("sanitize", "format"):
     fill(0)
 """
 
-SCSI = """
-if {name!r} == "sg_opcodes":
-    action = int(args[args.index("--opcode") + 1].split(",")[1], 16)
-    if action in state.get("sanitize", []):
-        print("  Command supported [conforming to SCSI standard]")
-    else:
-        print("  Command not supported"); sys.exit(5)
-elif {name!r} == "sg_requests":
-    left = state.get("polls", 0)
-    state["polls"] = left - 1; save()
-    if left > 0:
-        print("Progress indication: 40.5% done")
-else:
-    fill(0x5A)
+SG_OPCODES = r"""
+NAMES = {1: "overwrite", 2: "block erase", 3: "cryptographic erase"}
+action = int(args[args.index("--opcode") + 1].split(",")[1], 16)
+if state.get("no_opcodes"):
+    answer("not-reported")
+if action in state.get("sanitize", []):
+    answer("command-supported", ACTION=f"{action:04x}", NAME=NAMES[action], MASK="9f")
+answer("command", ACTION=f"{action:04x}", NAME=NAMES[action], SUPPORT=state.get("support", "NOT supported"))
+"""
+
+SG_REQUESTS = r"""
+def sense(key, code, qualifier, parts=None):
+    data = bytearray(18)
+    data[0], data[2], data[7], data[12], data[13] = 0x70, key, 10, code, qualifier
+    if parts is not None:
+        data[15], data[16], data[17] = 0x80, parts >> 8, parts & 0xFF
+    dump = data.hex(" ")
+    answer("sense", FIRST_EIGHT=dump[:23], NEXT_EIGHT=dump[24:47], LAST_TWO=dump[48:])
+left = state.get("polls", 0)
+state["polls"] = left - 1; save()
+if state.get("silent"):
+    answer("nothing")
+if left > 0:
+    sense(2, 4, *state.get("erase", [0x1B, 26542]))
+sense(*state.get("sense", [0, 0, 0]))
+"""
+
+SG_ERASE = r"""
+fill(0x5A)
+state["polls"] = state.get("erase_takes_polls", 0)
+state["sense"] = state.get("sense_after", [0, 0, 0])
+save()
 """
 
 

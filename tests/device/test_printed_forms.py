@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 
 import pytest
 
 from tests.device import fakes
 from tests.printed_forms import FIELD, FORMS, Form, load_forms, programs
+from tkperf.device.inspection import AtaSecurity, parse_identify
+from tkperf.system.process import find_program
 
 ALL_FORMS = [form for program in programs() for form in load_forms(program).values()]
 SOURCE = re.compile(r"(output|code|manual|report): (\S.*?) (\S+), \S.*", re.DOTALL)
 # Programs of one package, whose forms are kept together or apart, by the name in `source`.
-STAND_INS = {"HDPARM": ["hdparm"]}
+STAND_INS = {"HDPARM": ["hdparm"], "SG_OPCODES": ["sg_opcodes"], "SG_REQUESTS": ["sg_requests"]}
+# Nothing that these print is read.
+SILENT = {"SG_ERASE"}
 # These still print texts of their own.
-WITHOUT_FORMS = {"NVME", "SCSI", "STORCLI"}
+WITHOUT_FORMS = {"NVME", "STORCLI"}
 
 
 @pytest.mark.parametrize("form", ALL_FORMS, ids=lambda form: f"{form.program}-{form.name}")
@@ -78,4 +83,98 @@ def test_every_stand_in_is_checked() -> None:
     programs_of_fakes = {
         name for name, text in vars(fakes).items() if name.isupper() and isinstance(text, str)
     }
-    assert programs_of_fakes - {"PROLOGUE"} == STAND_INS.keys() | WITHOUT_FORMS
+    assert programs_of_fakes - {"PROLOGUE"} == STAND_INS.keys() | SILENT | WITHOUT_FORMS
+
+
+def print_identify(changes: dict[int, int]) -> str:
+    """Have hdparm print the identify data of ``hdparm/identify-words.txt`` with some words changed."""
+    words = [int(word, 16) for word in (FORMS / "hdparm/identify-words.txt").read_text().split()]
+    for number, word in changes.items():
+        words[number] = word
+    rest = sum((word & 0xFF) + (word >> 8) for word in words[:255]) + 0xA5
+    words[255] = (-rest & 0xFF) << 8 | 0xA5
+    program = find_program("hdparm")
+    assert program is not None
+    text = " ".join(f"{word:04x}" for word in words)
+    done = subprocess.run(
+        [program, "--Istdin"], input=text, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(find_program("hdparm") is None, reason="hdparm is not installed")
+@pytest.mark.parametrize(
+    ("changes", "reads", "fields"),
+    [
+        (
+            {128: 0x21, 59: 0x1110, 89: 1, 90: 2},
+            AtaSecurity(
+                supported=True, enhanced_erase=True, erase_minutes=2, enhanced_erase_minutes=4
+            ),
+            {
+                "SANITIZE": "\t   *\tSANITIZE feature set\n",
+                "ENHANCED": "\t\t",
+                "MINUTES": "2min for SECURITY ERASE UNIT. 4min for ENHANCED SECURITY ERASE UNIT.",
+            },
+        ),
+        (
+            {128: 0x0F, 59: 0xF110, 89: 0xFF, 90: 0},
+            AtaSecurity(
+                supported=True,
+                enabled=True,
+                locked=True,
+                frozen=True,
+                erase_minutes=508,
+                sanitize=frozenset({"BLOCK_ERASE_EXT", "CRYPTO_SCRAMBLE_EXT", "OVERWRITE_EXT"}),
+            ),
+            {
+                "SANITIZE": "\t   *\tSANITIZE feature set\n\t   *\tCRYPTO_SCRAMBLE_EXT command\n"
+                "\t   *\tOVERWRITE_EXT command\n\t   *\tBLOCK_ERASE_EXT command\n",
+                "ENABLED": "\t\t",
+                "LOCKED": "\t\t",
+                "FROZEN": "\t\t",
+                "LEVEL": "\tSecurity level high\n",
+                "MINUTES": "more than 508min for SECURITY ERASE UNIT.",
+            },
+        ),
+        (
+            {128: 0x103, 59: 0x110, 89: 0xFFFF, 90: 0x8010},
+            AtaSecurity(
+                supported=True, enabled=True, erase_minutes=65532, enhanced_erase_minutes=32
+            ),
+            {
+                "ENABLED": "\t\t",
+                "LEVEL": "\tSecurity level maximum\n",
+                "MINUTES": "more than 65532min for SECURITY ERASE UNIT. 32min for ENHANCED SECURITY ERASE UNIT.",
+            },
+        ),
+        (
+            {128: 0x20, 59: 0x110, 89: 1, 90: 0},
+            AtaSecurity(supported=False, enhanced_erase=True, erase_minutes=2),
+            {
+                "SUPPORTED": "\t(?)\t",
+                "ENHANCED": "\t\t",
+                "MINUTES": "2min for SECURITY ERASE UNIT.",
+            },
+        ),
+    ],
+)
+def test_hdparm_prints_its_form(
+    changes: dict[int, int], reads: AtaSecurity, fields: dict[str, str]
+) -> None:
+    """The installed hdparm prints the form to the letter, and it is read as the words of the drive mean it."""
+    printed = print_identify(changes)
+    form = load_forms("hdparm")["identify"].fill(
+        **{
+            "SANITIZE": "",
+            "SUPPORTED": "\t\t",
+            "ENABLED": "\tnot\t",
+            "LOCKED": "\tnot\t",
+            "FROZEN": "\tnot\t",
+            "ENHANCED": "\tnot\t",
+            "LEVEL": "",
+            **fields,
+        }
+    )
+    assert printed.lstrip("\n") == form.stdout.removeprefix("\n/dev/sdx:\n\n")
+    assert parse_identify(printed, path="/dev/sdx") == reads

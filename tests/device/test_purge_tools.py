@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.device.fakes import HDPARM, NVME, SCSI, FakeTools
+from tests.device.fakes import HDPARM, NVME, SG_ERASE, SG_OPCODES, SG_REQUESTS, FakeTools
+from tests.printed_forms import load_forms
 from tkperf.device import purge as purge_module
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity, read_identity
@@ -27,6 +28,7 @@ from tkperf.device.purge import (
 )
 from tkperf.device.purge import method as method_module
 from tkperf.device.purge.method import Offer, PurgeMethod, PurgeRefusal
+from tkperf.device.purge.sense import parse_sense
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
 
 
@@ -37,8 +39,10 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     made = FakeTools(tmp_path / "tools", monkeypatch)
     made.install("hdparm", HDPARM)
     made.install("nvme", NVME)
-    for name in ("sg_opcodes", "sg_sanitize", "sg_requests", "sg_format"):
-        made.install(name, SCSI)
+    made.install("sg_opcodes", SG_OPCODES)
+    made.install("sg_requests", SG_REQUESTS)
+    for name in ("sg_sanitize", "sg_format"):
+        made.install(name, SG_ERASE)
     return made
 
 
@@ -357,13 +361,131 @@ def test_nvme_format_keeps_format_and_protection(
 def test_scsi_sanitize(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
     """Block erase where the operation codes have it; the progress indication is followed."""
     sas = replace(drive, interface="SAS", rotational=False)
-    tools.update(sanitize=[2], polls=2)
+    tools.update(sanitize=[2], erase_takes_polls=2)
     best = chosen(scsi.offer_scsi(sas))
     assert best.name == "scsi-sanitize-block"
     seen: list[float | None] = []
     found = run_purge(permit, best, watch=PurgeWatch(progress=seen.append))
     assert found == "verified: none of 128 samples holds its former data"
-    assert seen == [0.405, 0.405]
+    assert seen == [pytest.approx(0.405, abs=1e-4)] * 2
+
+
+@pytest.mark.parametrize(
+    ("sense", "says"),
+    [
+        ([3, 0x31, 0x03], "format or sanitize of .* failed"),
+        ([3, 0x31, 0x01], "format or sanitize of .* failed"),
+        ([4, 0x44, 0x00], "sense key 4h, additional sense 44h/00h"),
+        ([5, 0x24, 0x00], "sense key 5h"),
+    ],
+)
+def test_an_erase_that_fails_is_no_end(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, sense: list[int], says: str
+) -> None:
+    """A device that failed reports no progress either, and sg_requests --progress ends with 0 then."""
+    tools.update(sanitize=[2], erase_takes_polls=1, sense_after=sense)
+    with pytest.raises(DeviceError, match=says):
+        run_purge(permit, chosen(scsi.offer_scsi(replace(drive, interface="SAS"))))
+
+
+def test_an_erase_ends_when_the_device_is_ready(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
+) -> None:
+    """Not ready without a progress indication, as while it spins up, is not yet the end."""
+    tools.update(sanitize=[2], erase_takes_polls=2, erase=[0x01])
+    seen: list[float | None] = []
+    method = chosen(scsi.offer_scsi(replace(drive, interface="SAS")))
+    run_purge(permit, method, watch=PurgeWatch(progress=seen.append))
+    assert seen == [None, None]
+
+
+def test_an_erase_whose_end_is_hidden_is_not_offered(
+    tools: FakeTools, drive: DeviceIdentity
+) -> None:
+    """An adapter that returns no sense data would look like the end of it."""
+    tools.update(sanitize=[2], silent=True)
+    offers = by_name(scsi.offer_scsi(replace(drive, interface="SAS")))
+    assert "could not be seen" in because(offers["scsi-sanitize-block"])
+    assert "could not be seen" in because(offers["scsi-format"])
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"sanitize": [1]},
+        {"sanitize": [], "support": "supported [in a vendor specific manner]"},
+        {"sanitize": [], "support": "not currently available"},
+        {"no_opcodes": True},
+    ],
+)
+def test_only_the_standards_sanitize_is_offered(
+    tools: FakeTools, drive: DeviceIdentity, state: dict[str, Any]
+) -> None:
+    """A vendor's own command with that code may do anything."""
+    tools.update(**state)
+    offers = by_name(scsi.offer_scsi(replace(drive, interface="SAS")))
+    assert "no sanitize by block erase" in because(offers["scsi-sanitize-block"])
+
+
+@pytest.mark.parametrize(
+    ("protection", "options"),
+    [
+        ("0", set()),
+        ("1", {"--fmtpinfo=2"}),
+        ("2", {"--fmtpinfo=3", "--pfu=0"}),
+        ("3", {"--fmtpinfo=3", "--pfu=1"}),
+    ],
+)
+def test_scsi_format_keeps_protection_information(
+    tools: FakeTools,
+    drive: DeviceIdentity,
+    permit: ErasePermit,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    protection: str,
+    options: set[str],
+) -> None:
+    """sg_format without options makes a device without protection information of any."""
+    disk = tmp_path / "disk/device/scsi_disk/0:0:0:0"
+    disk.mkdir(parents=True)
+    (disk / "protection_type").write_text(protection + "\n")
+    monkeypatch.setattr(scsi, "find_disk", lambda _: tmp_path / "disk")
+    sas = replace(drive, interface="SAS", rotational=False, major_minor="8:0")
+    run_purge(permit, chosen(scsi.offer_scsi(sas), "scsi-format"))
+    (call,) = tools.commanded("--format")
+    assert {word for word in call if word.startswith(("--fmtpinfo", "--pfu"))} >= options
+    assert ("--fmtpinfo" in " ".join(call)) is bool(options)
+
+
+@pytest.mark.parametrize(
+    ("dump", "reads"),
+    [
+        # Descriptor format: sanitize in progress with the sense key specific descriptor; then with another progress indication.
+        (" 00     72 02 04 1b 00 00 00 08  02 06 00 00 80 80 00 00\n", (2, 0x04, 0x1B, 0.5)),
+        (" 00     72 00 04 04 00 00 00 08  0a 06 00 04 04 00 40 00\n", (0, 0x04, 0x04, 0.25)),
+        (" 00     72 00 00 00 00 00 00 00\n", (0, 0, 0, None)),
+        # Fixed format: the same bytes are no progress with another sense key.
+        (
+            " 00     70 00 02 00 00 00 00 0a  00 00 00 00 04 1b 00 80\n 10     40 00\n",
+            (2, 0x04, 0x1B, 0.25),
+        ),
+        (
+            " 00     70 00 05 00 00 00 00 0a  00 00 00 00 24 00 00 c0\n 10     00 02\n",
+            (5, 0x24, 0, None),
+        ),
+        (load_forms("sg_requests")["sense-with-padding"].stdout, (0, 0, 0, None)),
+        (load_forms("sg_requests")["nothing"].stdout, None),
+        (load_forms("sg_requests")["not-ready"].stdout, None),
+        (" 00     00 00 00 00 00 00 00 00\n", None),
+    ],
+)
+def test_sense_data_of_both_formats(
+    dump: str, reads: tuple[int, int, int, float | None] | None
+) -> None:
+    """The layouts of SPC; anything else is no sense data."""
+    sense = parse_sense(dump)
+    found = None if sense is None else (sense.key, sense.code, sense.qualifier, sense.progress)
+    assert found == reads
 
 
 def test_scsi_format_by_kind_of_drive(tools: FakeTools, drive: DeviceIdentity) -> None:
@@ -441,6 +563,10 @@ def test_a_drive_that_still_erases_itself_is_refused(
     ):
         refuse_purge_under_way(whole)
     refuse_purge_under_way(whole)
+    if bus == "SAS":
+        # A self-test reports its progress, too, and erases nothing.
+        tools.update(polls=1, erase=[0x09, 26542])
+        refuse_purge_under_way(whole)
     tools.update(polls=1)
     monkeypatch.setattr("tkperf.system.process.SYSTEM_FOLDERS", ())
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -70,7 +70,8 @@ def parse_identify(printed: str, *, path: str) -> AtaSecurity:
     Raises:
         EngineError: the text is not the identify data of an ATA drive.
     """
-    if "Capabilities:" not in printed or "ATA device" not in printed:
+    # Of a device that is no ATA drive hdparm prints "ATA device" and zeros, without a model, and ends with 0.
+    if "ATA device" not in printed or "Model Number:" not in printed:
         raise EngineError(f"'hdparm -I {path}' printed no identify data of an ATA drive")
     sanitize = frozenset(
         name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
@@ -16,8 +16,10 @@ from tkperf.device.purge.method import (
     run_tool,
     wait_for_end,
 )
+from tkperf.device.purge.sense import Sense, read_sense
+from tkperf.device.sysfs import find_disk, find_node, number
 from tkperf.model.choices import SCSI_PURGES
-from tkperf.model.errors import EngineError
+from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import run_command
 
 START_LIMIT_S = 120.0
@@ -29,12 +31,26 @@ SCSI_SANITIZES = {
     "scsi-sanitize-crypto": (3, "--crypto", "cryptographic erase"),
     "scsi-sanitize-overwrite": (1, "--overwrite", "overwrite"),
 }
+# What sg_opcodes prints of a command that the device has as the standard describes it; "supported [in a vendor specific manner]"
+# is another command.
+SUPPORTED = "Command is supported [conforming to SCSI standard]"
+# Options of sg_format that keep the protection information of a device: field FMTPINFO and protection field usage (SBC-4, section 5.3).
+PROTECTION_OPTIONS = {
+    1: ("--fmtpinfo=2", "--pfu=0"),
+    2: ("--fmtpinfo=3", "--pfu=0"),
+    3: ("--fmtpinfo=3", "--pfu=1"),
+}
 
 
 def offer_scsi(identity: DeviceIdentity) -> tuple[Offer, ...]:
     """Return the methods in the order of preference, by the operation codes that the device reports."""
     if identity.interface == "USB":
         because = "bridges of USB drives do not pass it on reliably"
+        return tuple(PurgeRefusal(name=name, because=because) for name in SCSI_PURGES)
+    try:
+        read_sense(identity.path)
+    except EngineError as error:
+        because = f"the end of an erase could not be seen: {error}"
         return tuple(PurgeRefusal(name=name, because=because) for name in SCSI_PURGES)
     block, crypto, overwrite = (_offer_sanitize(name, identity.path) for name in SCSI_SANITIZES)
     return (block, _offer_format(identity), crypto, overwrite)
@@ -48,7 +64,7 @@ def _offer_sanitize(name: str, device: str) -> Offer:
         )
     except EngineError as error:
         return PurgeRefusal(name=name, because=str(error))
-    if done.exit_status != 0 or not re.search(r"supported\s*\[?conforming|conforming", done.stdout):
+    if done.exit_status != 0 or SUPPORTED not in done.stdout:
         return PurgeRefusal(name=name, because=f"the device reports no sanitize by {kind}")
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
@@ -71,12 +87,13 @@ def _offer_sanitize(name: str, device: str) -> Offer:
 def _offer_format(identity: DeviceIdentity) -> Offer:
     """Return Format Unit, which is mandatory for SCSI disks; the verification shows if it erased.
 
-    sg_format keeps block size and protection without options for them.
+    sg_format keeps the block size. Without an option it would format a device with protection information to one without.
     """
+    keeping = PROTECTION_OPTIONS.get(_read_protection_type(identity), ())
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
-        argv = ["sg_format", "--format", "--quick", "--early", device.path]
+        argv = ["sg_format", "--format", "--quick", "--early", *keeping, device.path]
         run_tool(device, argv, limit_s=START_LIMIT_S, must_finish=True)
         _wait_until_ready(device, watch)
 
@@ -90,20 +107,47 @@ def _offer_format(identity: DeviceIdentity) -> Offer:
     )
 
 
+def _read_protection_type(identity: DeviceIdentity) -> int:
+    """Return the protection type that a disk is formatted with; 0 without protection information."""
+    if identity.major_minor is None:
+        return 0
+    disk = find_disk(find_node(identity.major_minor))
+    types = [number(each) for each in Path(disk).glob("device/scsi_disk/*/protection_type")]
+    return next((each for each in types if each is not None), 0)
+
+
 def find_scsi_erase(path: str) -> float | None:
-    """Return the share done of a format or sanitize under way; None if the drive reports none."""
-    done = run_command(["sg_requests", "--progress", path], timeout_s=QUERY_LIMIT_S)
-    progress = re.search(r"Progress indication:\s*([\d.]+)%", done.stdout)
-    return None if progress is None else float(progress[1]) / 100
+    """Return the share done of a format or sanitize under way; None if there is none.
+
+    Raises:
+        DeviceError: the last format or sanitize failed.
+        EngineError: the device cannot be asked.
+    """
+    sense = read_sense(path)
+    if sense.erase_failed:
+        raise DeviceError(_describe_failure(path, sense))
+    return None if sense.erase_under_way is None else sense.progress or 0.0
+
+
+def _describe_failure(device: str, sense: Sense) -> str:
+    return (
+        f"the last format or sanitize of {device} failed ({sense}); the device accepts no reads or writes until one "
+        f"succeeds, for example: sg_format --format {device}"
+    )
 
 
 def _wait_until_ready(device: Handle, watch: PurgeWatch) -> None:
-    """Poll the progress indication until the device reports none."""
+    """Wait until the device reports that it is ready; an erase that failed, or any other error, ends the wait."""
 
     def is_done() -> bool:
-        share = find_scsi_erase(device.path)
-        if share is not None:
-            watch.progress(share)
-        return share is None
+        sense = read_sense(device.path)
+        if sense.erase_failed:
+            raise DeviceError(_describe_failure(device.name, sense))
+        if sense.erase_under_way or sense.is_passing:
+            watch.progress(sense.progress)
+            return False
+        if not sense.is_ready:
+            raise DeviceError(f"purging {device.name}: the device reports {sense}")
+        return True
 
     wait_for_end(device, "purging", is_done, limit_s=SCSI_ERASE_LIMIT_S)

@@ -1,0 +1,122 @@
+"""Sense data of a SCSI device: what it reports of a format or sanitize under way (SPC-6, section 4.4)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+from tkperf.model.errors import EngineError
+from tkperf.system.process import RunTool, run_command
+
+SENSE_LIMIT_S = 30.0
+# The denominator of a progress indication.
+PROGRESS_PARTS = 65536
+# Additional sense codes with their qualifiers.
+ERASE_IN_PROGRESS = {(0x04, 0x04): "format", (0x04, 0x1B): "sanitize"}
+# Medium format corrupted, format command failed, sanitize command failed, and others of this kind.
+FORMAT_FAILED = 0x31
+
+
+class SenseKey(IntEnum):
+    """The sense keys that tkperf acts on."""
+
+    NO_SENSE = 0x0
+    RECOVERED_ERROR = 0x1
+    NOT_READY = 0x2
+    UNIT_ATTENTION = 0x6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sense:
+    """Sense key, additional sense code (ASC) with its qualifier (ASCQ), and the progress indication, if there is one."""
+
+    key: int
+    code: int
+    qualifier: int
+    progress: float | None = None
+
+    @property
+    def erase_under_way(self) -> str | None:
+        """Return ``format`` or ``sanitize`` while the device does it."""
+        if self.key not in (SenseKey.NO_SENSE, SenseKey.NOT_READY):
+            return None
+        return ERASE_IN_PROGRESS.get((self.code, self.qualifier))
+
+    @property
+    def erase_failed(self) -> bool:
+        return self.code == FORMAT_FAILED
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the device has nothing under way and nothing to report that would fail a command."""
+        idle = self.key in (SenseKey.NO_SENSE, SenseKey.RECOVERED_ERROR)
+        return idle and not self.erase_failed and self.erase_under_way is None
+
+    @property
+    def is_passing(self) -> bool:
+        """Return whether the state ends by itself: the device becomes ready, or reports an event once."""
+        return self.key in (SenseKey.NOT_READY, SenseKey.UNIT_ATTENTION) and not self.erase_failed
+
+    def __str__(self) -> str:
+        return f"sense key {self.key:x}h, additional sense {self.code:02x}h/{self.qualifier:02x}h"
+
+
+def read_sense(path: str, *, run: RunTool = run_command) -> Sense:
+    """Ask a device for its sense data, which it also reports while it erases itself.
+
+    ``sg_requests --progress`` is of no use for the end: it prints nothing and ends with 0, too, if the erase has failed.
+
+    Raises:
+        EngineError: sg_requests is missing or hangs, or the device returns no sense data.
+    """
+    argv = ["sg_requests", "--hex", path]
+    done = run(argv, timeout_s=SENSE_LIMIT_S)
+    sense = parse_sense(done.stdout)
+    if done.exit_status != 0 or sense is None:
+        raise EngineError(
+            f"'{' '.join(argv)}' printed no sense data (exit status {done.exit_status}): {done.words[:200]}"
+        )
+    return sense
+
+
+def parse_sense(printed: str) -> Sense | None:
+    """Parse a dump of sense data, of fixed or descriptor format; return None if it is none.
+
+    Each line is an address and up to 16 bytes, all hexadecimal.
+    """
+    data = bytearray()
+    for line in printed.splitlines():
+        match = re.fullmatch(r"\s*[0-9a-f]+((?:\s+[0-9a-f]{2}){1,16})\s*", line)
+        if match is None:
+            return None
+        data += bytes.fromhex(match[1])
+    response = data[0] & 0x7F if data else 0
+    if response in (0x70, 0x71) and len(data) >= 14:
+        known = len(data) >= 18 and bool(data[15] & 0x80)
+        parts = int.from_bytes(data[16:18]) if known else None
+        return _sense(data[2] & 0xF, data[12], data[13], parts)
+    if response in (0x72, 0x73) and len(data) >= 8:
+        return _sense(data[1] & 0xF, data[2], data[3], _find_progress(bytes(data[8 : 8 + data[7]])))
+    return None
+
+
+def _sense(key: int, code: int, qualifier: int, parts: int | None) -> Sense:
+    # The same bytes mean something else with other keys.
+    if key not in (SenseKey.NO_SENSE, SenseKey.NOT_READY):
+        parts = None
+    progress = None if parts is None else parts / PROGRESS_PARTS
+    return Sense(key=key, code=code, qualifier=qualifier, progress=progress)
+
+
+def _find_progress(descriptors: bytes) -> int | None:
+    """Return the progress indication: descriptor type 2 (sense key specific) or Ah (another progress indication)."""
+    at = 0
+    while at + 8 <= len(descriptors):
+        kind, length = descriptors[at], descriptors[at + 1]
+        if kind == 0x2 and descriptors[at + 4] & 0x80:
+            return int.from_bytes(descriptors[at + 5 : at + 7])
+        if kind == 0xA:
+            return int.from_bytes(descriptors[at + 6 : at + 8])
+        at += 2 + length
+    return None
