@@ -11,7 +11,7 @@ demo: ## the four basic tests on a scratch file, with its report: about three mi
 	@sh scripts/demo.sh
 
 PREFIX ?= /usr/local
-EXTRAS ?= report
+EXTRAS ?= report serve
 export PREFIX DESTDIR PYTHON EXTRAS
 
 install: ## sudo make install: tkperf for all users of this machine, below PREFIX (/usr/local)

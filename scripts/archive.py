@@ -47,7 +47,7 @@ def archive(temporary: Path) -> None:
 
 def build_tree(temporary: Path) -> Path:
     """The folder that the archive holds, which can be called from wherever it is put."""
-    extras = tuple(os.environ.get("EXTRAS", "report").split())
+    extras = tuple(os.environ.get("EXTRAS", "report serve").split())
     python = this_python()
     uv = find_uv(temporary)
     tree = temporary / "tree"

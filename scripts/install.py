@@ -93,7 +93,7 @@ class Place:
 
 
 def install(temporary: Path) -> None:
-    place, extras = _place(), tuple(os.environ.get("EXTRAS", "report").split())
+    place, extras = _place(), tuple(os.environ.get("EXTRAS", "report serve").split())
     _refuse_foreign_files(place)
     python = this_python()
     _refuse_private_python(python, place.prefix)

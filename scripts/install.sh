@@ -1,6 +1,6 @@
 #!/bin/sh
 # A self-contained tkperf for all users, and taking it away again. make gives the environment:
-#   PREFIX=/usr/local DESTDIR= PYTHON= EXTRAS=report sh scripts/install.sh install|uninstall
+#   PREFIX=/usr/local DESTDIR= PYTHON= EXTRAS='report serve' sh scripts/install.sh install|uninstall
 set -eu
 cd "$(dirname "$0")/.."
 # A packager's package says what it needs; else what tkperf calls should be there.

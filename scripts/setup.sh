@@ -1,10 +1,9 @@
 #!/bin/sh
 # Installs what tkperf needs on Debian or Ubuntu: system packages with apt, the rest into .venv.
-#   scripts/setup.sh            what running tests and reports needs
+#   scripts/setup.sh            what measuring, reports and tkperf serve need
 #   scripts/setup.sh system     of that, the system packages alone
 #   scripts/setup.sh archive    the system packages alone, with those that make archive needs
 #   scripts/setup.sh parquet    what tkperf report --parquet needs, too
-#   scripts/setup.sh serve      what tkperf serve needs, too
 #   scripts/setup.sh test       what the project's own tests need, too
 # Called again it returns at once. Root or sudo is used for apt alone, and only if a package lacks.
 set -eu
@@ -118,10 +117,8 @@ fi
 uv=$(sh scripts/uv.sh .tools)
 
 say "installing Python packages into .venv"
-set -- --extra report --no-dev
-for extra in parquet serve; do
-    case $asked in *$extra*) set -- "$@" --extra $extra ;; esac
-done
+set -- --extra report --extra serve --no-dev
+case $asked in *parquet*) set -- "$@" --extra parquet ;; esac
 case $asked in *test*) set -- --all-extras --dev ;; esac
 # The system's Python serves if it is 3.11 or newer; otherwise uv fetches one.
 # Certificates from the system: a company's own authority is known there only.

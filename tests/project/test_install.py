@@ -102,7 +102,7 @@ def test_what_was_installed_measures_and_reports(made: Made, tmp_path: Path) -> 
         capture_output=True,
         text=True,
     )
-    assert f"make install PREFIX='{made.prefix}' EXTRAS='report parquet'" in done.stderr
+    assert f"make install PREFIX='{made.prefix}' EXTRAS='report serve parquet'" in done.stderr
 
 
 def test_all_users_can_read_it(made: Made) -> None:

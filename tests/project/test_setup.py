@@ -81,6 +81,12 @@ def test_a_checkout_that_moved_is_set_up_anew(checkout: Checkout) -> None:
     assert checkout.set_up() == ""
 
 
+def test_set_up_brings_what_reports_and_serve_need(checkout: Checkout) -> None:
+    """A user who has set up tkperf can call every command of the README."""
+    checkout.set_up()
+    assert {"report", "serve"} <= set(checkout.calls()[-1].split())
+
+
 def test_system_packages_alone_leave_the_checkout_as_it_is(checkout: Checkout) -> None:
     """It is what sudo make install calls: nothing of root's may come into a user's checkout."""
     before = set(checkout.folder.rglob("*"))
