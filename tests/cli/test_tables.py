@@ -224,6 +224,16 @@ def test_the_longest_gap_is_between_any_two_steps(tmp_path: Path) -> None:
     assert "by tkperf's clock: 4000.0 ms, 1 too long" in shown(result)
 
 
+def test_steps_that_overlap_have_no_gap(tmp_path: Path) -> None:
+    """Each step may begin a moment before the end of the one before; the longest gap is then 0, not below."""
+    simulate(tmp_path, run_info())
+    record = read_run(tmp_path / "run.tkperf")
+    test = record.tests[0]
+    steps = tuple(replace(step, gap_s=-0.0002) for step in test.steps)
+    result = analyse(replace(record, tests=(replace(test, steps=steps),)))
+    assert result.tests[0].longest_gap_s == 0.0
+
+
 @pytest.mark.parametrize(
     ("gap_s", "said"),
     [(2.5, "2500.0 ms, none flagged"), (0.02, "20.0 ms, none flagged"), (0.0, "none")],

@@ -8,6 +8,8 @@ fio of that block size, and so on; the last is played again and again. A play is
     ["run"]                     honest documents for the job's runtime, then the last one
     ["sleep", s]  ["raw", text]  ["flood", "stdout"|"stderr", bytes]  ["ignore signals"]
     ["comes late", s]: to the gate
+    ["begins late", s]: after the gate was opened
+    ["is fio 3.36"]             or newer: each job says when it began (job_start)
     ["exit", status]  ["kill self"]  ["do not come"]: some threads never come to the gate
     ["helpers' ends wake job 2"]  if they may wake fio: it ends with a queue of I/Os and no time, as fio 3.33
                                 with io_uring; honest otherwise
@@ -86,6 +88,7 @@ def document(job: dict[str, object], elapsed_s: float) -> dict[str, object]:
                 "write": idle if reads else busy,
                 "usr_cpu": 1.0,
                 "sys_cpu": 2.0,
+                **({"job_start": BEGAN_MS[0]} if BEGAN_MS else {}),
             }
         )
     return {"timestamp_ms": round(time.time() * 1000), "jobs": each}
@@ -127,6 +130,8 @@ def show(job: dict[str, object], elapsed_s: float, changes: dict[str, object]) -
 
 
 JOBS_END = threading.Event()
+# When the jobs passed their gate, by the wall clock; empty: this fio does not say.
+BEGAN_MS: list[int] = []
 # From the end of fio's jobs to its last document.
 LAST_WORDS_S = 0.02
 # How long an honest fill takes.
@@ -211,8 +216,11 @@ def main() -> None:
     job = read_job(Path(sys.argv[-1]).read_text())
     acts = acts_for(job)
     come = int(job["jobs"])  # type: ignore[call-overload]
+    late_s, says_beginning = 0.0, False
     while acts and acts[0][0] in (
         "comes late",
+        "begins late",
+        "is fio 3.36",
         "do not come",
         "exit at once",
         "killed at the gate",
@@ -220,6 +228,10 @@ def main() -> None:
         (what, *how), *acts = acts
         if what == "comes late":
             time.sleep(how[0])  # type: ignore[arg-type]
+        elif what == "begins late":
+            late_s = float(how[0])  # type: ignore[arg-type]
+        elif what == "is fio 3.36":
+            says_beginning = True
         elif what == "do not come":
             come -= 1
         elif what == "exit at once":
@@ -241,6 +253,9 @@ def main() -> None:
             return
         if come < int(job["jobs"]):  # type: ignore[call-overload]
             time.sleep(60)
+    time.sleep(late_s)
+    if says_beginning:
+        BEGAN_MS.append(int(time.time() * 1000))
     report_when_told(job)
     play(acts, job)
 

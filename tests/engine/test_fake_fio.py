@@ -328,6 +328,36 @@ def test_on_a_slow_machine_what_follows_is_started_earlier(
         measure(engine)
 
 
+LAST_S = [["jobs end"], ["status", {"elapsed_s": LENGTH_S}]]
+
+
+@pytest.mark.parametrize("kind", [[], [["is fio 3.36"]]], ids=["fio 3.33", "fio 3.36"])
+def test_a_late_last_document_is_no_late_beginning(
+    fake_fio: Play, make_engine: MakeEngine, kind: Acts
+) -> None:
+    """From 3.37 on fio takes up to 150 ms from the end of its jobs to it; here it takes a second."""
+    fake_fio({"*": [[*kind, ["sleep", LENGTH_S], ["jobs end"], ["sleep", 1.0], *LAST_S]]})
+    done = measure(make_engine())
+    assert done.earliest_s is not None
+    assert done.started_s - done.earliest_s < 0.5
+
+
+@pytest.mark.parametrize(
+    "acts",
+    [
+        [["begins late", 1.0], ["sleep", 0.2], ["status", {"elapsed_s": 0.2}], ["sleep", 0.3], *LAST_S],
+        [["is fio 3.36"], ["begins late", 1.0], ["sleep", LENGTH_S], *LAST_S],
+    ],
+    ids=["fio 3.33, by a document while its jobs run", "fio 3.36, by any document"],
+)  # fmt: skip
+def test_a_late_beginning_is_seen(fake_fio: Play, make_engine: MakeEngine, acts: Acts) -> None:
+    """A host that let the jobs begin a second after their gate was opened has left the device idle for it."""
+    fake_fio({"*": [acts]})
+    done = measure(make_engine())
+    assert done.earliest_s is not None
+    assert done.started_s - done.earliest_s == pytest.approx(1.0, abs=0.5)
+
+
 def test_a_fio_killed_at_the_gate_is_started_again_once(
     fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
 ) -> None:

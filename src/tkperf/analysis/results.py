@@ -232,7 +232,7 @@ class TestResult:
     """Results of a test.
 
     Attributes:
-        longest_gap_s: longest time between two steps.
+        longest_gap_s: longest time between two steps; 0 if each began before the end of the one before.
         disturbed_steps: number of disturbed steps of each kind; None: not watched.
         not_compared_steps: number of steps in which the I/O of others is not known; None: not watched.
     """

@@ -187,7 +187,7 @@ def _test(
         duration_s=duration_s,
         written_bytes=None if lost else written_bytes,
         written_again_bytes=again_bytes,
-        longest_gap_s=None if lost else max(gaps, default=None),
+        longest_gap_s=None if lost or not gaps else max(0.0, *gaps),
         sections=tuple(
             build_section(
                 test,

@@ -62,6 +62,7 @@ class _Job(msgspec.Struct):
     error: _ErrorNumber
     read: _Direction
     write: _Direction
+    job_start: _Count = 0
     usr_cpu: float | None = None
     sys_cpu: float | None = None
     iodepth_level: dict[str, float] = {}
@@ -96,11 +97,13 @@ class FioReading:
     Attributes:
         elapsed_s: counts from the first I/O.
         wall_clock_s: when fio took the reading.
+        began_wall_clock_s: when the first job passed its gate, by the same clock; None: fio older than 3.36 does not say.
         cpu: None where fio's numbers are impossible.
     """
 
     elapsed_s: float = 0.0
     wall_clock_s: float = 0.0
+    began_wall_clock_s: float | None = None
     read: IoStats = NO_IO
     write: IoStats = NO_IO
     jobs: tuple[JobReading, ...] = field(default=(), repr=False)
@@ -187,6 +190,7 @@ def parse_document(document: bytes) -> FioReading:
     return FioReading(
         elapsed_s=max(reading.elapsed_s for reading in readings),
         wall_clock_s=decoded.timestamp_ms / 1000,
+        began_wall_clock_s=min(job.job_start for job in jobs) / 1000 or None,
         read=read,
         write=write,
         jobs=readings,

@@ -208,13 +208,17 @@ class FioProcess:
     def jobs_ended(self) -> bool:
         """Return whether every job thread is gone, and so every I/O done.
 
-        fio itself takes 15 to 35 ms from there to its exit.
+        fio itself takes 15 to 35 ms from there to its exit, and 110 to 150 ms from 3.37 on.
         """
         if self.ended:
             return True
         if self.released_s is None or self._other_tasks is None:
             return False
         return self._count_tasks() <= self._other_tasks
+
+    def _jobs_run(self) -> bool:
+        """Return whether a job thread is seen now: all that fio has reported was written while it ran."""
+        return self._other_tasks is not None and self._count_tasks() > self._other_tasks
 
     def report_now(self, deadline_s: float, on_reading: OnReading) -> None:
         """Have fio report at once, and take the report in if it comes by the deadline.
@@ -369,15 +373,24 @@ class FioProcess:
     def _note_beginning(self) -> None:
         """Correct ``began_s`` by fio's own clock: a host too busy to let fio begin at once must not hide that.
 
+        fio 3.36 and newer say when their jobs began. Older ones show it only in a document that was written
+        while jobs ran: then the jobs began as long before as they have run. The last document is written after
+        the jobs have ended, and fio takes up to 150 ms for it, so that the same difference proves no late beginning.
+
         A reading that is taken in late looks late by our clock only. A clock that was set looks late by the
         wall clock only. So both must agree.
         """
         if self._began or self.last.elapsed_s <= 0 or self.released_s is None:
             return
+        began_wall_clock_s = self.last.began_wall_clock_s
+        if began_wall_clock_s is None:
+            if not self._jobs_run():
+                return
+            began_wall_clock_s = self.last.wall_clock_s - self.last.elapsed_s
         self._began = True
         late_s = min(
             time.monotonic() - self.last.elapsed_s - self.released_s,
-            self.last.wall_clock_s - self.last.elapsed_s - self.released_wall_clock_s,
+            began_wall_clock_s - self.released_wall_clock_s,
         )
         if late_s > LATE_S:
             self.began_s = self.released_s + late_s
