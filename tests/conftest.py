@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import shutil
@@ -17,12 +18,26 @@ from hypothesis import HealthCheck, settings
 
 from tkperf.host.audit import Audit
 from tkperf.system import process
+from tkperf.system.process import FIO_VARIABLE
 
 # Machines are noisy: how long an example takes says nothing.
 settings.register_profile("tkperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tkperf")
 
 MIB = 1 << 20
+
+
+def _find_fio_by_path() -> None:
+    """Put the fio that TKPERF_FIO names first on the PATH: tests run it by its name, and stand-ins hide it there."""
+    named = os.environ.pop(FIO_VARIABLE, None)
+    if named is not None:
+        folder = Path(tempfile.mkdtemp(prefix="tkperf-tests-fio-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        (folder / "fio").symlink_to(Path(named).resolve(strict=True))
+        os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+_find_fio_by_path()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

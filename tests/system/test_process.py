@@ -94,3 +94,54 @@ def _is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def _make_fio(folder: Path, version: str) -> Path:
+    folder.mkdir()
+    program = folder / "fio"
+    program.write_text(f"#!/bin/sh\necho {version}\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_a_variable_names_the_fio_to_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the one on the PATH, which sudo replaces. It names no other program."""
+    on_path = _make_fio(tmp_path / "path", "fio-3.33")
+    named = _make_fio(tmp_path / "named", "fio-3.99")
+    monkeypatch.setenv("PATH", f"{on_path.parent}{os.pathsep}{os.environ['PATH']}")
+    assert run_command(["fio", "--version"], timeout_s=60).stdout == "fio-3.33\n"
+    monkeypatch.setenv("TKPERF_FIO", str(named))
+    assert run_command(["fio", "--version"], timeout_s=60).stdout == "fio-3.99\n"
+    assert process.find_program("sh") != str(named)
+
+
+@pytest.mark.parametrize("named", ["fio", "./fio", "/nowhere/fio", "/etc/passwd", "/etc"])
+def test_a_variable_that_names_no_program_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """The fio on the PATH in its place would measure with another version than the user asked for."""
+    monkeypatch.setenv("TKPERF_FIO", named)
+    with pytest.raises(EngineError, match=r"TKPERF_FIO is '.*absolute path"):
+        run_command(["fio", "--version"], timeout_s=60)
+
+
+@pytest.mark.parametrize(("user", "trusted"), [(os.geteuid(), True), (4711, False)])
+def test_only_root_chooses_the_fio_of_on_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, trusted: bool
+) -> None:
+    """By PATH; nobody does it by TKPERF_FIO. The program of a user of sudo never starts as root."""
+    program = _make_fio(tmp_path / "own", "fio-3.99; touch ${0}-was-run")
+    monkeypatch.setenv("SUDO_UID", str(user))
+    monkeypatch.setenv(
+        "TKPERF_FIO", str(_make_fio(tmp_path / "named", "fio-3.88; touch ${0}-was-run"))
+    )
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    subprocess.run(
+        [sys.executable, "-m", "tkperf", "on-host"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (tmp_path / "own" / "fio-was-run").exists() == trusted
+    assert not (tmp_path / "named" / "fio-was-run").exists()

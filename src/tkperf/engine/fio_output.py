@@ -349,6 +349,6 @@ def find_fio_fault(
     if not has_result:
         return EngineError(
             f"fio on {device} ended without printing a result{output}; "
-            "is the 'fio' on PATH the real one?"
+            "is the fio that tkperf finds (TKPERF_FIO, else PATH) the real one?"
         )
     return None

@@ -159,6 +159,11 @@ def _run(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
         *((("Altered", ", ".join(info.alterations)),) if info.alterations else ()),
         ("Test software", word(info.software)),
         ("Load generator", describe_load_generator(info)),
+        *(
+            (("Program of fio", str(info.host["fio_program"])),)
+            if info.host.get("fio_program")
+            else ()
+        ),
         *((("Clock of fio", str(info.host["fio_clock"])),) if info.host.get("fio_clock") else ()),
         *((("Batch", describe_place(place)),) if (place := find_place(info.host)) else ()),
         *(((NOTE, user_facts.of(NOTE)),) if user_facts.of(NOTE) else ()),

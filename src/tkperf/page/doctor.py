@@ -109,7 +109,7 @@ def build_host_page(found: Data) -> ReportView:
         blocks=(
             _list(
                 "To install what is missing",
-                [Note(text="", command=install)] if found["missing"] else [],
+                [Note(text="", command=install)] if found["packages"] else [],
             ),
             TableView(
                 title="Programs that tkperf uses",

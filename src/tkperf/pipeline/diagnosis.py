@@ -21,7 +21,7 @@ from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.pipeline.host_check import audit_for
 from tkperf.pipeline.simulation import identify_simulated
 from tkperf.system.host import read_host
-from tkperf.system.process import PACKAGES, find_program
+from tkperf.system.process import FIO_VARIABLE, PACKAGES, find_named_fio, find_program
 
 _NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
 
@@ -121,7 +121,9 @@ class HostDiagnosis:
     def _state_of(self, program: str) -> str | None:
         if program in self.missing:
             return None
-        return self.fio if program == "fio" else "there"
+        if program != "fio":
+            return "there"
+        return f"{self.fio} ({FIO_VARIABLE}={find_named_fio()})" if _is_named(program) else self.fio
 
 
 def diagnose_device(device: str) -> DeviceDiagnosis:
@@ -174,10 +176,15 @@ def diagnose_host() -> HostDiagnosis:
         fio=fio,
         could_measure=could_measure,
         missing=missing,
-        packages=tuple(sorted({PACKAGES[name] for name in missing})),
+        packages=tuple(sorted({PACKAGES[name] for name in missing if not _is_named(name)})),
         remarks=_NOT_ROOT if os.geteuid() else (),
         audit=audit_for([], lasts_s=DAY_S),
     )
+
+
+def _is_named(program: str) -> bool:
+    """Return whether the user named a program of their own, which no package brings."""
+    return program == "fio" and find_named_fio() is not None
 
 
 def unlock(device: str) -> bool:

@@ -24,6 +24,7 @@ from tkperf.procedures import Test, find_shipped_namesake, fit_to_sector
 from tkperf.procedures.profiles import resolve_active_range
 from tkperf.procedures.profiles.tables import TestTable
 from tkperf.system.host import now_utc, read_host
+from tkperf.system.process import find_named_fio
 
 # TKperf's suite is no specification.
 _NO_SPECIFICATION = ("tkperf-2.2",)
@@ -207,6 +208,7 @@ def build_run_info(
     fitted = equipment.fitted
     kind = fitted.identity.kind
     changes = find_changes(request, fitted)
+    named = None if kind is TargetKind.SIMULATED else find_named_fio()
     notices = (
         SIMULATED_NOTICE if kind is TargetKind.SIMULATED else "",
         FILE_NOTICE if kind is TargetKind.FILE else "",
@@ -238,6 +240,7 @@ def build_run_info(
                 **read_host(),
                 **host.facts(),
                 "fio_clock": equipment.engine.io_clock,
+                **({"fio_program": named} if named is not None else {}),
                 **({} if title.batch is None else {"batch": msgspec.to_builtins(title.batch)}),
             },
         ),

@@ -41,6 +41,8 @@ PACKAGES = {
 }
 # Folders of programs for system administration, which not every user has on the PATH.
 SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+# The variable that names the fio to use instead of the one on the PATH.
+FIO_VARIABLE = "TKPERF_FIO"
 # Variables that only tkperf itself may see.
 SECRETS = "TKPERF_SMTP_"
 # Many times the output of any program that tkperf runs to its end.
@@ -76,8 +78,18 @@ def _environment() -> dict[str, str]:
     return {name: text for name, text in os.environ.items() if not name.startswith(SECRETS)}
 
 
+def find_named_fio() -> str | None:
+    """Return the fio that the user named by TKPERF_FIO; None if the user named none."""
+    return os.environ.get(FIO_VARIABLE) or None
+
+
 def find_program(name: str) -> str | None:
-    """Return the path of a program, also outside an ordinary user's PATH; None if not installed."""
+    """Return the path of a program, also outside an ordinary user's PATH; None if not installed.
+
+    fio is the one that TKPERF_FIO names, if the variable is set.
+    """
+    if name == "fio" and (named := find_named_fio()) is not None:
+        return named if Path(named).is_absolute() and shutil.which(named) else None
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS))
     return shutil.which(name, path=path)
 
@@ -89,6 +101,11 @@ def require_program(name: str) -> str:
         EngineError: it is not installed; the message names the package.
     """
     path = find_program(name)
+    if path is None and name == "fio" and (named := find_named_fio()) is not None:
+        raise EngineError(
+            f"{FIO_VARIABLE} is '{named[:200]}', which is no program: give the absolute path of a fio, "
+            f"or unset {FIO_VARIABLE}"
+        )
     if path is None:
         package = PACKAGES.get(name, name)
         raise EngineError(f"'{name}' is not installed: sudo apt-get install {package}")
