@@ -33,12 +33,14 @@ def save():
 def fill(byte):
     drive = Path(state["drive"])
     drive.write_bytes(bytes([byte]) * drive.stat().st_size)
-def answer(form, **fields):
-    # Print one of the forms of this program, which all have a source, and end.
-    printed = load_forms({name!r})[form].fill(**fields)
+def say(form, **fields):
+    # Print one of the forms of this program, which all have a source.
+    printed = load_forms({forms!r})[form].fill(**fields)
     sys.stdout.write(printed.stdout)
     sys.stderr.write(printed.stderr)
-    sys.exit(printed.status)
+    return printed.status
+def answer(form, **fields):
+    sys.exit(say(form, **fields))
 """
 
 HDPARM = r"""
@@ -184,6 +186,8 @@ class FakeTools:
             state=str(self._state),
             log=str(self._log),
             name=name,
+            # storcli64 is storcli, and prints the same.
+            forms=name.removesuffix("64"),
         )
         program = self._bin / name
         program.write_text(prologue + body.replace("{name!r}", repr(name)))
@@ -209,49 +213,46 @@ class FakeTools:
 
 MakeTools = Callable[[], FakeTools]
 
-# The layout of storcli's JSON as its reference manual documents it.
-STORCLI = """
+STORCLI = r"""
 assert args[-1] == "J", args
 where, words = args[0], args[1:-1]
-def reply(data, ok=True, why=""):
-    status = {"CLI Version": "007.1907", "Controller": 0, "Status": "Success" if ok else "Failure",
-              "Description": why or "None"}
-    print(json.dumps({"Controllers": [{"Command Status": status, "Response Data": data}]}))
-    sys.exit(0 if ok else 1)
 if state.get("garbage"):
-    print("Segmentation fault"); sys.exit(139)
+    answer("crashed")
 def run(key):
     subprocess.run(["sh", "-c", state.get(key, "true")], check=True)
-def going(key):
+def under_way(key, form, **fields):
     left = state.get(key, 0)
     state[key] = left - 1; save()
-    return [{"Drive-ID": where, "Progress%": "25" if left > 0 else "-",
-             "Status": "In progress" if left > 0 else "Not in progress"}]
+    if left > 0:
+        answer(form, PROGRESS=25, STATUS="In progress", LEFT="5 Minutes", **fields)
+    answer(form, PROGRESS='"-"', STATUS=state.get("idle", "Not in progress"), LEFT="-", **fields)
 if "/s" in where:
     address = where.split("/e")[1].replace("/s", ":")
     drive = state["drives"].get(address)
     if drive is None:
-        reply({}, ok=False, why="No drive found!")
+        answer("failure", WHY="No drive found!")
     if words == ["show", "all"]:
-        reply({f"Drive {where}": [{"EID:Slt": address, "DID": 8, "State": drive["State"],
-                                   "DG": drive.get("DG", "-"), "Size": "446.625 GB", "Intf": "SATA", "Med": "SSD",
-                                   "Model": "INTEL SSDSC2KB480G8 "}],
-               f"Drive {where} - Detailed Information":
-                   {f"Drive {where} Device attributes": {"SN": f" {drive['SN']} "}}})
+        group = drive.get("DG", "-")
+        answer("drive", WHERE=where, ADDRESS=address, STATE=drive["State"], DG=group if group.isdigit() else json.dumps(group),
+               SIZE="446.625 GB", SECTOR="512B", SERIAL=f" {drive['SN']} ")
     if words[:2] == ["start", "erase"]:
-        state["erase_polls"] = state.get("erase_takes_polls", 0)
-        save(); reply({})
+        if state.get("erase_refused"):
+            answer("failure-of-drive", WHAT="Start Drive Erase Failed.", WHERE=where, CODE=50,
+                   WHY="device state doesn't support requested command")
+        state["erase_polls of " + address] = state.get("erase_takes_polls", 1)
+        save(); answer("done", WHAT="Start Drive Erase Succeeded.")
     if words == ["show", "erase"]:
-        reply(going("erase_polls"))
+        of_drive = "erase_polls of " + address
+        under_way(of_drive if of_drive in state else "erase_polls", "erase", WHERE=where)
 elif where == "/c0/vall":
     if not state["vds"]:
-        reply({}, ok=False, why="No VDs have been configured")
-    data = {}
-    for number, vd in state["vds"].items():
-        data[f"/c0/v{number}"] = [{"DG/VD": f"0/{number}", "TYPE": "RAID1", "State": vd["State"]}]
-        data[f"VD{number} Properties"] = {"OS Drive Name": vd["device"], "SCSI NAA Id": vd["naa"]}
-        data[f"PDs for VD {number}"] = [{"EID:Slt": each} for each in vd["members"].split(",")]
-    reply(data)
+        answer("no-virtual-drives")
+    say("virtual-drives-begin")
+    for index, (number, vd) in enumerate(state["vds"].items()):
+        rows = [f'\t\t\t{{ "EID:Slt" : "{each}", "State" : "Onln" }}\n' for each in vd["members"].split(",")]
+        node = "" if vd["device"] is None else f'\t\t\t"OS Drive Name" : "{vd["device"]}",\n'
+        say("virtual-drive", COMMA=",\n" if index else "", NUMBER=number, STATE=vd["State"], NAA=vd["naa"], NODE=node, ROWS=",".join(rows))
+    answer("virtual-drives-end")
 elif where == "/c0" and words[:2] == ["add", "vd"]:
     members = next(word for word in words if word.startswith("drives=")).partition("=")[2]
     for member in members.split(","):
@@ -260,16 +261,16 @@ elif where == "/c0" and words[:2] == ["add", "vd"]:
                          "naa": state["naa"], "members": members}
     save(); run("on_add")
     if state.get("add_fails"):
-        reply({}, ok=False, why="controller reset")
-    reply({})
+        answer("failure", WHY="controller reset")
+    answer("done", WHAT="Add VD Succeeded.")
 elif where == "/c0/v3" and words == ["start", "init", "full"]:
-    reply({})
+    state["init_polls"] = state.get("init_polls", 1)
+    save(); answer("done", WHAT="Start INIT Operation Success")
 elif where == "/c0/v3" and words == ["show", "init"]:
-    reply(going("init_polls"))
+    under_way("init_polls", "operation-of-virtual-drive", NUMBER=3)
 elif where == "/c0/v3" and words == ["delete", "force"]:
     for member in state["vds"].pop("3")["members"].split(","):
         state["drives"][member]["State"] = "UGood"
-    save(); run("on_delete"); reply({})
-else:
-    reply({}, ok=False, why="syntax error, unexpected " + " ".join(args))
+    save(); run("on_delete"); answer("done", WHAT="Delete VD succeeded")
+answer("failure", WHY="syntax error, unexpected " + " ".join(args))
 """

@@ -147,6 +147,32 @@ def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path)
     ]
 
 
+def test_an_operation_that_is_not_seen_is_no_end(
+    tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It never begins, or its state is one that tkperf does not know."""
+    monkeypatch.setattr(storcli, "BEGIN_LIMIT_S", 0.0)
+    tools.update(erase_takes_polls=0)
+    raid = make_set(tmp_path)
+    with pytest.raises(DeviceError, match=r"erase of /c0/e252/s0.* is not in progress"):
+        raid.purge_drives(permit_for(raid), lambda _: None)
+    raid.create(permit_for(raid))
+    monkeypatch.setattr(raid, "_call", lambda *_: {})
+    with pytest.raises(DeviceError, match="has no state of the init"):
+        raid.initialise(lambda _: None)
+    monkeypatch.setattr(raid, "_call", lambda *_: {storcli.VD_OPERATIONS: [{"Status": "Paused"}]})
+    with pytest.raises(DeviceError, match="the init of /c0/v3 is 'Paused'"):
+        raid.initialise(lambda _: None)
+
+
+def test_why_a_controller_refuses_is_passed_on(tools: FakeTools, tmp_path: Path) -> None:
+    """The reason is in the detailed status of each drive."""
+    tools.update(erase_refused=True)
+    raid = make_set(tmp_path)
+    with pytest.raises(DeviceError, match="state doesn't support requested command"):
+        raid.purge_drives(permit_for(raid), lambda _: None)
+
+
 def test_raid_10_says_how_mirrors_are_made(tools: FakeTools, tmp_path: Path) -> None:
     """storcli wants the number of drives in a mirror."""
     devices = ["252:0", "252:1", "252:2", "252:3"]

@@ -1,7 +1,7 @@
 """MegaRAID controllers through storcli or perccli and their JSON output.
 
 Follows Broadcom's "StorCLI reference manual" (12Gb/s MegaRAID tri-mode software) and its documented
-JSON layout. Tested against replayed output only, never on hardware.
+JSON layout. Tested against published outputs only, never on hardware; ``tests/golden/tools/storcli.toml`` has them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,10 @@ OPTIMAL = "Optl"
 # Drive group (DG): none.
 NO_GROUP = ("-", "")
 ROWS = "rows"
+VD_OPERATIONS = "VD Operation Status"
+IN_PROGRESS, NOT_IN_PROGRESS = "in progress", "not in progress"
+# An erase or initialisation writes whole drives, so it is still in progress this long after its start.
+BEGIN_LIMIT_S = 60.0
 # This overwrites the drives once, so that they are not as new afterwards.
 ERASE = "MegaRAID drive erase, simple: overwritten once"
 ERASE_NOTE = (
@@ -318,13 +323,29 @@ class StorcliSet:
         return drives
 
     def _wait(self, places: Sequence[str], operation: str, on_progress: OnProgress) -> None:
+        """Wait for an operation that was just started; each place must be seen at work before its end counts.
+
+        Raises:
+            DeviceError: it does not begin, makes no progress, or is in a state that tkperf does not know.
+        """
         shares: list[float | None] = []
+        at_work: set[str] = set()
+        until_s = time.monotonic() + BEGIN_LIMIT_S
 
         def is_done() -> bool:
             shares[:] = [self._progress(place, operation) for place in places]
+            at_work.update(
+                place for place, share in zip(places, shares, strict=True) if share is not None
+            )
             going = [share for share in shares if share is not None]
             if going:
                 on_progress(min(going))
+            if idle := sorted(set(places) - at_work):
+                if time.monotonic() > until_s:
+                    raise DeviceError(
+                        f"{self.path}: the {operation} of {', '.join(idle)} was started and is not in progress"
+                    )
+                return False
             return not going
 
         limit_s = CONTROLLER_STALLED_S
@@ -332,13 +353,28 @@ class StorcliSet:
             raise DeviceError(f"{self.path}: the {operation} makes no progress at {shares}")
 
     def _progress(self, place: str, operation: str) -> float | None:
-        """Return the share done of an operation; None if it is not under way."""
-        rows = self._call(place, "show", operation).get(ROWS)
-        for row in rows if isinstance(rows, list) else []:
-            if str(row.get("Status", "")).lower() == "in progress":
+        """Return the share done of an operation; None if it is not under way.
+
+        Raises:
+            DeviceError: the controller reports another state, or none.
+        """
+        data = self._call(place, "show", operation)
+        # The state of a drive's operation is the response itself, that of a virtual drive a table in it.
+        rows = data.get(ROWS, data.get(VD_OPERATIONS))
+        states = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        going: list[float] = []
+        for row in states:
+            status = str(row.get("Status", ""))
+            if status.lower() == IN_PROGRESS:
                 done = re.match(r"\d+", str(row.get("Progress%", "")))
-                return int(done[0]) / 100 if done else 0.0
-        return None
+                going.append(int(done[0]) / 100 if done else 0.0)
+            elif status.lower() != NOT_IN_PROGRESS:
+                raise DeviceError(f"{self.path}: the {operation} of {place} is '{status}'")
+        if not states:
+            raise DeviceError(
+                f"{self.path}: '{place} show {operation}' of {self._program} has no state of the {operation}"
+            )
+        return min(going, default=None)
 
     def _call(self, *words: str, missing_is_empty: bool = False) -> dict[str, object]:
         """Run one command and return its response data; a list is under ``ROWS``.
