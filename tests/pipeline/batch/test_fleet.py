@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.printed_forms import Printed, load_forms
 from tkperf.cli.on_host import _begin
 from tkperf.model.batch import DriveShown, DriveStage, HostMet
 from tkperf.model.drive_path import DrivePath
@@ -464,30 +465,77 @@ def test_a_run_of_sudo_erases_drives_and_runs_no_other_program(tmp_path: Path) -
 SITE = Site(host="measure@lab3", tkperf="/usr/local/bin/tkperf")
 
 
+def said(program: str, form: str, **fields: str) -> Printed:
+    return load_forms(program)[form].fill(**fields)
+
+
+NOPASSWD = "measure ALL=(root) NOPASSWD: /usr/local/bin/tkperf on-host"
+EXECUTE = "is not allowed to execute '/usr/local/bin/tkperf on-host' as root"
+
+
+@pytest.mark.parametrize(
+    ("printed", "says"),
+    [
+        (said("sudo", "password"), NOPASSWD),
+        (
+            said("sudo", "not-allowed", USER="measure", WHAT="may not run sudo", HOST="lab3"),
+            NOPASSWD,
+        ),
+        (said("sudo", "not-allowed", USER="measure", WHAT=EXECUTE, HOST="lab3"), NOPASSWD),
+        (said("sudo", "not-in-sudoers", USER="measure", WHAT="in the sudoers file"), NOPASSWD),
+        (
+            said("sudo", "not-in-sudoers", USER="measure", WHAT="allowed to run sudo on lab3"),
+            NOPASSWD,
+        ),
+        (said("sudo", "sudo-rs-password"), NOPASSWD),
+        (said("sudo", "sudo-rs-not-allowed", USER="measure", WHAT=EXECUTE, HOST="lab3"), NOPASSWD),
+        (said("sudo", "command-missing", PATH="/usr/local/bin/tkperf"), "install tkperf"),
+        (said("sudo", "sudo-rs-command-missing", PATH="/usr/local/bin/tkperf"), "install tkperf"),
+        (
+            said("ssh", "command-missing", SHELL="sh: 1: ", COMMAND="sudo", WORDS="not found"),
+            "no sudo",
+        ),
+        (
+            said(
+                "ssh",
+                "command-missing",
+                SHELL="bash: Zeile 1: ",
+                COMMAND="sudo",
+                WORDS="Kommando nicht gefunden.",
+            ),
+            "no sudo",
+        ),
+        (
+            said("ssh", "denied", USER="measure", HOST="lab3", METHODS="publickey"),
+            "ssh-copy-id measure@lab3",
+        ),
+        (said("ssh", "key-changed", HOST="lab3"), "ssh-keygen -R lab3"),
+        (said("ssh", "key-unknown", STRICT=""), "not in known_hosts yet: ssh measure@lab3 once"),
+        (
+            said("ssh", "unreachable", HOST="lab3", PORT="22", WHY="No route to host"),
+            "cannot be reached: ssh: connect",
+        ),
+        (said("ssh", "no-such-host", HOST="lab3"), "cannot be reached: ssh: Could not resolve"),
+    ],
+)
+def test_a_host_that_does_not_answer_is_explained(printed: Printed, says: str) -> None:
+    """The words of each version of ssh, of the remote shell, of sudo and of sudo-rs."""
+    assert says in str(SITE.explain(printed.stderr, printed.status))
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (
-            "sudo: a password is required",
-            "measure ALL=(root) NOPASSWD: /usr/local/bin/tkperf on-host",
-        ),
-        ("sh: 1: sudo: not found", "there is no sudo"),
-        ("sudo: /usr/local/bin/tkperf: command not found", "install tkperf"),
-        ("measure@lab3: Permission denied (publickey).", "ssh-copy-id measure@lab3"),
-        (
-            "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
-            "ssh-keygen -R lab3",
-        ),
-        ("ssh: connect to host lab3 port 22: No route to host", "cannot be reached: ssh: connect"),
-        (
-            "sudo: unable to resolve host lab3: Name or service not known\nConnection reset by peer",
+            said("sudo", "host-unknown", HOST="lab3").stderr + "Connection reset by peer",
             "cannot be reached: Connection reset",
         ),
         ("\x1b[2J", "cannot be reached"),
         ("", "ssh ended with 255"),
     ],
 )
-def test_a_host_that_does_not_answer_is_explained(words: str, says: str) -> None:
+def test_words_that_explain_nothing_are_passed_on(words: str, says: str) -> None:
+    """The last line, without control characters and warnings; without any words, the status of ssh."""
     error: TkperfError = SITE.explain(words, 255)
     assert says in str(error)
     assert "\x1b" not in str(error)

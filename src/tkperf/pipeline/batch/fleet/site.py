@@ -36,6 +36,10 @@ SSH = (
     "ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
     "-o", "ClearAllForwardings=yes", "-o", "ForwardAgent=no", "-o", "ForwardX11=no",
 )  # fmt: skip
+# The status of a shell that does not find a command, in any language.
+COMMAND_NOT_FOUND = 127
+# sudo's own errors begin with its name. A refusal does not, except that of sudo-rs.
+SUDO_REFUSES = ("sudo:", "sorry, user", "is not in the sudoers file", "is not allowed to run sudo")
 _WORDS_BYTES = 8192
 _GRACE_S = 2.0
 Expected = TypeVar("Expected", bound=FromHost)
@@ -66,18 +70,24 @@ class Site:
         # sudo only warns of this, and goes on.
         words = "\n".join(line for line in words.splitlines() if "unable to resolve" not in line)
         said = words.lower()
-        if "host identification has changed" in said or "host key verification failed" in said:
+        name = self.host.rpartition("@")[2]
+        if "host identification has changed" in said:
             text = (
                 "its key is not the one in known_hosts: another machine may answer. Compare the key on that host; if it is "
-                f"right: ssh-keygen -R {self.host.rpartition('@')[2]}, then ssh {self.host} once"
+                f"right: ssh-keygen -R {name}, then ssh {self.host} once"
+            )
+        elif "host key verification failed" in said:
+            text = (
+                f"its key is not in known_hosts yet: ssh {self.host} once, and compare the fingerprint that ssh shows with "
+                "the one on that host: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"
             )
         elif "permission denied (" in said:
             text = f"SSH lets nobody in without a password: ssh-copy-id {self.host}"
+        elif status == COMMAND_NOT_FOUND:
+            text = "there is no sudo: apt-get install sudo"
         elif self.tkperf in words and ("not found" in said or "no such file" in said):
             text = f"there is no {self.tkperf}: install tkperf {__version__} there, or give --push"
-        elif "sudo" in said and ("not found" in said or "no such file" in said):
-            text = "there is no sudo: apt-get install sudo"
-        elif "sudo:" in said:
+        elif any(each in said for each in SUDO_REFUSES):
             text = (
                 f"sudo asks for a password, or does not allow tkperf. This line in /etc/sudoers.d/tkperf there allows it: "
                 f"{_find_user(self.host)} ALL=(root) NOPASSWD: {self.tkperf} {COMMAND}"
