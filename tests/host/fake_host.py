@@ -172,6 +172,7 @@ def site_of(root: Path, **settings: object) -> Site:
     given: dict[str, object] = {
         "cpus": frozenset({0, 1}),
         "now_s": NOW_S,
+        "ioengine": "io_uring",
         "run": answering(Completed(exit_status=0, stdout=TIMERS, stderr="")),
         **settings,
     }

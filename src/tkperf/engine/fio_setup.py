@@ -103,12 +103,18 @@ class ChosenEngine:
 
 
 def choose_ioengine(
-    path: str, block_bytes: int, wanted: str | None, *, jobs: int, io_depth: int
+    path: str,
+    block_bytes: int,
+    wanted: str | None,
+    *,
+    jobs: int,
+    io_depth: int,
+    direct: bool = True,
 ) -> ChosenEngine:
     """Return the first I/O engine with which fio can read the device: io_uring, else libaio.
 
     The test uses the jobs and the depth of the run: limits on locked memory or on
-    asynchronous I/O show only then.
+    asynchronous I/O show only then. ``direct``: past the page cache, as runs read; not every file allows it.
 
     Raises:
         UsageError: the wanted engine is not one of these.
@@ -118,14 +124,16 @@ def choose_ioengine(
         raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
     reasons: list[str] = []
     for ioengine in (wanted,) if wanted else IO_ENGINES:
-        reason = _why_not(path, block_bytes, ioengine, jobs, io_depth)
+        reason = _why_not(path, block_bytes, ioengine, jobs, io_depth, direct)
         if reason is None:
             return ChosenEngine(name=ioengine, instead_of="; ".join(reasons) or None)
         reasons.append(f"{ioengine}: {reason}")
     raise EngineError(f"fio cannot read {path} ({'; '.join(reasons)})")
 
 
-def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: int) -> str | None:
+def _why_not(
+    path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: int, direct: bool
+) -> str | None:
     """Read a few blocks with fio. Return the reason of a failure, or None."""
     answer, job = _read(
         path,
@@ -134,6 +142,7 @@ def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: in
         f"--size={8 * block_bytes}",
         f"--numjobs={jobs}",
         f"--iodepth={io_depth}",
+        direct=direct,
         timeout_s=60,
     )
     error = None if job is None else job.error
@@ -168,8 +177,10 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
     raise EngineError(f"fio cannot read {path}: {_find_words(answer) or 'it says nothing'}")
 
 
-def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, _ProbeJob | None]:
-    """Read from a device without a permit. Return fio's answer, with its job's result if it printed one.
+def _read(
+    path: str, *options: str, timeout_s: float, direct: bool = True
+) -> tuple[Completed, _ProbeJob | None]:
+    """Read from a device without a permit. Return fio's answer, with the result of a job that failed, else of any.
 
     Options keep fio from writing, and from flushing what other programs have not written yet, as it
     otherwise does before it opens a device.
@@ -181,7 +192,7 @@ def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, _Probe
             f"--{filename_option(path)}",
             "--rw=read",
             *options,
-            "--direct=1",
+            f"--direct={int(direct)}",
             "--thread=1",
             "--readonly",
             "--allow_file_create=0",
@@ -195,12 +206,17 @@ def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, _Probe
         jobs = msgspec.json.decode(brace + document, type=_Probe).jobs
     except msgspec.DecodeError:
         jobs = []
-    return answer, jobs[0] if jobs else None
+    failed = [job for job in jobs if job.error]
+    return answer, next(iter((*failed, *jobs)), None)
 
 
 def _find_words(answer: Completed) -> str:
-    """Return the first line of fio's own words, its errors first; the JSON is no text for people."""
+    """Return the first line of fio's own words, its errors first; the JSON is no text for people.
+
+    Lines such as ``fio: pid=1, err=12/file:...`` only repeat a job's error, with a number that differs each time.
+    """
     lines = [
         line.strip() for line in f"{answer.stderr}\n{answer.stdout.partition('{')[0]}".splitlines()
     ]
-    return next((line for line in lines if any(map(str.isalpha, line))), "")[:200]
+    told = [line for line in lines if not re.match(r"fio: pid=\d+, err=", line)]
+    return next((line for line in told if any(map(str.isalpha, line))), "")[:200]

@@ -157,7 +157,7 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
         objections=find_objections(identity),
         data=data,
         purge=plan_purge(identity),
-        audit=audit_for([identity], lasts_s=DAY_S),
+        audit=audit_for([identity], lasts_s=DAY_S, read_device=True),
         telemetry=telemetry,
         reading=reading,
     )

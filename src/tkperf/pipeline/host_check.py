@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.sysfs import major_minor_of
+from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine
 from tkperf.host.audit import Audit, AuditedDrive, AuditFinding, AuditLevel, Site, audit_host
 from tkperf.host.audit.site import DAY_S, find_drive
 from tkperf.host.settings import find_settings
 from tkperf.host.tuning import find_left_behind, tuned
-from tkperf.model.errors import DeviceError, RefusedError
+from tkperf.model.choices import DEFAULT_PROFILES
+from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.model.record import RunWarning
+from tkperf.model.workload import Workload
+from tkperf.procedures import load_profile
+from tkperf.system.process import find_program
 
 # Codes of warnings in a run.
 HOST_DISTURBS, TUNING_LEFT_BEHIND = "host-disturbs", "tuning-left-behind"
@@ -44,14 +50,47 @@ class HostState:
         return {"scheduler": ", ".join(sorted(found))}
 
 
-def make_site(*, lasts_s: float = DAY_S, outstanding: int | None = None) -> Site:
-    """Return the site of this host."""
+def make_site(
+    *,
+    lasts_s: float = DAY_S,
+    outstanding: int | None = None,
+    ioengine: ChosenEngine | None = None,
+) -> Site:
+    """Return the site of this host; ``ioengine``: the I/O engine that a run would use, if it was tried."""
     return Site(
         cpus=frozenset(os.sched_getaffinity(0)),
         lasts_s=lasts_s,
         outstanding=outstanding,
         is_root=os.geteuid() == 0,
+        ioengine=None if ioengine is None else ioengine.name,
+        instead_of=None if ioengine is None else ioengine.instead_of,
     )
+
+
+def try_ioengines(
+    identity: DeviceIdentity | None, *, jobs: int, io_depth: int
+) -> ChosenEngine | None:
+    """Return the I/O engine that a run would use, by the function that a run calls; None: fio cannot try any.
+
+    fio reads a few blocks of the device. Without a device, or if it cannot be read, fio reads its own program.
+    """
+    if identity is not None and identity.kind is not TargetKind.SIMULATED:
+        block_bytes = identity.logical_block_bytes
+        with suppress(EngineError):
+            return choose_ioengine(identity.path, block_bytes, None, jobs=jobs, io_depth=io_depth)
+    return _try_ioengines_on_fio(jobs, io_depth)
+
+
+@lru_cache(maxsize=8)
+def _try_ioengines_on_fio(jobs: int, io_depth: int) -> ChosenEngine | None:
+    """Try it once for each load: a batch asks for each of its drives."""
+    program = find_program("fio")
+    if program is None:
+        return None
+    try:
+        return choose_ioengine(program, 512, None, jobs=jobs, io_depth=io_depth, direct=False)
+    except EngineError:
+        return None
 
 
 def find_drives(identities: Sequence[DeviceIdentity]) -> tuple[AuditedDrive, ...]:
@@ -77,12 +116,30 @@ def _number_below(identity: DeviceIdentity) -> str | None:
 
 
 def audit_for(
-    identities: Sequence[DeviceIdentity], *, lasts_s: float, outstanding: int | None = None
+    identities: Sequence[DeviceIdentity],
+    *,
+    lasts_s: float,
+    heaviest: Workload | None = None,
+    read_device: bool = False,
 ) -> Audit:
-    """Audit this host for a run on these devices; empty if all are simulated."""
+    """Audit this host for a run on these devices; empty if all are simulated.
+
+    Args:
+        heaviest: the run's load with the most outstanding I/Os; None: the demand of the default profile is tried.
+        read_device: try fio's I/O engines on the first device, and not on a file of the host.
+    """
     if identities and all(one.kind is TargetKind.SIMULATED for one in identities):
         return Audit()
-    site = make_site(lasts_s=lasts_s, outstanding=outstanding)
+    demand = load_profile(DEFAULT_PROFILES["ssd"]).demand if heaviest is None else heaviest
+    site = make_site(
+        lasts_s=lasts_s,
+        outstanding=None if heaviest is None else heaviest.total_outstanding_ios,
+        ioengine=try_ioengines(
+            identities[0] if identities and read_device else None,
+            jobs=demand.jobs,
+            io_depth=demand.io_depth,
+        ),
+    )
     return audit_host(site, find_drives(identities))
 
 

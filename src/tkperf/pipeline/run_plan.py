@@ -119,7 +119,7 @@ def plan_run(
     audit = audit_for(
         subject.drives,
         lasts_s=sum(test.longest_s for test in fitted.tests),
-        outstanding=fitted.heaviest.total_outstanding_ios,
+        heaviest=fitted.heaviest,
     )
     return RunPlan(
         request=request,

@@ -164,6 +164,8 @@ class Site:
         lasts_s: the longest time that the run may take: only work that is due within it counts.
         outstanding: I/Os that the heaviest load has outstanding; None: unknown.
         is_root: tkperf runs as root.
+        ioengine: fio's I/O engine that a run would use, as tried just now; None: fio could not try any.
+        instead_of: the I/O engine that does not work here, and why.
         now_s: seconds since 1970.
     """
 
@@ -172,6 +174,8 @@ class Site:
     lasts_s: float = DAY_S
     outstanding: int | None = None
     is_root: bool = True
+    ioengine: str | None = None
+    instead_of: str | None = None
     now_s: float = field(default_factory=time.time)
     run: Callable[..., Completed] = run_command
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -27,6 +29,12 @@ _VIRTUAL = Topic(
 _URING = Topic(
     "io_uring", "without io_uring the I/O is issued by libaio, which costs more CPU time an I/O"
 )
+# Remedies by the error of io_uring_setup, where the kernel's switch is not the reason.
+_URING_REMEDIES = {
+    errno.EPERM: "let the seccomp profile of the container or service allow io_uring_setup and io_uring_enter",
+    errno.ENOSYS: "use a kernel with io_uring; in a container, let its seccomp profile allow io_uring_setup and io_uring_enter",
+    errno.ENOMEM: "raise the limit of locked memory (ulimit -l unlimited) or of the control group",
+}
 _LOCKDOWN = Topic(
     "kernel lockdown", "a kernel that is locked down keeps tools from some of what they would read"
 )
@@ -107,17 +115,30 @@ def _stolen_pct(site: Site) -> float | None:
 
 
 def _io_uring(site: Site) -> AuditFinding:
+    """Tell whether fio can use io_uring. The trial decides: limits and seccomp filters show in no file."""
     file = site.proc / "sys/kernel/io_uring_disabled"
     setting = number(file)
+    meaning = {None: "", 0: "open to all", 1: "open to privileged processes", 2: "switched off"}
+    switch = f"{meaning.get(setting, 'not known to tkperf')} (io_uring_disabled {setting})"
     if setting is None:
-        if file.exists():
-            return _URING.not_known("its switch cannot be read")
-        return _URING.ok("not switched off (no such switch)")
-    meaning = {0: "open to all", 1: "open to privileged processes", 2: "switched off"}
-    return _URING.advise(
-        setting == 2 or (setting == 1 and not site.is_root),
-        f"{meaning.get(setting, 'not known to tkperf')} (io_uring_disabled {setting})",
-        command="sudo sysctl kernel.io_uring_disabled=0",
+        switch = "its switch cannot be read" if file.exists() else "the kernel has no switch for it"
+    is_off = setting == 2 or (setting == 1 and not site.is_root)
+    if site.ioengine == "io_uring":
+        return _URING.ok(f"fio can use it; {switch}")
+    command = "sudo sysctl kernel.io_uring_disabled=0" if is_off else None
+    if site.ioengine is None:
+        if is_off:
+            return _URING.find(AuditLevel.ADVICE, switch, command=command)
+        return _URING.not_known(f"fio could not try it; {switch}")
+    reason = (site.instead_of or "").removeprefix("io_uring: ")
+    others = (
+        text for number, text in _URING_REMEDIES.items() if reason.startswith(os.strerror(number))
+    )
+    return _URING.find(
+        AuditLevel.ADVICE,
+        f"io_uring cannot be used, {site.ioengine} will be: {switch if is_off else reason}",
+        command=command,
+        otherwise=None if is_off else next(others, None),
     )
 
 
