@@ -65,6 +65,19 @@ def load_forms(program: str) -> Mapping[str, Form]:
     return {name: _form(program, name, entry) for name, entry in entries.items()}
 
 
+def find_form(program: str, situation: str, version: str) -> Form:
+    """Return what a version prints in a situation, whose forms are named ``SITUATION@VERSION``."""
+    for name, form in load_forms(program).items():
+        first, last = (_as_numbers(each) for each in form.versions)
+        if name.partition("@")[0] == situation and first <= _as_numbers(version) <= last:
+            return form
+    raise AssertionError(f"{program} {version}: there is no form of {situation}")
+
+
+def _as_numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.partition("-")[0].split("."))
+
+
 def _form(program: str, name: str, entry: dict[str, Any]) -> Form:
     stdout = entry.pop("stdout", "")
     if "stdout_file" in entry:

@@ -22,7 +22,7 @@ PROLOGUE = """#!{python}
 import json, subprocess, sys, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from tests.printed_forms import load_forms
+from tests.printed_forms import find_form, load_forms
 state_path = Path({state!r})
 state = json.loads(state_path.read_text())
 args = sys.argv[1:]
@@ -41,6 +41,10 @@ def say(form, **fields):
     return printed.status
 def answer(form, **fields):
     sys.exit(say(form, **fields))
+def answer_of_version(situation, **fields):
+    # Print what the version in the state prints in a situation. Give values for the fields of this version only.
+    form = find_form({forms!r}, situation, state["version"])
+    answer(form.name, **{{key: text for key, text in fields.items() if key in form.fields}})
 """
 
 HDPARM = r"""
@@ -117,18 +121,38 @@ elif option in COMMANDS:
 """
 
 NVME = """
+WORDS = ["NVM Subsystem has never been sanitized.", "Most Recent Sanitize Command Completed Successfully.",
+         "Sanitize in Progress.", "Most Recent Sanitize Command Failed.",
+         "Most Recent Sanitize Command (No-Deallocate After Sanitize) Completed Successfully.", "Unknown", "Unknown", "Unknown"]
+def sanitize_log(status):
+    words = WORDS[status]
+    # Versions 2.7 and 2.8 print the words as the key, too.
+    answer_of_version("sanitize-log", KEY=words if state["version"] in ("2.7.1", "2.8") else "status",
+                      STATUS=f"({status}) {words}", SPROG=32768 if status == 2 else 65535, ERASED=state.get("erased", 0), PASSES=0,
+                      STATE=state.get("state", "(0) Idle state"), FAILURE=state.get("failure", ""))
 if args[0] == "id-ctrl":
-    print(json.dumps(state["controller"]))
+    claims = {"oacs": 0, "fna": 0, "sanicap": 0} | state["controller"]
+    answer_of_version("id-ctrl", **{key.upper(): number for key, number in claims.items()})
 elif args[0] == "id-ns":
-    print(json.dumps(state["namespace"]))
+    claims = {"flbas": 0, "dps": 0, "dlfeat": 0} | state["namespace"]
+    answer_of_version("id-ns", **{key.upper(): number for key, number in claims.items()})
 elif args[0] == "sanitize-log":
+    if state.get("says"):
+        answer_of_version(state["says"])
     left = state.get("polls", 0)
     state["polls"] = left - 1; save()
-    status = 2 if left > 0 else (3 if state.get("fails") else 1)
-    print(json.dumps({"nvme0": {"sprog": 32768, "sstat": {"status": status}}} if state.get("nested")
-                     else {"sprog": 32768, "sstat": status}))
-elif args[0] in ("sanitize", "format"):
-    fill(0)
+    sanitize_log(2 if left > 0 else state.get("ends", 1))
+elif args[0] == "sanitize":
+    action = next(word for word in args if word.startswith("--sanact=")).partition("=")[2]
+    if not action.isdigit():
+        answer_of_version("sanitize-by-name")
+    if state.get("refuses"):
+        answer_of_version("sanitize-refused")
+    fill(0); answer_of_version("sanitize")
+elif args[0] == "format":
+    if state.get("refuses"):
+        answer_of_version("format-while-sanitizing")
+    fill(0); answer_of_version("format")
 """
 
 SG_OPCODES = r"""
@@ -177,7 +201,7 @@ class FakeTools:
         self._bin = folder / "bin"
         self._bin.mkdir()
         monkeypatch.setenv("PATH", str(self._bin), prepend=":")
-        self.update(drive="")
+        self.update(drive="", version="2.13")
 
     def install(self, name: str, body: str) -> None:
         prologue = PROLOGUE.format(

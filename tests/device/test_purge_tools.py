@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.device.fakes import HDPARM, NVME, SG_ERASE, SG_OPCODES, SG_REQUESTS, FakeTools
-from tests.printed_forms import load_forms
+from tests.printed_forms import find_form, load_forms
 from tkperf.device import purge as purge_module
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity, read_identity
@@ -29,7 +31,9 @@ from tkperf.device.purge import (
 from tkperf.device.purge import method as method_module
 from tkperf.device.purge.method import Offer, PurgeMethod, PurgeRefusal
 from tkperf.device.purge.sense import parse_sense
+from tkperf.device.safety import Reason
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
+from tkperf.pipeline.diagnosis import _find_erase
 
 
 @pytest.fixture
@@ -283,28 +287,132 @@ def add_sibling(disk: Path) -> None:
     (disk.parent / "nvme0n2/dev").write_text("259:1\n")
 
 
-@pytest.mark.parametrize("nested", [False, True])
+NVME_CLI = ("1.16", "2.0", "2.3", "2.5", "2.8", "2.11", "2.13", "2.16", "3.0-rc1")
+
+
+@pytest.mark.parametrize(
+    ("version", "erased"),
+    [("1.16", 0), ("2.3", 1), ("2.8", 0), ("2.13", 1), ("3.0-rc1", 0)],
+)
 def test_nvme_sanitize(
-    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, nested: bool
+    tools: FakeTools,
+    drive: DeviceIdentity,
+    permit: ErasePermit,
+    disk: Path,
+    version: str,
+    erased: int,
 ) -> None:
-    """By capability, watched to its end, in both layouts that nvme-cli prints."""
-    tools.update(controller={"sanicap": 2}, namespace={"dlfeat": 1}, polls=2, nested=nested)
+    """By capability, watched to its end with every version, whatever else the log says beside the status."""
+    tools.update(
+        controller={"sanicap": 2}, namespace={"dlfeat": 1}, polls=2, version=version, erased=erased
+    )
     best = chosen(nvme.offer_nvme(drive, disk))
     assert best.name == "nvme-sanitize-block"
     seen: list[float | None] = []
     found = run_purge(permit, best, watch=PurgeWatch(progress=seen.append))
     assert found == "verified: all 128 samples read as zeros"
     assert seen == [0.5, 0.5]
-    assert "--sanact=start-block-erase" in tools.commanded("sanitize")[0]
+    assert "--sanact=2" in tools.commanded("sanitize")[0]
 
 
+@pytest.mark.parametrize(
+    ("version", "ends", "says"),
+    [
+        ("1.16", 3, "--sanact=1"),
+        ("2.3", 3, "--sanact=1"),
+        ("2.8", 3, "--sanact=1"),
+        ("2.13", 3, "--sanact=1"),
+        ("2.8", 0, "never sanitized"),
+        ("2.3", 5, "does not know the status"),
+        ("3.0-rc1", 7, "does not know the status"),
+    ],
+)
 def test_nvme_sanitize_that_fails(
-    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
+    tools: FakeTools,
+    drive: DeviceIdentity,
+    permit: ErasePermit,
+    disk: Path,
+    version: str,
+    ends: int,
+    says: str,
 ) -> None:
-    """The log page says so, whatever the command's exit status was."""
-    tools.update(controller={"sanicap": 2}, namespace={}, fails=True)
-    with pytest.raises(DeviceError, match="exit-failure"):
+    """The log says so, whatever the exit status of the command was. A reserved status is no success."""
+    tools.update(controller={"sanicap": 2}, namespace={}, polls=1, ends=ends, version=version)
+    with pytest.raises(DeviceError, match=says):
         run_purge(permit, chosen(nvme.offer_nvme(drive, disk)))
+    assert len(tools.commanded("sanitize-log")) == 2
+
+
+@pytest.mark.parametrize("version", NVME_CLI)
+def test_nvme_sanitize_states_before_a_run(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In progress is found with every version. An end, also a failed one that was left, is no obstacle."""
+    form = find_form("nvme", "sanitize-log", version)
+    words = re.findall(r"\(?\\\((\d)\\\) ([^|]*)", form.fields["STATUS"])
+    assert len(words) == 8
+    for number, text in ((int(each[0]), each[1].replace("\\", "")) for each in words):
+        for erased in (0, 1):
+            values = {"KEY": text if version in ("2.7.1", "2.8") else "status", "SPROG": 32768,
+                      "STATUS": f"({number}) {text}", "ERASED": erased, "PASSES": 0,
+                      "STATE": "(0) Idle state", "FAILURE": ""}  # fmt: skip
+            printed = form.fill(**{name: values[name] for name in form.fields})
+            log = json.loads(printed.stdout)
+            monkeypatch.setattr(nvme, "_query", lambda *_, log=log: log)
+            if number > 4:
+                with pytest.raises(DeviceError, match="does not know the status"):
+                    nvme.find_nvme_sanitize("/dev/nvme0n1")
+            else:
+                share = nvme.find_nvme_sanitize("/dev/nvme0n1")
+                assert share == (0.5 if number == 2 else None)
+
+
+@pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "3.0-rc1"])
+def test_an_nvme_drive_that_refuses_its_sanitize_log(tools: FakeTools, version: str) -> None:
+    """Some answer it with "Sanitize In Progress". A drive without that log has no sanitize at all."""
+    tools.update(version=version, says="sanitize-log-unsupported")
+    with pytest.raises(EngineError, match=r"(?i)invalid.log.page"):
+        nvme.find_nvme_sanitize("/dev/nvme0n1")
+    tools.update(says="sanitize-log-in-progress")
+    assert nvme.find_nvme_sanitize("/dev/nvme0n1") == 0.0
+
+
+@pytest.mark.parametrize(
+    "state", ["(2) Restricted Failure State", "(4) Unrestricted Failure State"]
+)
+def test_an_nvme_drive_in_a_failure_state_is_refused(tools: FakeTools, state: str) -> None:
+    """Such a drive accepts no reads and writes; nvme-cli reports the state since 2.12."""
+    tools.update(ends=3, state=state)
+    with pytest.raises(DeviceError, match=r"the sanitize of .* failed"):
+        nvme.find_nvme_sanitize("/dev/nvme0n1")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        {},
+        {"sstat": 2},
+        {"sstat": {"global_erased": 1}},
+        {"sstat": {"status": "Sanitize in Progress."}},
+        {"sstat": {"a": "(1) one", "b": "(2) two"}},
+        {"sstat": {"status": 1}},
+    ],
+)
+def test_an_unknown_form_of_the_sanitize_log_is_refused(log: dict[str, object]) -> None:
+    """No known version prints these; any number in them could be something else."""
+    with pytest.raises(DeviceError, match="does not know the status"):
+        nvme._parse_status(log, "/dev/nvme0n1")
+
+
+@pytest.mark.parametrize("version", ["1.16", "2.13"])
+def test_nvme_commands_that_the_drive_refuses(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, version: str
+) -> None:
+    """Format and Sanitize end with the drive's reason."""
+    tools.update(controller={"oacs": 2, "sanicap": 2}, namespace={}, refuses=True, version=version)
+    offers = nvme.offer_nvme(drive, disk)
+    with pytest.raises(DeviceError, match="a sanitize operation is in progress"):
+        run_purge(permit, chosen(offers, "nvme-format"))
+    with pytest.raises(DeviceError, match=r"(?i)invalid.field"):
+        run_purge(permit, chosen(offers, "nvme-sanitize-block"))
 
 
 @pytest.mark.parametrize(
@@ -550,7 +658,7 @@ def test_a_drive_that_still_erases_itself_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Until it has ended, whoever began it; a partition has no purge, and a missing tool says nothing."""
+    """Until it has ended, whoever began it, also in doctor; a partition has no purge, a missing tool says nothing."""
     disk = tmp_path / "disk"
     (disk / marker).parent.mkdir(parents=True)
     (disk / marker).write_text("pcie\n")
@@ -562,6 +670,10 @@ def test_a_drive_that_still_erases_itself_is_refused(
         RefusedError, match=rf"is erasing itself \({done} done\).*Nothing was touched"
     ):
         refuse_purge_under_way(whole)
+    assert _find_erase(whole) == ()
+    tools.update(polls=1)
+    (objection,) = _find_erase(whole)
+    assert (objection.reason, "is erasing itself" in objection.text) == (Reason.ERASING, True)
     refuse_purge_under_way(whole)
     if bus == "SAS":
         # A self-test reports its progress, too, and erases nothing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import os
 import signal
 import subprocess
@@ -49,6 +50,42 @@ def test_a_module_of_ours_does_not_outlive_us() -> None:
     finally:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", ["LC_ALL", "LANG", "LC_NUMERIC", "LANGUAGE"])
+def test_programs_run_in_one_locale(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvme-cli 2.3 prints 2433328 as 2.433.328 under de_DE, json-c a decimal comma, wipefs German words."""
+    monkeypatch.setenv(name, "de_DE.UTF-8")
+    printed = run_command(["env"], timeout_s=60).stdout.splitlines()
+    assert "LC_ALL=C.UTF-8" in printed
+    assert not any(line.startswith("LANGUAGE=") for line in printed)
+    monkeypatch.setattr(process, "_fixed_locale", lambda: "C")
+    assert "LC_ALL=C" in run_command(["env"], timeout_s=60).stdout.splitlines()
+
+
+def test_a_host_without_c_utf_8_has_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on old distributions; the locale of tkperf itself stays as it was."""
+    before = locale.setlocale(locale.LC_ALL)
+    assert process._fixed_locale.__wrapped__() == "C.UTF-8"
+    assert locale.setlocale(locale.LC_ALL) == before
+    real = locale.setlocale
+
+    def without(category: int, name: str | None = None) -> str:
+        if name == "C.UTF-8":
+            raise locale.Error("unsupported locale setting")
+        return real(category, name)
+
+    monkeypatch.setattr(locale, "setlocale", without)
+    assert process._fixed_locale.__wrapped__() == "C"
+
+
+def test_a_module_of_ours_keeps_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads the names of files as tkperf does."""
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret")
+    environment = process._own_environment()
+    assert environment["LC_ALL"] == "C"
+    assert "TKPERF_SMTP_PASSWORD" not in environment
 
 
 def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,7 +171,7 @@ def _ask_sysfs(facts: DeviceFacts, disk: Path) -> None:
 
 def _ask_nvme(facts: DeviceFacts, path: str, run: RunTool) -> None:
     controller = read_json_object(
-        ["nvme", "id-ctrl", "-o", "json", path], timeout_s=TOOL_LIMIT_S, run=run
+        ["nvme", "id-ctrl", "-o", "json", path], timeout_s=TOOL_LIMIT_S, run=run, must_succeed=True
     )
     oacs = controller.get("oacs")
     security = None

@@ -56,6 +56,7 @@ class Reason(StrEnum):
     OVERLAY = "overlay"
     HARD_LINKS = "hard-links"
     UNREADABLE = "unreadable"
+    ERASING = "erasing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
-from tkperf.device.purge import PurgePlan, plan_purge
+from tkperf.device.purge import PurgePlan, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
-from tkperf.device.safety import Objection, find_data, find_objections
+from tkperf.device.safety import Objection, Reason, find_data, find_objections
 from tkperf.device.telemetry import look_at_telemetry
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.host.audit import Audit
@@ -154,13 +154,22 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
     return DeviceDiagnosis(
         identity=identity,
         facts=inspect_device(identity),
-        objections=find_objections(identity),
+        objections=(*find_objections(identity), *_find_erase(identity)),
         data=data,
         purge=plan_purge(identity),
         audit=audit_for([identity], lasts_s=DAY_S, read_device=True),
         telemetry=telemetry,
         reading=reading,
     )
+
+
+def _find_erase(identity: DeviceIdentity) -> tuple[Objection, ...]:
+    """Return the objection to a drive that is erasing itself, or whose state nobody knows."""
+    try:
+        refuse_purge_under_way(identity)
+    except (DeviceError, RefusedError) as error:
+        return (Objection(Reason.ERASING, str(error)),)
+    return ()
 
 
 def diagnose_host() -> HostDiagnosis:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import locale
 import os
 import shutil
 import signal
@@ -73,9 +75,34 @@ RunTool = Callable[..., Completed]
 """``run_command``, or a substitute of a test."""
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment for a program: tkperf's own without its secrets."""
+def _own_environment() -> dict[str, str]:
+    """Return tkperf's environment without its secrets."""
     return {name: text for name, text in os.environ.items() if not name.startswith(SECRETS)}
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment for a program: tkperf's own without its secrets, and in a fixed locale.
+
+    Programs print numbers, words and errors according to the locale. nvme-cli 2.3 prints 2433328 as
+    2.433.328 under de_DE, and with lost digits under fr_FR.
+    """
+    environment = _own_environment()
+    # The C library prefers LANGUAGE to LC_ALL for messages.
+    environment.pop("LANGUAGE", None)
+    return environment | {"LC_ALL": _fixed_locale()}
+
+
+@functools.cache
+def _fixed_locale() -> str:
+    """Return C.UTF-8; C on a host without it, where bash and perl would complain on stderr."""
+    # The order of texts is the one category that no other thread of tkperf uses.
+    before = locale.setlocale(locale.LC_COLLATE)
+    try:
+        return locale.setlocale(locale.LC_COLLATE, "C.UTF-8")
+    except locale.Error:
+        return "C"
+    finally:
+        locale.setlocale(locale.LC_COLLATE, before)
 
 
 def find_named_fio() -> str | None:
@@ -173,14 +200,27 @@ def run_command(
 
 
 def read_json_object(
-    argv: Sequence[str], *, timeout_s: float, run: Callable[..., Completed] = run_command
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    run: Callable[..., Completed] = run_command,
+    must_succeed: bool = False,
 ) -> dict[str, object]:
-    """Return the JSON object that a program prints, whatever its exit status.
+    """Return the JSON object that a program prints.
+
+    Args:
+        must_succeed: the exit status must be 0. nvme-cli 2.8 and newer print an object with an
+            error when a command fails.
 
     Raises:
         EngineError: the program is missing, hangs, or prints something else.
     """
     done = run(argv, timeout_s=timeout_s)
+    if must_succeed and done.exit_status != 0:
+        # nvme-cli 3.0 has a warning among the errors, and the reason in its output.
+        output = " ".join((done.stdout or done.stderr).split())[:200]
+        said = f"'{' '.join(argv)}' ended with status {done.exit_status}"
+        raise EngineError(f"{said}: {output}" if output else said)
     try:
         document = json.loads(done.stdout)
     except (ValueError, RecursionError):
@@ -299,7 +339,8 @@ def start_module(
     """Run a module of tkperf in a separate Python process, which reads stdin and writes stdout.
 
     Python loads nothing from the current folder (-P), where others may have put modules. It does not see Ctrl-C in
-    the terminal. The kernel kills it when tkperf dies, if setpriv is installed.
+    the terminal. The kernel kills it when tkperf dies, if setpriv is installed. It keeps the user's locale, as
+    tkperf does, so that both read the names of files alike.
 
     Raises:
         OSError: it cannot be started.
@@ -312,7 +353,7 @@ def start_module(
         stdout=stdout,
         stderr=stderr,
         start_new_session=True,
-        env=_environment(),
+        env=_own_environment(),
     )
 
 

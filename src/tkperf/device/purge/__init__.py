@@ -105,11 +105,12 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
 
 
 def refuse_purge_under_way(identity: DeviceIdentity) -> None:
-    """Raise RefusedError if a drive is still erasing itself, also if another program started that.
+    """Refuse a drive that is still erasing itself, also if another program started that.
 
     Raises:
-        RefusedError: it is.
-        DeviceError: its last erase failed, so that it accepts no reads and writes.
+        RefusedError: the drive is erasing itself.
+        DeviceError: its last erase failed, so that it accepts no reads and writes; or nobody knows
+            the status in its sanitize log.
     """
     if identity.major_minor is None or identity.partition is not None:
         return

@@ -1,7 +1,15 @@
-"""NVMe: Format NVM and Sanitize, if the controller claims them (NVM Express 1.4 and 2.0)."""
+"""NVMe: Format NVM and Sanitize, if the controller claims them (NVM Express 1.4 and 2.0).
+
+The sanitize log is read as JSON. All versions of nvme-cli from 1.8 to 3.0-rc1 print the status as a
+text that begins with the number of the specification in brackets. ``-o binary`` would be the log
+page itself, but nvme-cli 2.3 of Debian 12 prints other text after the page.
+docs/devices.md has the versions that were checked.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from tkperf.device.hold import Handle
@@ -31,14 +39,21 @@ SANICAP_CRYPTO, SANICAP_BLOCK, SANICAP_OVERWRITE = 1 << 0, 1 << 1, 1 << 2
 # Deallocated blocks read as zeros: bits 2:0 of DLFEAT are 001.
 DLFEAT_MASK, DLFEAT_ZEROS = 0b111, 0b001
 SES_USER_DATA, SES_CRYPTO = 1, 2
-# Sanitize actions by method (SANACT).
+# Sanitize actions by method (SANACT), as numbers: nvme-cli 1.16 takes no names.
+EXIT_FAILURE, BLOCK_ERASE, OVERWRITE, CRYPTO_ERASE = 1, 2, 3, 4
 SANITIZE_ACTIONS = {
-    "nvme-sanitize-block": (SANICAP_BLOCK, "start-block-erase", "block erase"),
-    "nvme-sanitize-crypto": (SANICAP_CRYPTO, "start-crypto-erase", "crypto erase"),
-    "nvme-sanitize-overwrite": (SANICAP_OVERWRITE, "start-overwrite", "overwrite"),
+    "nvme-sanitize-block": (SANICAP_BLOCK, BLOCK_ERASE, "block erase"),
+    "nvme-sanitize-crypto": (SANICAP_CRYPTO, CRYPTO_ERASE, "crypto erase"),
+    "nvme-sanitize-overwrite": (SANICAP_OVERWRITE, OVERWRITE, "overwrite"),
 }
-# Sanitize log (LID 81h), SSTAT bits 2:0.
-SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = 1, 2, 3, 4
+# Sanitize log (LID 81h), SSTAT bits 2:0. The specification reserves 5 to 7.
+NEVER_SANITIZED, SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = range(5)
+# The status as nvme-cli prints it, such as "(2) Sanitize in Progress."
+_STATUS = re.compile(r"\((\d+)\) ")
+# Sanitize state information: restricted and unrestricted failure.
+FAILURE_STATES = ("(2) ", "(4) ")
+# The words of any version of nvme-cli for the NVMe status "Sanitize In Progress" (1Dh).
+_ALL_VERSIONS_SAY = "a sanitize operation is in progress"
 
 
 def offer_nvme(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
@@ -119,7 +134,7 @@ def _offer_sanitize(
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
         argv = ["nvme", "sanitize", device.path, f"--sanact={action}"]
-        if action == "start-overwrite":
+        if action == OVERWRITE:
             argv += ["--owpass=1", "--ovrpat=0"]
         run_tool(device, argv, limit_s=QUERY_LIMIT_S)
         _wait_for_sanitize(device, watch)
@@ -135,16 +150,75 @@ def _offer_sanitize(
 
 
 def find_nvme_sanitize(device: str) -> float | None:
-    """Return the share done of a sanitize under way; None if there is none, or the drive reports none."""
-    log = _read_sanitize_log(device)
-    return _int(log, "sprog") / 65536 if _status(log) == IN_PROGRESS else None
+    """Return the share done of a sanitize under way; None if there is none.
+
+    Raises:
+        EngineError: the drive has no sanitize log, or it cannot be read.
+        DeviceError: the log has no known status, or the drive stays in a failure state.
+    """
+    try:
+        log = _read_sanitize_log(device)
+    except EngineError as error:
+        if _ALL_VERSIONS_SAY in str(error):
+            return 0.0
+        raise
+    status = _parse_status(log, device)
+    if status == FAILED and _is_in_failure_state(log):
+        raise _failed(device)
+    return _share(log) if status == IN_PROGRESS else None
 
 
-def _read_sanitize_log(path: str) -> dict[str, object]:
+def _read_sanitize_log(path: str) -> Mapping[str, object]:
+    """Return the log, which nvme-cli prints under the name of the device."""
     log = _query("sanitize-log", "-o", "json", path)
-    # Some versions put the log under the device's name.
-    nested = next((value for value in log.values() if isinstance(value, dict)), None)
-    return log if "sprog" in log or nested is None else nested
+    nested = [value for value in log.values() if isinstance(value, dict) and "sstat" in value]
+    return nested[0] if len(nested) == 1 else log
+
+
+def _parse_status(log: Mapping[str, object], device: str) -> int:
+    """Return SSTAT, bits 2:0.
+
+    nvme-cli 2.7 and 2.8 have the words of the status as the key, all other versions ``status``.
+
+    Raises:
+        DeviceError: the log has no such text, or a number that the specification reserves. A
+            sanitize may then be under way or have failed.
+    """
+    fields = log.get("sstat")
+    texts = []
+    if isinstance(fields, dict):
+        named = fields.get("status")
+        texts = [named] if named is not None else list(fields.values())
+    found = [match for text in texts if isinstance(text, str) and (match := _STATUS.match(text))]
+    status = int(found[0][1]) if len(found) == 1 else None
+    if status is None or not NEVER_SANITIZED <= status <= SANITIZED_DEALLOCATED:
+        raise DeviceError(
+            f"{device}: tkperf does not know the status in its sanitize log (sstat: {fields!s:.200}), "
+            "so a sanitize may be under way or have failed. Look at it with: "
+            f"nvme sanitize-log {device}"
+        )
+    return status
+
+
+def _is_in_failure_state(log: Mapping[str, object]) -> bool:
+    """Return whether the drive takes no I/O because of a failed sanitize, which nvme-cli reports since 2.12.
+
+    Without that state, FAILED may tell of a failure that the user has left long ago.
+    """
+    state = log.get("sanitize_state_information")
+    text = state.get("sanitize_state") if isinstance(state, dict) else None
+    return isinstance(text, str) and text.startswith(FAILURE_STATES)
+
+
+def _failed(device: str) -> DeviceError:
+    return DeviceError(
+        f"the sanitize of {device} failed; the drive takes no other command until it is "
+        f"repeated or left: nvme sanitize --sanact={EXIT_FAILURE} {device}"
+    )
+
+
+def _share(log: Mapping[str, object]) -> float:
+    return _int(log, "sprog") / 65536
 
 
 def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
@@ -152,26 +226,20 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
 
     def is_done() -> bool:
         log = _read_sanitize_log(device.path)
-        status = _status(log)
+        status = _parse_status(log, device.name)
         if status in (SANITIZED, SANITIZED_DEALLOCATED):
             return True
         if status == FAILED:
+            raise _failed(device.name)
+        if status == NEVER_SANITIZED:
             raise DeviceError(
-                f"the sanitize of {device.name} failed; the drive takes no other command until it is "
-                f"repeated or left: nvme sanitize --sanact=exit-failure {device.name}"
+                f"{device.name} accepted a sanitize, but its sanitize log says that it was never "
+                "sanitized: choose another method with --purge"
             )
-        watch.progress(_int(log, "sprog") / 65536)
+        watch.progress(_share(log))
         return False
 
     wait_for_end(device, "the sanitize of", is_done, limit_s=SANITIZE_LIMIT_S)
-
-
-def _status(log: dict[str, object]) -> int:
-    """Return SSTAT, bits 2:0: a number or, in newer versions of nvme-cli, an object with the number."""
-    value = log.get("sstat")
-    if isinstance(value, dict):
-        value = next((entry for entry in value.values() if isinstance(entry, int)), 0)
-    return value & 0b111 if isinstance(value, int) else 0
 
 
 def _other_namespaces(disk: Path) -> tuple[str, ...]:
@@ -192,9 +260,9 @@ def _deallocated_reads_zero(namespace: dict[str, object]) -> bool:
 
 
 def _query(*words: str) -> dict[str, object]:
-    return read_json_object(["nvme", *words], timeout_s=QUERY_LIMIT_S)
+    return read_json_object(["nvme", *words], timeout_s=QUERY_LIMIT_S, must_succeed=True)
 
 
-def _int(values: dict[str, object], name: str) -> int:
+def _int(values: Mapping[str, object], name: str) -> int:
     value = values.get(name)
     return value if isinstance(value, int) else 0
