@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tests.printed_forms import load_forms
 from tkperf.host.audit import Audit, AuditedDrive, AuditFinding, Site, audit_host
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed
@@ -134,7 +135,21 @@ _LINKS = {
     f"{SATA_TWO}/device": SATA_TWO.removesuffix("/block/sdb"),
     **{f"{folder}/subsystem": "sys/bus/pci" for folder in (BRIDGE, FUNCTION, AHCI)},
 }
-TIMERS = '[{"next": 0, "left": 0, "unit": "man-db.timer", "activates": "man-db.service"}]'
+
+
+def list_timers(next_s: dict[str, float | None]) -> str:
+    """What systemctl prints of timers that are due at these times since 1970; None: it has no next moment."""
+    rows = []
+    for unit, at_s in next_s.items():
+        moment = "null" if at_s is None else str(int(at_s * 1e6))
+        rows.append(
+            f'{{"next":{moment},"left":{moment},"last":null,"passed":null,"unit":"{unit}",'
+            f'"activates":"{unit.removesuffix(".timer")}.service"}}'
+        )
+    return load_forms("systemctl")["timers"].fill(ROWS=",".join(rows)).stdout
+
+
+TIMERS = list_timers({"man-db.timer": None})
 
 
 def make_host(root: Path, changes: Files | None = None) -> Path:

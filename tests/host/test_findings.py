@@ -26,9 +26,11 @@ from tests.host.fake_host import (
     audit,
     drive_of,
     find,
+    list_timers,
     make_host,
     site_of,
 )
+from tests.printed_forms import load_forms
 from tkperf.host.audit import AuditLevel, Site, audit_host
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed
@@ -52,10 +54,8 @@ class Case:
 
 
 def timers(*rows: tuple[str, float]) -> dict[str, object]:
-    listed = ", ".join(
-        f'{{"unit": "{unit}", "next": {int((NOW_S + in_s) * 1e6)}}}' for unit, in_s in rows
-    )
-    return {"run": answering(Completed(exit_status=0, stdout=f"[{listed}]", stderr=""))}
+    listed = list_timers({unit: NOW_S + in_s for unit, in_s in rows})
+    return {"run": answering(Completed(exit_status=0, stdout=listed, stderr=""))}
 
 
 def prints(text: str) -> dict[str, object]:
@@ -251,7 +251,7 @@ CASES = (
          settings={**timers(("fstrim.timer", 7200)), "lasts_s": 3600.0}),
     Case(subject="timers due within the run", level=UNKNOWN,
          found="not known: systemctl: System has not been booted with systemd",
-         settings=prints("System has not been booted with systemd as init system (PID 1).\n")),
+         settings=prints(load_forms("systemctl")["no-systemd"].fill(WHY="Host is down").stderr)),
     Case(subject="timers due within the run", level=UNKNOWN, found="not known: there is no systemctl",
          settings={"run": answering(EngineError("'systemctl' is not installed"))}),
     Case(subject="timers due within the run", level=UNKNOWN,
@@ -367,10 +367,14 @@ def test_an_md_check_of_neighbours_disturbs(tmp_path: Path) -> None:
 
 def test_a_scrub_of_zfs_is_found(tmp_path: Path) -> None:
     make_host(tmp_path, {"proc/spl/kstat/zfs/arcstats": "1"})
-    status = "  pool: tank\n state: ONLINE\n  scan: scrub in progress since Mon\n"
+    status = load_forms("zpool")["status"].fill(
+        POOL="tank",
+        SCAN="scrub in progress since Mon Nov 23 03:00:01 2026",
+        DONE="1.2T scanned at 1.1G/s, 800G issued at 700M/s, 4T total",
+    )
     run = answering(
         Completed(exit_status=0, stdout=TIMERS, stderr=""),
-        Completed(exit_status=0, stdout=status, stderr=""),
+        Completed(exit_status=0, stdout=status.stdout, stderr=""),
     )
     finding = find(audit(tmp_path, run=run), "scrub of tank")
     assert (finding.level, finding.command) == (ADVICE, "sudo zpool scrub -p tank")

@@ -1,0 +1,67 @@
+"""What wipefs prints, in each form that a version prints, as signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.printed_forms import Printed, load_forms
+from tkperf.device import signatures
+from tkperf.device.signatures import find_signatures
+from tkperf.model.errors import DeviceError
+from tkperf.system.process import Completed
+
+
+def said(form: str, **fields: str) -> Printed:
+    return load_forms("wipefs")[form].fill(**fields)
+
+
+def find(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    def run(argv: Sequence[str], *, timeout_s: float) -> Completed:
+        assert argv[:3] == ["wipefs", "--json", "--no-act"]
+        assert timeout_s > 0
+        return Completed(exit_status=printed.status, stdout=printed.stdout, stderr=printed.stderr)
+
+    monkeypatch.setattr(signatures, "run_command", run)
+    return [str(each) for each in find_signatures({"/dev/sdx": "/proc/self/fd/9"})]
+
+
+@pytest.mark.parametrize(
+    ("printed", "found"),
+    [
+        (said("none"), []),
+        (said("none-of-debian-11"), []),
+        (
+            said("file-system", OFFSET="438", TYPE="ext2", UUID='"a2d52782"', LABEL=r'"la\"bel"'),
+            ["ext2 'la\"bel' on /dev/sdx"],
+        ),
+        (
+            said("file-system", OFFSET="ff6", TYPE="swap", UUID='"d1f9"', LABEL="null"),
+            ["swap on /dev/sdx"],
+        ),
+        (
+            said(
+                "file-system",
+                OFFSET="1000",
+                TYPE="linux_raid_member",
+                UUID='"0c67"',
+                LABEL='"any:9"',
+            ),
+            ["MD RAID member 'any:9' on /dev/sdx"],
+        ),
+        (said("partition-table"), ["gpt on /dev/sdx", "PMBR on /dev/sdx"]),
+    ],
+)
+def test_signatures_are_read_from_each_form(
+    printed: Printed, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition table has several signatures of one kind, which count once; a label may be missing."""
+    assert find(printed, monkeypatch) == found
+
+
+def test_a_device_that_wipefs_cannot_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never "no data": the user's name of the device is in the message."""
+    printed = said("unreadable", PATH="/proc/self/fd/x", WHY="Input/output error")
+    with pytest.raises(DeviceError, match="cannot look for data on /dev/sdx: wipefs: error"):
+        find(printed, monkeypatch)
