@@ -24,7 +24,7 @@ from tkperf.system.host import read_locks
 SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 FileStamp = tuple[int, int, int, int]
-"""Device, inode, size in bytes, time of the last change in ns."""
+"""Device, inode, size in bytes, time of the last change of content or inode in ns, which no program can set."""
 
 PROC = Path("/proc")
 _DELETED = " (deleted)"
@@ -191,7 +191,7 @@ def _names_tkperf(pid: int) -> bool:
 
 
 def state_of(status: os.stat_result) -> FileStamp:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
 
 
 def read_own(path: Path) -> tuple[bytes, FileStamp]:

@@ -113,7 +113,7 @@ class Index:
         db = sqlite3.connect(
             ":memory:" if self._path is None else self._path,
             isolation_level=None,
-            timeout=1.0,
+            timeout=0.1,  # the event loop waits for it
             check_same_thread=False,  # one thread at a time: first the one that starts the server
         )
         try:
@@ -121,7 +121,7 @@ class Index:
             db.execute("PRAGMA journal_mode = MEMORY")
             # Texts, as an inode may not fit in SQLite's integers.
             db.execute(
-                "CREATE TABLE IF NOT EXISTS file (device TEXT, inode TEXT, size TEXT, mtime_ns TEXT, row BLOB, "
+                "CREATE TABLE IF NOT EXISTS file (device TEXT, inode TEXT, size TEXT, changed_ns TEXT, row BLOB, "
                 "PRIMARY KEY (device, inode)) WITHOUT ROWID"
             )
             db.execute("CREATE TABLE IF NOT EXISTS maker (name TEXT PRIMARY KEY)")
@@ -151,6 +151,6 @@ def _decode(
     rows: Iterable[Sequence[str | bytes]],
 ) -> Iterable[tuple[FileKey, tuple[FileStamp, Row]]]:
     for *numbers, content in rows:
-        device, inode, size_bytes, mtime_ns = map(int, numbers)
+        device, inode, size_bytes, changed_ns = map(int, numbers)
         assert isinstance(content, bytes)
-        yield (device, inode), ((device, inode, size_bytes, mtime_ns), decode_row(content))
+        yield (device, inode), ((device, inode, size_bytes, changed_ns), decode_row(content))
