@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -23,9 +24,9 @@ from tkperf.runfile.reader import RunFile
 from tkperf.web import library as module
 from tkperf.web.files import KnownFile
 from tkperf.web.index import Index, Unreadable, find_index_path
-from tkperf.web.library import Library, find_files
+from tkperf.web.library import Library, describe_difference, find_files
 from tkperf.web.library_page import render_library
-from tkperf.web.pages import answer_json
+from tkperf.web.pages import encode_json
 from tkperf.web.reading import find_run_id, read_run_row
 from tkperf.web.rows import RunRow
 from tkperf.web.selection import Query
@@ -63,26 +64,122 @@ def test_too_many_files_are_cut_short(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (len(found.files), found.cut_short) == (3, True)
 
 
-def test_copies_are_one_run_and_the_furthest_is_shown() -> None:
-    """A copy has the beginning of the log."""
-    listing = list_rows(
-        {"a": a_row(marks=b"abcd"), "b": a_row(marks=b"abcdef"), "c": a_row(marks=b"")}
-    )
+def test_copies_are_one_run() -> None:
+    """The id of any of its files leads to it, also if there is one file alone later."""
+    listing = list_rows({"a": a_row(), "b": a_row(), "c": a_row()})
     (run,) = listing.runs.values()
-    assert (run.run_id, run.known.place, run.differs) == (ID, "b", False)
-    assert [known.place for known in run.copies] == ["a", "c"]
+    assert (run.run_id, run.known.place, run.differs) == (ID, "a", 0)
+    assert [known.place for known in run.copies] == ["b", "c"]
+    assert len(listing.run_aliases) == 3
+    assert {listing.find_run(run_id) for run_id in listing.run_aliases} == {run}
 
 
-def test_another_log_of_the_same_run_is_a_run_of_its_own() -> None:
-    """Two copies that were resumed apart: both are shown, the shorter one marked, each by an id that stays."""
-    rows = {"a": a_row(marks=b"abcdefgh"), "b": a_row(marks=b"abXY"), "c": a_row(marks=b"ab")}
-    listing = list_rows(dict(rows))
-    first, second = listing.runs.values()
-    assert (first.run_id, first.differs) == (ID, False)
-    assert second.differs
-    assert second.run_id.startswith(f"{ID}-")
-    grown = list_rows({**rows, "b": a_row(marks=b"abXYZ")})
-    assert second.run_id in grown.runs
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"entries": 9, "digest": b"one more row"},
+        {"entries": 7, "digest": b"one row less"},
+        {"digest": b"another value in a row"},
+        {"digest": b"further", "state": "running"},
+        {"digest": b"other facts", "model": "another", "started_utc": "2027-01-01T00:00:00+00:00"},
+    ],
+)
+def test_a_copy_never_hides_the_original_that_it_differs_from(changes: dict[str, Any]) -> None:
+    """Whatever differs: both are listed, each by an id of its own, and the shared id leads to neither."""
+    listing = list_rows({"original": a_row(), "copy": a_row(**changes), "same": a_row()})
+    by_place = {run.known.place: run for run in listing.runs.values()}
+    assert set(by_place) == {"original", "copy"}
+    for run in by_place.values():
+        assert run.run_id.startswith(f"{ID}-")
+        assert listing.find_run(run.run_id) is run
+        assert (
+            f"Another file of this run differs from this one. This file is {run.known.place}"
+            in (describe_difference(run))
+        )
+    assert len({run.run_id for run in by_place.values()}) == 2
+    assert listing.ambiguous_runs == {ID: 2}
+    assert listing.find_run(ID) is None
+    page = bytes(render_library(listing, Query(words=ID)).body).decode()
+    assert page.count("DIFFERS") == 2
+    for run in by_place.values():
+        assert f'href="/runs/{run.run_id}"' in page
+
+
+def test_the_id_of_a_file_that_differs_stays() -> None:
+    """While its content changes, and when the other file has gone."""
+    rows = {"a": a_row(), "b": a_row(digest=b"b")}
+    ids = {run.known.place: run.run_id for run in list_rows(dict(rows)).runs.values()}
+    grown = list_rows({**rows, "b": a_row(entries=9, digest=b"grown")})
+    assert {run.known.place: run.run_id for run in grown.runs.values()} == ids
+    alone = list_rows({"b": rows["b"]})
+    assert list(alone.runs) == [ID]
+    found = alone.find_run(ids["b"])
+    assert found is not None
+    assert found.run_id == ID
+
+
+def test_many_files_of_one_run_are_listed_with_few_comparisons(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The work grows with their number: the id of each is computed a fixed number of times."""
+    calls = 0
+    id_of = module._id_of
+
+    def count(shared_id: str, known: KnownFile) -> str:
+        nonlocal calls
+        calls += 1
+        return id_of(shared_id, known)
+
+    monkeypatch.setattr(module, "_id_of", count)
+    files = 300
+    listing = list_rows({str(number): a_row(digest=b"%d" % number) for number in range(files)})
+    assert len(listing.runs) == files
+    assert calls == 2 * files
+
+
+def test_a_batch_has_its_own_run_files_also_if_they_are_copies() -> None:
+    """Of equal files any may stand for the run, wherever it is; a copy that differs is not the batch's."""
+    listing = list_rows(
+        {
+            "a/a.tkperf": a_row(1),
+            "x/rack7.batch": a_batch("a.tkperf", "b.tkperf"),
+            "x/a.tkperf": a_row(1),
+            "a/b.tkperf": a_row(2, digest=b"other"),
+            "x/b.tkperf": a_row(2),
+        }
+    )
+    (batch,) = listing.batches.values()
+    assert {name: run.known.place for name, run in batch.runs.items()} == {
+        "a.tkperf": "x/a.tkperf",
+        "b.tkperf": "x/b.tkperf",
+    }
+    assert {run.known.place for run in listing.runs.values() if run.batch_ids} == {
+        "x/a.tkperf",
+        "x/b.tkperf",
+    }
+
+
+def test_a_copy_of_a_batch_never_hides_the_batch_that_it_differs_from() -> None:
+    """A copy with a changed text is a batch of its own, and a copy without a change is not."""
+    listing = list_rows(
+        {
+            "x/rack7.batch": a_batch("a.tkperf"),
+            "y/rack7.batch": a_batch("a.tkperf"),
+            "z/rack7.batch": a_batch("a.tkperf", digest=b"changed"),
+            "x/a.tkperf": a_row(1),
+            "z/a.tkperf": a_row(1),
+        }
+    )
+    places = {batch.known.place: batch for batch in listing.batches.values()}
+    assert set(places) == {"x/rack7.batch", "z/rack7.batch"}
+    assert listing.ambiguous_batches == {"b" * 32: 2}
+    assert [known.place for known in places["x/rack7.batch"].copies] == ["y/rack7.batch"]
+    assert places["x/rack7.batch"].runs["a.tkperf"].known.place == "x/a.tkperf"
+    assert places["z/rack7.batch"].runs["a.tkperf"].known.place == "z/a.tkperf"
+    (run,) = listing.runs.values()
+    assert set(run.batch_ids) == set(listing.batches)
+    page = bytes(render_library(listing, Query()).body).decode()
+    assert page.count("DIFFERS") == 2
 
 
 def test_runs_of_a_batch_lie_next_to_it() -> None:
@@ -94,7 +191,7 @@ def test_runs_of_a_batch_lie_next_to_it() -> None:
             "y/a.tkperf": a_row(2),
         }
     )
-    assert [run.batch_id for run in listing.runs.values()] == ["b" * 32, ""]
+    assert [run.batch_ids for run in listing.runs.values()] == [("b" * 32,), ()]
 
 
 def test_an_id_is_never_a_text_of_the_file() -> None:
@@ -269,7 +366,7 @@ def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path) -> None:
     asyncio.run(read_all(library))
     ((_, reason),) = library.listing.unreadable
     assert "UTF-8" in reason
-    assert json.loads(bytes(answer_json({"file": library.listing.unreadable[0][0].place}).body))
+    assert json.loads(encode_json({"file": library.listing.unreadable[0][0].place}))
 
 
 def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:
@@ -284,6 +381,59 @@ def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:
     assert row.tests == ("IOPS", "Write Saturation")
     assert row.figures
     assert row.spark is not None
-    assert len(row.marks) > 20
+    assert row.entries > 20
     with RunFile(Path(shutil.copy(path, tmp_path / "copy.tkperf"))) as opened:
         assert read_run_row(opened) == row
+    with sqlite3.connect(tmp_path / "copy.tkperf") as db:
+        db.execute("VACUUM")
+    with RunFile(tmp_path / "copy.tkperf") as opened:
+        assert read_run_row(opened) == row
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO warning (code, text) VALUES ('x', 'x')",
+        "UPDATE step SET duration_s = duration_s + 0.001 WHERE sequence = (SELECT max(sequence) FROM step)",
+        "UPDATE step SET fio_json = x'00' WHERE sequence = (SELECT min(sequence) FROM step)",
+        "UPDATE run SET value = '\"other\"' WHERE key = 'profile_name'",
+        "DELETE FROM verdict",
+        "CREATE TABLE more (id INTEGER PRIMARY KEY)",
+    ],
+)
+def test_each_difference_in_content_is_another_digest(tmp_path: Path, change: str) -> None:
+    """A figure without a trace in the log, a fact, a warning."""
+    simulate(tmp_path, run_info(uuid=str(UUID(int=1))), suite={"iops": IOPS})
+    path = tmp_path / "run.tkperf"
+    with RunFile(path) as opened:
+        digest = opened.digest()
+    with sqlite3.connect(path) as db:
+        db.execute(change)
+    with RunFile(path) as opened:
+        assert opened.digest() != digest
+
+
+def test_a_file_with_the_same_size_and_time_of_writing_is_read_again(tmp_path: Path) -> None:
+    """A program can set the time of the last writing, but not that of the last change."""
+    path = tmp_path / "a.tkperf"
+    path.write_text("one")
+    status = path.stat()
+    reader = Reader({"a.tkperf": a_row()})
+    library = start(tmp_path, reader)
+    asyncio.run(read_all(library))
+    path.write_text("two")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    asyncio.run(read_all(library))
+    assert len(reader.read) == 2
+
+
+def test_a_file_with_several_names_is_read_once(tmp_path: Path) -> None:
+    """Hard links are copies of each other."""
+    reader = Reader({"a.tkperf": a_row(), "b.tkperf": a_row()})
+    (tmp_path / "a.tkperf").write_text("one")
+    (tmp_path / "b.tkperf").hardlink_to(tmp_path / "a.tkperf")
+    library = start(tmp_path, reader)
+    asyncio.run(read_all(library))
+    assert len(reader.read) == 1
+    (run,) = library.listing.runs.values()
+    assert len(run.copies) == 1

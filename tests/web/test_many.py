@@ -40,7 +40,7 @@ from tkperf.web.live import LivePages
 from tkperf.web.many import make_batch, make_comparison, pack_tables
 from tkperf.web.rows import BatchRow, RunRow
 from tkperf.web.site import ChartScript, Site
-from tkperf.web.workers import JobError
+from tkperf.web.workers import BusyError, JobError
 
 FRAME = {"script_address": "/static/x/charts.js", "head": "", "above": "<nav>bar</nav>"}
 
@@ -203,6 +203,7 @@ class Workers:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.error: JobError | None = None
+        self.busy = False
         self.followed = 0
 
     async def run(self, job: str) -> bytes:
@@ -211,6 +212,10 @@ class Workers:
     async def make(self, result: Any, job: str, **arguments: Any) -> None:
         self.asked.append({"job": job, **arguments})
         result.write(b"made")
+
+    def require_follower(self) -> None:
+        if self.busy:
+            raise BusyError("16 other runs are being watched")
 
     async def follow(self, job: str, **arguments: Any) -> AsyncIterator[bytes]:
         self.followed += 1

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.web.listed import a_batch, a_row, list_rows
-from tkperf.web import selection
+from tkperf.web.bounds import PAGE_ITEMS
 from tkperf.web.library import Listing
 from tkperf.web.library_page import render_library
 from tkperf.web.pages import draw_course
@@ -116,7 +116,7 @@ def test_pages_have_each_row_once() -> None:
     assert [len(page.items) for page in pages] == [50, 50, 7]
     assert len({item.runs[0].run_id for page in pages for item in page.items}) == 107
     assert select(listing, Query(page=99)).page == pages[0].pages == 3
-    assert selection.PAGE_ITEMS == 50
+    assert PAGE_ITEMS == 50
 
 
 def test_a_page_escapes_each_text_of_a_file() -> None:

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import pytest
 
-from tkperf.web.workers import MOST_WAITING, BusyError, FileError, JobError, LateError, Workers
+from tkperf.web.bounds import MOST_WAITING
+from tkperf.web.workers import BusyError, FileError, JobError, LateError, Workers
 
 SOURCES = Path(__file__).parents[2]
 T = TypeVar("T")

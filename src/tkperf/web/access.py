@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Iterable
-from urllib.parse import parse_qsl, urlencode
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tkperf.web.bounds import MOST_REQUESTS, RETRY_AFTER_S, find_excess, parse_query_string
 
 COOKIE = "tkperf-token"
 # Charts need no eval: Vega interprets its expressions. Styles in elements are the charts' own.
@@ -26,6 +28,9 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+# A name or IPv4 address, or an IPv6 address in brackets; then a port.
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::([0-9]{1,5}))?", re.ASCII)
+_MOST_PORT = 65535
 
 
 class Access:
@@ -41,8 +46,9 @@ class Access:
         self, app: ASGIApp, *, names: Iterable[str] = (), token: str | None = None
     ) -> None:
         self._app = app
-        self._names = {"localhost", *(name.lower().rstrip(".") for name in names)}
+        self._names = {"localhost", *(name.lower().removesuffix(".") for name in names)}
         self._token = token
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -58,7 +64,14 @@ class Access:
             await send(message)
 
         answer = self._answer(scope)
-        await (answer or self._app)(scope, receive, send_guarded)
+        if answer is not None:
+            await answer(scope, receive, send_guarded)
+            return
+        self._under_way += 1
+        try:
+            await self._app(scope, receive, send_guarded)
+        finally:
+            self._under_way -= 1
 
     def _answer(self, scope: Scope) -> Response | None:
         """Return the answer to a request that gets no page; None: it gets one."""
@@ -66,6 +79,9 @@ class Access:
             return _refusal(
                 405, "tkperf serve is read-only: use GET or HEAD", {"Allow": "GET, HEAD"}
             )
+        if (excess := find_excess(scope)) is not None:
+            # What may follow such a request is not read.
+            return _refusal(excess.status, excess.words, {"Connection": "close"})
         headers = Headers(scope=scope)
         host = headers.getlist("host")
         if len(host) != 1 or not self._is_own(host[0]):
@@ -77,17 +93,29 @@ class Access:
             return _refusal(
                 403, "A page of another site may link here, but not read or embed pages"
             )
-        if self._token is None:
-            return None
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if self._token is not None:
+            answer = self._ask_for_token(scope, headers)
+            if answer is not None:
+                return answer
+        if self._under_way >= MOST_REQUESTS:
+            return _refusal(
+                503,
+                f"tkperf serve answers {MOST_REQUESTS} other requests now: try again in {RETRY_AFTER_S} seconds",
+                {"Retry-After": str(RETRY_AFTER_S)},
+            )
+        return None
+
+    def _ask_for_token(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the answer to a request without the token, or with the token in its address; None: it has the token."""
         # Browsers send a host's cookies to all its ports.
         cookie = f"{COOKIE}-{(scope.get('server') or ('', None))[1]}"
+        query = parse_query_string(scope["query_string"])
         given = [value for name, value in query if name == "token"]
         if given and self._is_right(given[0]):
             rest = [pair for pair in query if pair[0] != "token"]
             return self._admit(cookie, scope["path"], rest)
-        if self._is_right(_bearer(headers)) or self._is_right(
-            HTTPConnection(scope).cookies.get(cookie)
+        if self._is_right(_bearer(headers)) or any(
+            self._is_right(value) for value in _find_cookies(headers, cookie)
         ):
             return None
         return _refusal(
@@ -98,15 +126,8 @@ class Access:
         )
 
     def _is_own(self, host: str) -> bool:
-        name = host.lower()
-        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
-        if name.rstrip(".") in self._names:
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True
+        name = parse_host(host)
+        return name is not None and (name in self._names or _is_address(name))
 
     def _is_right(self, given: str | None) -> bool:
         return bool(given) and hmac.compare_digest(
@@ -120,6 +141,44 @@ class Access:
         answer = RedirectResponse(address, status_code=303)
         answer.set_cookie(cookie, self._token or "", httponly=True, samesite="lax", path="/")
         return answer
+
+
+def parse_host(host: str) -> str | None:
+    """Return the name or address in a Host header, in small letters and without a final dot; None: it is not valid.
+
+    An IPv6 address has brackets and no zone. Nothing else may precede or follow, except for a port.
+    """
+    found = _HOST.fullmatch(host.lower()) if host.isascii() else None
+    if found is None:
+        return None
+    in_brackets, name, port = found.groups()
+    if port is not None and int(port) > _MOST_PORT:
+        return None
+    if in_brackets is None:
+        name = str(name)
+        undotted = name.removesuffix(".")
+        return None if undotted != name and _is_address(undotted) else undotted
+    try:
+        return str(ipaddress.IPv6Address(in_brackets))
+    except ValueError:
+        return None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _find_cookies(headers: Headers, name: str) -> Iterator[str]:
+    """Yield the values of a cookie. A token has no characters that a cookie would quote."""
+    for header in headers.getlist("cookie"):
+        for pair in header.split(";"):
+            key, _, value = pair.partition("=")
+            if key.strip() == name:
+                yield value.strip()
 
 
 def _is_own_page(headers: Headers, host: str) -> bool:

@@ -27,7 +27,7 @@ from tkperf.web.library import Library, read_rows_with
 from tkperf.web.live import LivePages
 from tkperf.web.pages import render_error, serve_static
 from tkperf.web.runs import RunPages
-from tkperf.web.site import ChartScript, Site
+from tkperf.web.site import AmbiguousError, ChartScript, Site
 from tkperf.web.workers import JobError, Workers
 
 
@@ -80,7 +80,7 @@ def build_app(
             *BatchPages(site).build_routes(),
             Route("/static/{version}/charts.js", charts.serve),
             Route("/static/{version}/{name}", serve_static),
-            *library_page.build_routes(library),
+            *library_page.build_routes(site),
         ],
         exception_handlers={
             JobError: _show_job_error,
@@ -100,7 +100,8 @@ def _show_job_error(request: Request, error: Exception) -> Response:
 def _show_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     what = "There is no such page" if error.detail == HTTPStatus(404).phrase else error.detail
-    return render_error(request, error.status_code, what)
+    more = error.more if isinstance(error, AmbiguousError) else ""
+    return render_error(request, error.status_code, what, more=more)
 
 
 def _show_defect(request: Request, _: Exception) -> Response:

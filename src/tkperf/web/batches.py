@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tkperf.web.bounds import MOST_COMPARED
 from tkperf.web.kept import DOWNLOADS, stream
 from tkperf.web.library import ListedBatch, ListedRun
 from tkperf.web.pages import render_text
-from tkperf.web.selection import MOST_COMPARED
 from tkperf.web.site import Site, find_batch
 
 _MAIL_BYTES = 1 << 16
@@ -40,14 +40,15 @@ class BatchPages:
         with mail:
             text = os.pread(mail.fileno(), _MAIL_BYTES, 0).decode(errors="replace")
         running = await self._site.is_written(batch.known)
+        run_ids = dict.fromkeys(run.run_id for run in runs.values())
         above = render_text(
             "batch_bar.html.j2",
             batch=batch,
             kinds=_DOWNLOADS,
             mail=text,
             running=running,
-            compared=urlencode([("run", run.run_id) for run in runs.values()])
-            if 1 < len(runs) <= MOST_COMPARED
+            compared=urlencode([("run", run_id) for run_id in run_ids])
+            if 1 < len(run_ids) <= MOST_COMPARED
             else "",
         )
         frame = await self._site.find_frame(above)

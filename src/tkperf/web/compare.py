@@ -11,11 +11,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from tkperf.analysis.comparing.comparison import FEWEST_TOGETHER, Arrangement
+from tkperf.web.bounds import MOST_COMPARED
 from tkperf.web.kept import DOWNLOADS, stream
 from tkperf.web.library import ListedRun
 from tkperf.web.pages import render_page, render_text
-from tkperf.web.selection import MOST_COMPARED
-from tkperf.web.site import Site
+from tkperf.web.site import Site, find_listed_run
 
 _DOWNLOADS = DOWNLOADS | {"csv": (".csv", "text/csv")}
 _ARRANGEMENTS = (
@@ -68,13 +68,15 @@ class ComparisonPages:
             raise HTTPException(
                 400, f"A comparison takes at most {MOST_COMPARED} runs, as runs, cohort or history"
             )
-        listed = self._site.library.listing.runs
-        if missing := asked.keys() - listed.keys():
+        listed = {run_id: find_listed_run(self._site, run_id) for run_id in asked}
+        # Two ids can lead to one run: that of the run, and that of one of its copies.
+        found = {run.run_id: run for run in listed.values() if run is not None}
+        if missing := sum(run is None for run in listed.values()):
             raise HTTPException(
                 404,
-                f"Runs not below the served folders, or not read yet: {len(missing)} of {len(asked)}",
+                f"Runs not below the served folders, or not read yet: {missing} of {len(asked)}",
             )
-        return [listed[run_id] for run_id in asked], arrangement
+        return list(found.values()), arrangement
 
     async def _make(
         self,

@@ -6,21 +6,24 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from tkperf.model.errors import RunFileError
 from tkperf.render.export_series import SeriesPoint, render_openmetrics
 from tkperf.runfile.writers import FileStamp
+from tkperf.web.bounds import MOST_FOR_LISTS
 from tkperf.web.files import look_again
-from tkperf.web.library import ListedRun
-from tkperf.web.pages import answer_json
+from tkperf.web.library import ListedRun, Listing
+from tkperf.web.list_answers import answer_in_pieces
+from tkperf.web.pages import encode_json
 from tkperf.web.site import Site
-from tkperf.web.workers import JobError
+from tkperf.web.workers import BusyError, JobError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # A look at the file of a long run takes long: the next one waits so many times as long.
@@ -43,6 +46,7 @@ class DataPages:
         # Of each run under way, whose file changes with each step.
         self._points: dict[str, _Points] = {}
         self._reading = asyncio.Lock()
+        self._waiting = 0
 
     def build_routes(self) -> list[Route]:
         return [Route("/api/runs", self.list_runs), Route("/metrics", self.show_metrics)]
@@ -51,42 +55,40 @@ class DataPages:
         """Answer with all runs that the library has read, the newest first."""
         await self._site.library.wait_for_look()
         listing = self._site.library.listing
-        runs = sorted(listing.runs.values(), key=lambda run: run.row.started_utc, reverse=True)
-        return answer_json(
-            {
-                "runs": [describe_run(run) for run in runs],
-                "not_read_yet": listing.waiting,
-                "unreadable": [
-                    *(
-                        {"file": str(folder), "reason": reason}
-                        for folder, reason in listing.missing
-                    ),
-                    *(
-                        {"file": known.place, "reason": reason}
-                        for known, reason in listing.unreadable
-                    ),
-                ],
-            }
+        content = await self._site.lists.get(
+            listing, "/api/runs", lambda: encode_json(_describe(listing))
         )
+        return answer_in_pieces(content, "application/json")
 
     async def show_metrics(self, _: Request) -> Response:
         """Answer with the progress and the latest figures of runs under way, for Prometheus."""
         await self._site.library.wait_for_look()
-        running = [run for run in self._site.library.listing.runs.values() if run.row.is_running]
-        # One file at a time, for all who ask meanwhile: pages need workers, too.
-        async with self._reading:
-            points = [await self._read_points(run) for run in running]
-            self._points = {
-                run.run_id: self._points[run.run_id]
-                for run in running
-                if run.run_id in self._points
-            }
-        text = "".join(render_openmetrics(point for of_run in points for point in of_run))
-        return PlainTextResponse(text, media_type=OPENMETRICS)
+        if self._waiting >= MOST_FOR_LISTS:
+            raise BusyError(f"{self._waiting} other requests wait for metrics: ask again later")
+        self._waiting += 1
+        try:
+            # One file at a time, for all who ask meanwhile: pages need workers, too.
+            async with self._reading:
+                listing = self._site.library.listing
+                running = [run for run in listing.runs.values() if run.row.is_running]
+                points = [await self._read_points(run) for run in running]
+                self._points = {
+                    run.run_id: self._points[run.run_id]
+                    for run in running
+                    if run.run_id in self._points
+                }
+                text = await asyncio.to_thread(
+                    lambda: "".join(
+                        render_openmetrics(point for of_run in points for point in of_run)
+                    )
+                )
+        finally:
+            self._waiting -= 1
+        return answer_in_pieces(text.encode(errors="replace"), OPENMETRICS)
 
     async def _read_points(self, run: ListedRun) -> list[SeriesPoint]:
         try:
-            known = look_again(run.known)
+            known = await asyncio.to_thread(look_again, run.known)
         except RunFileError:
             return []  # the library says why
         latest, now_s = self._points.get(run.run_id), time.monotonic()
@@ -96,11 +98,28 @@ class DataPages:
         points: list[SeriesPoint] = []
         with suppress(JobError):
             content = await self._site.workers.run("points", file=known)
-            points = msgspec.msgpack.decode(content, type=list[SeriesPoint])
+            # Two runs may have the same name and device, but no two have the same id.
+            points = [
+                replace(point, labels={**point.labels, "id": run.run_id})
+                for point in msgspec.msgpack.decode(content, type=list[SeriesPoint])
+            ]
             stamp = known.stamp
         took_s = time.monotonic() - now_s
         self._points[run.run_id] = _Points(stamp, now_s + REST * took_s, points)
         return points
+
+
+def _describe(listing: Listing) -> Mapping[str, object]:
+    """Return the list of runs for programs, the newest first."""
+    runs = sorted(listing.runs.values(), key=lambda run: run.row.started_utc, reverse=True)
+    return {
+        "runs": [describe_run(run) for run in runs],
+        "not_read_yet": listing.waiting,
+        "unreadable": [
+            *({"file": str(folder), "reason": reason} for folder, reason in listing.missing),
+            *({"file": known.place, "reason": reason} for known, reason in listing.unreadable),
+        ],
+    }
 
 
 def describe_run(run: ListedRun) -> Mapping[str, object]:
@@ -108,10 +127,12 @@ def describe_run(run: ListedRun) -> Mapping[str, object]:
     row = run.row
     return {
         "id": run.run_id,
+        "uuid": row.run_id,
         "file": run.known.place,
         "copies": [copy.place for copy in run.copies],
-        "differs": run.differs,
-        "batch": run.batch_id or None,
+        "differs": run.differs > 0,
+        "entries": row.entries,
+        "batch": run.batch_ids[0] if run.batch_ids else None,
         "name": row.name,
         "model": row.model or None,
         "serial": row.serial or None,

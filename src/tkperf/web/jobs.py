@@ -41,9 +41,9 @@ from tkperf.web.reading import read_batch_row, read_run_row
 from tkperf.web.workers import Jobs
 
 
-def make_page(file: KnownFile, run_id: str, script_address: str) -> bytes:
-    """Return the report in the frame of the library."""
-    content = {"run_id": run_id, "name": file.name}
+def make_page(file: KnownFile, run_id: str, script_address: str, differs: str) -> bytes:
+    """Return the report in the frame of the library; ``differs``: how other files of this run differ, if there are any."""
+    content = {"run_id": run_id, "name": file.name, "differs": differs}
     frame = Frame(
         script_address=script_address,
         head=render_text("run_head.html.j2"),

@@ -24,6 +24,8 @@ from starlette.responses import Response, StreamingResponse
 
 import tkperf
 from tkperf.model.version import __version__
+from tkperf.web.bounds import MOST_FOR_A_PAGE
+from tkperf.web.workers import BusyError
 
 MOST_BYTES = 512 << 20
 _PIECE_BYTES = 1 << 18
@@ -67,11 +69,18 @@ class Kept:
         """Return the open file of a page, for the caller to close; made if there is none.
 
         It is made once for all who ask meanwhile, and given up when the last of their browsers has left.
+
+        Raises:
+            BusyError: too many others wait for it.
         """
         name = hashlib.sha256(repr((_maker(), key)).encode(errors="replace")).hexdigest()
         if keep and (kept := self._open(name)) is not None:
             return kept
         shared = self._shared.get(name)
+        if shared is not None and shared.waiting >= MOST_FOR_A_PAGE:
+            raise BusyError(
+                f"{shared.waiting} other browsers wait for this page: load it again later"
+            )
         if shared is None or shared.task.done():
             task = asyncio.create_task(self._make(name, make, keep=keep))
             shared = self._shared[name] = _Shared(task)

@@ -11,22 +11,22 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISREG
 
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import reason_of
+from tkperf.model.units import on_one_line
 from tkperf.runfile.writers import is_being_written, state_of
+from tkperf.web.bounds import MOST_ENTRIES, MOST_FILES
 from tkperf.web.files import KnownFile
 from tkperf.web.index import FileKey, Index, Row, Unreadable, decode_row
 from tkperf.web.rows import BatchRow, RunRow
 from tkperf.web.workers import BusyError, FileError, JobError, Workers
 
-MOST_FILES = 20_000
-MOST_ENTRIES = 500_000
 # A look costs a stat of each file. Of a run under way the library shows no more than its state, so its file, which
 # changes with each step, is read again once a minute.
 LOOK_EVERY_S = 5.0
@@ -63,10 +63,10 @@ class ListedRun:
 
     Attributes:
         run_id: for addresses.
-        known: the file that got furthest.
-        copies: other files of the same run that got no further.
-        differs: another file of this run has another log, and got further.
-        batch_id: the batch that it belongs to; empty: none.
+        known: one of the files with this content.
+        copies: the others.
+        differs: how many other contents files of the same run have.
+        batch_ids: the batches that it belongs to.
         searched: what a search looks through, in small letters.
     """
 
@@ -74,17 +74,28 @@ class ListedRun:
     known: KnownFile
     row: RunRow
     copies: tuple[KnownFile, ...] = ()
-    differs: bool = False
-    batch_id: str = ""
+    differs: int = 0
+    batch_ids: tuple[str, ...] = ()
     searched: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedBatch:
-    """A batch of the library."""
+    """A batch of the library.
 
+    Attributes:
+        batch_id: for addresses.
+        copies, differs, searched: as of a run.
+        runs: those of its runs that the library has, by the names of their files next to it.
+    """
+
+    batch_id: str
     known: KnownFile
     row: BatchRow
+    copies: tuple[KnownFile, ...] = ()
+    differs: int = 0
+    searched: str = ""
+    runs: dict[str, ListedRun] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +104,8 @@ class Listing:
 
     Attributes:
         runs, batches: by their ids.
+        run_aliases, batch_aliases: ids of single files, with the id that each of them leads to.
+        ambiguous_runs, ambiguous_batches: ids of several files that differ, with their number.
         unreadable: files that cannot be read, and why.
         waiting: how many files are still to be read for the first time.
         cut_short: there are more files than a library lists.
@@ -102,11 +115,23 @@ class Listing:
 
     runs: dict[str, ListedRun] = field(default_factory=dict)
     batches: dict[str, ListedBatch] = field(default_factory=dict)
+    run_aliases: dict[str, str] = field(default_factory=dict)
+    batch_aliases: dict[str, str] = field(default_factory=dict)
+    ambiguous_runs: dict[str, int] = field(default_factory=dict)
+    ambiguous_batches: dict[str, int] = field(default_factory=dict)
     unreadable: tuple[tuple[KnownFile, str], ...] = ()
     waiting: int = 0
     cut_short: bool = False
     missing: tuple[tuple[Path, str], ...] = ()
     is_begun: bool = False
+
+    def find_run(self, run_id: str) -> ListedRun | None:
+        """Return the run with an id; None: there is none, or several differ."""
+        return self.runs.get(self.run_aliases.get(run_id, run_id))
+
+    def find_batch(self, batch_id: str) -> ListedBatch | None:
+        """Return the batch with an id; None: there is none, or several differ."""
+        return self.batches.get(self.batch_aliases.get(batch_id, batch_id))
 
 
 class Library:
@@ -121,16 +146,17 @@ class Library:
         self._index = index
         self._read_row = read_row
         self._found = Found()
+        self._due: list[KnownFile] = []
         self._read_s: dict[FileKey, float] = {}
         self._try_again: set[FileKey] = set()
         self._looked = asyncio.Event()
         self._ending = threading.Event()
-        self._listing: Listing | None = Listing()
+        self._listing = Listing()
+        self._is_old = False
+        self._list_again_s = 0.0
 
     @property
     def listing(self) -> Listing:
-        if self._listing is None:
-            self._listing = build_listing(self._found, self._index)
         return self._listing
 
     async def wait_for_look(self, limit_s: float | None = None) -> None:
@@ -154,20 +180,32 @@ class Library:
 
     async def look(self) -> None:
         """Look through the folders once."""
-        found = await asyncio.to_thread(find_files, self._folders, self._ending.is_set)
-        if not self._looked.is_set() or found != self._found:
+        found, changed, due = await asyncio.to_thread(self._look)
+        if changed or not self._looked.is_set():
             self._found = found
-            self._listing = None
+            self._is_old = True
+        self._due = due
         if not found.cut_short and not found.missing:
             self._index.keep_only(known.stamp[:2] for known in found.files)
+        if self._is_old:
+            await self._list()
         self._looked.set()
+
+    def _look(self) -> tuple[Found, bool, list[KnownFile]]:
+        """Return the files, whether they have changed since the last look, and those to be read, the newest last."""
+        found = find_files(self._folders, self._ending.is_set)
+        # A file with several names is read once.
+        due = {known.stamp[:2]: known for known in found.files if self._is_due(known)}
+        newest_last = sorted(due.values(), key=lambda one: one.stamp[3])
+        return found, found != self._found, newest_last
 
     async def read_next(self) -> bool:
         """Have the newest file read that is due; return whether there was one."""
-        due = [known for known in self._found.files if self._is_due(known)]
-        if not due:
+        if not self._due:
+            if self._is_old:
+                await self._list()
             return False
-        known = max(due, key=lambda one: one.stamp[3])
+        known = self._due.pop()
         key, kept, try_again = known.stamp[:2], True, False
         self._read_s[key] = time.monotonic()
         try:
@@ -183,8 +221,18 @@ class Library:
             row = Unreadable("its name, or that of its folder, is not UTF-8: rename it")
         (self._try_again.add if try_again else self._try_again.discard)(key)
         self._index.put(known.stamp, row, kept=kept)
-        self._listing = None
+        self._is_old = True
+        # While many files are read, lists take at most a twentieth of the time.
+        if time.monotonic() >= self._list_again_s:
+            await self._list()
         return True
+
+    async def _list(self) -> None:
+        """Make the listing anew."""
+        self._is_old = False
+        began_s = time.monotonic()
+        self._listing = await asyncio.to_thread(build_listing, self._found, self._index)
+        self._list_again_s = time.monotonic() + 20 * (time.monotonic() - began_s)
 
     def _is_due(self, known: KnownFile) -> bool:
         earlier = self._index.find_earlier(known.stamp)
@@ -243,8 +291,8 @@ def _walk(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
 
 def build_listing(found: Found, index: Index) -> Listing:
     """Return what is known of the files by their rows."""
-    runs: dict[str, list[tuple[KnownFile, RunRow]]] = {}
-    batches: dict[str, ListedBatch] = {}
+    runs: dict[str, dict[bytes, list[tuple[KnownFile, RunRow]]]] = {}
+    batches: dict[str, dict[bytes, list[tuple[KnownFile, BatchRow]]]] = {}
     unreadable: list[tuple[KnownFile, str]] = []
     waiting = 0
     for known in found.files:
@@ -252,37 +300,29 @@ def build_listing(found: Found, index: Index) -> Listing:
             case None:
                 waiting += 1
             case RunRow() as row:
-                runs.setdefault(row.run_id, []).append((known, row))
+                runs.setdefault(row.run_id, {}).setdefault(row.digest, []).append((known, row))
             case BatchRow() as row:
-                batches.setdefault(row.batch_id, ListedBatch(known=known, row=row))
+                # What it says depends on the run files next to it, too.
+                content = row.digest + row.text.encode(errors="replace")
+                batches.setdefault(row.batch_id, {}).setdefault(content, []).append((known, row))
             case Unreadable(reason=reason):
                 unreadable.append((known, reason))
-    batch_ids = {
-        (batch.known.folder / batch.known.place).with_name(name): batch.row.batch_id
-        for batch in batches.values()
-        for name in batch.row.runs
-    }
-    names = {batch_id: batch.row.name for batch_id, batch in batches.items()}
-    listed: dict[str, ListedRun] = {}
-    for of_run in runs.values():
-        for known, row, copies, run_id in _tell_apart(of_run):
-            batch_id = batch_ids.get(known.folder / known.place, "")
-            words = (
-                row.name, row.model, row.serial, row.firmware, row.host, row.profile, *row.tests,
-                known.place, names.get(batch_id, ""), *(one.place for one in copies),
-            )  # fmt: skip
-            listed[run_id] = ListedRun(
-                run_id=run_id,
-                known=known,
-                row=row,
-                copies=copies,
-                differs=run_id != row.run_id,
-                batch_id=batch_id,
-                searched="\n".join(words).casefold(),
-            )
+    listed_batches, batch_aliases = _list_batches(batches)
+    # Of each place of a run file, the batches that it belongs to.
+    of_batches: dict[Path, list[ListedBatch]] = {}
+    for batch in listed_batches.values():
+        for name in dict.fromkeys(batch.row.runs):
+            of_batches.setdefault(_path_of(batch.known).with_name(name), []).append(batch)
+    listed_runs, run_aliases = _list_runs(runs, of_batches)
     return Listing(
-        runs=listed,
-        batches=batches,
+        runs=listed_runs,
+        batches=listed_batches,
+        run_aliases=run_aliases,
+        batch_aliases=batch_aliases,
+        ambiguous_runs={shared: len(of_id) for shared, of_id in runs.items() if len(of_id) > 1},
+        ambiguous_batches={
+            shared: len(of_id) for shared, of_id in batches.items() if len(of_id) > 1
+        },
         unreadable=tuple(unreadable),
         waiting=waiting,
         cut_short=found.cut_short,
@@ -291,28 +331,94 @@ def build_listing(found: Found, index: Index) -> Listing:
     )
 
 
-def _tell_apart(
-    of_run: Sequence[tuple[KnownFile, RunRow]],
-) -> Iterator[tuple[KnownFile, RunRow, tuple[KnownFile, ...], str]]:
-    """Yield each log that files of one run have, by the file that got furthest: its copies and its id.
+def _list_batches(
+    batches: Mapping[str, Mapping[bytes, Sequence[tuple[KnownFile, BatchRow]]]],
+) -> tuple[dict[str, ListedBatch], dict[str, str]]:
+    """Return the batches by their ids, and the ids that lead to the ids of others."""
+    listed: dict[str, ListedBatch] = {}
+    aliases: dict[str, str] = {}
+    for shared_id, contents in batches.items():
+        for files in contents.values():
+            ordered = sorted(files, key=lambda one: (not one[1].is_running, one[0].place))
+            (known, row), *copies = ordered
+            own_id = shared_id if len(contents) == 1 else _id_of(shared_id, known)
+            words = (row.name, shared_id, *(one.place for one, _ in ordered))
+            listed[own_id] = ListedBatch(
+                batch_id=own_id,
+                known=known,
+                row=row,
+                copies=tuple(one for one, _ in copies),
+                differs=len(contents) - 1,
+                searched="\n".join(words).casefold(),
+            )
+            aliases |= {_id_of(shared_id, one): own_id for one, _ in ordered}
+    return listed, aliases
 
-    The furthest of all has the run's id, others the id with a digest of where they differ.
-    """
-    heads: list[tuple[KnownFile, RunRow, list[KnownFile]]] = []
-    # Of equal ones that with an end is further, and then the same one each time.
-    for known, row in sorted(
-        of_run, key=lambda one: (-len(one[1].marks), one[1].is_running, one[0].place)
-    ):
-        head = next((head for head in heads if head[1].marks.startswith(row.marks)), None)
-        if head is None:
-            heads.append((known, row, []))
-        else:
-            head[2].append(known)
-    for number, (known, row, copies) in enumerate(heads):
-        run_id = row.run_id
-        if number:
-            pairs = enumerate(zip(row.marks, heads[0][1].marks, strict=False))
-            differs_at = next(place for place, (own, other) in pairs if own != other)
-            digest = hashlib.sha256(row.marks[: differs_at + 1]).hexdigest()[:8]
-            run_id = f"{run_id}-{digest}"
-        yield known, row, tuple(copies), run_id
+
+def _list_runs(
+    runs: Mapping[str, Mapping[bytes, Sequence[tuple[KnownFile, RunRow]]]],
+    of_batches: Mapping[Path, Sequence[ListedBatch]],
+) -> tuple[dict[str, ListedRun], dict[str, str]]:
+    """Return the runs by their ids, and the ids that lead to the ids of others. Batches get their runs."""
+    listed: dict[str, ListedRun] = {}
+    aliases: dict[str, str] = {}
+    for shared_id, contents in runs.items():
+        for files in contents.values():
+            # The one that is being written, or else one that belongs to a batch, stands for its copies.
+            ordered = sorted(
+                files,
+                key=lambda one: (
+                    not one[1].is_running,
+                    _path_of(one[0]) not in of_batches,
+                    one[0].place,
+                ),
+            )
+            (known, row), *copies = ordered
+            own_id = shared_id if len(contents) == 1 else _id_of(shared_id, known)
+            members = [
+                (one, batch) for one, _ in ordered for batch in of_batches.get(_path_of(one), ())
+            ]
+            own_batches = {batch.batch_id: batch.row.name for _, batch in members}
+            words = (
+                row.name, row.model, row.serial, row.firmware, row.host, row.profile, *row.tests,
+                shared_id, *own_batches, *own_batches.values(), *(one.place for one, _ in ordered),
+            )  # fmt: skip
+            run = listed[own_id] = ListedRun(
+                run_id=own_id,
+                known=known,
+                row=row,
+                copies=tuple(one for one, _ in copies),
+                differs=len(contents) - 1,
+                batch_ids=tuple(own_batches),
+                searched="\n".join(words).casefold(),
+            )
+            for one, batch in members:
+                batch.runs[Path(one.place).name] = replace(run, known=one)
+            aliases |= {_id_of(shared_id, one): own_id for one, _ in ordered}
+    return listed, aliases
+
+
+def _path_of(known: KnownFile) -> Path:
+    return known.folder / known.place
+
+
+def _id_of(shared_id: str, known: KnownFile) -> str:
+    """Return the id of one of several files with the same id: it stays the same when their contents change."""
+    place = f"{known.folder}\0{known.place}".encode(errors="surrogateescape")
+    return f"{shared_id}-{hashlib.sha256(place).hexdigest()[:16]}"
+
+
+def describe_difference(run: ListedRun) -> str:
+    """Return a sentence about other files of the same run that differ from this file; empty: there are none."""
+    if not run.differs:
+        return ""
+    place, entries = on_one_line(run.known.place), run.row.entries
+    others = (
+        "Another file of this run differs"
+        if run.differs == 1
+        else f"{run.differs:,} other files of this run differ"
+    )
+    return (
+        f"{others} from this one. This file is {place}, "
+        f"and its log has {'1 entry' if entries == 1 else f'{entries:,} entries'}"
+    )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from tkperf.model.units import format_count
 from tkperf.page.facts import format_moment
 from tkperf.page.verdict import NoteLevel
-from tkperf.web.library import MOST_FILES, Library, Listing
+from tkperf.web.bounds import MOST_FILES, MOST_NAMED, MOST_UNREADABLE, PAGE_RUNS
+from tkperf.web.library import Listing, describe_difference
+from tkperf.web.list_answers import answer_in_pieces
 from tkperf.web.pages import draw_course, render_page
 from tkperf.web.rows import RunRow
 from tkperf.web.selection import SORTS, Query, Selection, parse_query, select
+from tkperf.web.site import Site
 
 # A page about slow folders says that they are being looked through.
 _LOOK_LIMIT_S = 2.0
@@ -30,14 +33,21 @@ _SIGNS = {NoteLevel.INFORMATION: "✓", NoteLevel.CAUTION: "!", NoteLevel.FAILUR
 _UNJUDGED = ("running", "interrupted", "not judged")
 
 
-def build_routes(library: Library) -> list[Route]:
+def build_routes(site: Site) -> list[Route]:
     """Return the route of the library."""
 
     async def show(request: Request) -> Response:
-        await library.wait_for_look(_LOOK_LIMIT_S)
-        listing = library.listing
         query = parse_query(request.query_params.multi_items())
-        return render_library(listing, query)
+        if (without := request.query_params.get("without")) is not None:
+            key, _, value = without.partition("=")
+            return RedirectResponse(query.without(key, value), status_code=303)
+        await site.library.wait_for_look(_LOOK_LIMIT_S)
+        listing = site.library.listing
+        asked = (query.address(page=query.page), "page of the list")
+        page = await site.lists.get(
+            listing, asked, lambda: bytes(render_library(listing, query).body)
+        )
+        return answer_in_pieces(page, "text/html; charset=utf-8")
 
     return [Route("/", show)]
 
@@ -45,16 +55,22 @@ def build_routes(library: Library) -> list[Route]:
 def render_library(listing: Listing, query: Query) -> Response:
     """Return the page of the runs that a query finds."""
     selection = select(listing, query)
+    ticked = [run for run_id in query.ticked if (run := listing.find_run(run_id)) is not None]
     return render_page(
         "library.html.j2",
         query=query,
         selection=selection,
-        ticked=[listing.runs[run_id] for run_id in query.ticked if run_id in listing.runs],
+        ticked=ticked,
+        is_ticked=frozenset(run.run_id for run in ticked).__contains__,
         listing=listing,
         count=_count(selection, query),
         columns=_build_columns(query),
         orders=_ORDERS,
         most_files=MOST_FILES,
+        most_named=MOST_NAMED,
+        most_unreadable=MOST_UNREADABLE,
+        most_runs=PAGE_RUNS,
+        difference=describe_difference,
         draw=lambda spark: draw_course(spark.values, _SPARK),
         size=_SPARK,
         sign=_find_sign,

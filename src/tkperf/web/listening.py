@@ -15,17 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tkperf.model.errors import UsageError, reason_of
 from tkperf.model.units import format_count, list_names
 from tkperf.runfile.writers import find_running
+from tkperf.web.bounds import MOST_CONNECTIONS, MOST_REQUEST_BYTES, REQUEST_WITHIN_S, RETRY_AFTER_S
 
 # Answers under way when the server is asked to end.
 GRACE_S = 2
-# A longer request is refused without words. An address may have thousands of ids, which its page refuses.
-MOST_REQUEST_BYTES = 1 << 20
 LOOK_FOR_RUNS_EVERY_S = 10.0
 
 
@@ -120,6 +121,52 @@ def _remove_unused(path: Path) -> None:
                     path.unlink()
 
 
+_TOO_MANY_CONNECTIONS = f"tkperf serve has {MOST_CONNECTIONS} other connections now: try again in {RETRY_AFTER_S} seconds.\n"
+_NO_CONNECTION = (
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    f"Content-Length: {len(_TOO_MANY_CONNECTIONS)}\r\nRetry-After: {RETRY_AFTER_S}\r\nConnection: close\r\n\r\n"
+    f"{_TOO_MANY_CONNECTIONS}"
+).encode()
+
+
+class BoundedProtocol(H11Protocol):
+    """A connection: one of a bounded number, each request of which arrives in time or not at all."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.write(_NO_CONNECTION)
+            transport.close()
+        else:
+            self._wait_for_request()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._wait_for_request()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait_for_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_wait()
+        super().connection_lost(exc)
+
+    def _wait_for_request(self) -> None:
+        """Close the connection if the request that it waits for, or the rest of it, does not arrive in time."""
+        if self.conn.their_state is not h11.IDLE:
+            self._end_wait()
+        elif self._late is None:
+            self._late = self.loop.call_later(REQUEST_WITHIN_S, self.transport.close)
+
+    def _end_wait(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
 class _Server(uvicorn.Server):
     """A server that leaves signals to ``serve``: uvicorn would end the process by the signal, not in order."""
 
@@ -146,6 +193,7 @@ def serve(
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
+        http=BoundedProtocol,
         ws="none",
         h11_max_incomplete_event_size=MOST_REQUEST_BYTES,
     )

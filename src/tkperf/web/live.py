@@ -12,10 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from tkperf.web.bounds import MOST_STREAMS
 from tkperf.web.files import KnownFile
 from tkperf.web.pages import render_page
 from tkperf.web.site import Site, find_batch, find_run
-from tkperf.web.workers import JobError
+from tkperf.web.workers import BusyError, JobError
 
 # A browser that has left without a word is noticed at the next line; the end of the server as soon.
 KEEP_ALIVE_S = 1.0
@@ -24,9 +25,9 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 @dataclass(slots=True)
 class _Watched:
-    """A file that is watched; ``content`` is its newest state, ``number`` counts them."""
+    """A file that is watched; ``event`` has its newest state for all browsers, ``number`` counts the states."""
 
-    content: bytes = b""
+    event: bytes = b""
     number: int = 0
     ended: bool = False
     failed: bool = False
@@ -37,7 +38,7 @@ class _Watched:
     async def show(self, content: bytes) -> None:
         """Let all browsers have a new state."""
         async with self.news:
-            self.content = content
+            self.event = _event(content)
             self.number += 1
             self.news.notify_all()
 
@@ -54,6 +55,7 @@ class LivePages:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._watched: dict[str, _Watched] = {}
+        self._streams = 0
 
     def build_routes(self) -> list[Route]:
         return [
@@ -62,23 +64,36 @@ class LivePages:
         ]
 
     async def watch_run(self, request: Request) -> Response:
-        known = find_run(self._site, request)
-        return await self._answer(request, known, "follow_run", {"file": known})
+        run = find_run(self._site, request)
+        key = f"/runs/{run.run_id}"
+        return await self._answer(request, key, run.known, "follow_run", {"file": run.known})
 
     async def watch_batch(self, request: Request) -> Response:
         batch, runs = find_batch(self._site, request)
         addresses = {run.known.name: f"/runs/{run.run_id}" for run in runs.values()}
         arguments = {"book": batch.known, "addresses": addresses}
-        return await self._answer(request, batch.known, "follow_batch", arguments)
+        key = f"/batches/{batch.batch_id}"
+        return await self._answer(request, key, batch.known, "follow_batch", arguments)
 
     async def _answer(
-        self, request: Request, known: KnownFile, job: str, arguments: Mapping[str, object]
+        self,
+        request: Request,
+        key: str,
+        known: KnownFile,
+        job: str,
+        arguments: Mapping[str, object],
     ) -> Response:
         if not await self._site.is_written(known):
             return Response(status_code=204, headers=_HEADERS)
         if request.method == "HEAD":
             return Response(media_type="text/event-stream", headers=_HEADERS)
-        events = self._watch(request.url.path, job, arguments)
+        if self._streams >= MOST_STREAMS:
+            raise BusyError(
+                f"{self._streams} other browsers watch runs: this page asks again later"
+            )
+        if key not in self._watched:
+            self._site.workers.require_follower()
+        events = self._watch(key, job, arguments)
         return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
     async def _watch(
@@ -90,13 +105,14 @@ class LivePages:
             watched = self._watched[key] = _Watched()
             watched.task = asyncio.create_task(self._follow(watched, job, arguments))
         watched.browsers += 1
+        self._streams += 1
         seen = 0
         try:
             while True:
                 await watched.wait_for_news(seen)
                 if watched.number > seen:
                     seen = watched.number
-                    yield _event(watched.content)
+                    yield watched.event
                 elif self._site.ending.is_set():
                     return
                 elif watched.ended:
@@ -107,6 +123,7 @@ class LivePages:
                     yield b":\n\n"
         finally:
             watched.browsers -= 1
+            self._streams -= 1
             if not watched.browsers and watched.task is not None:
                 watched.task.cancel()
                 if self._watched.get(key) is watched:
@@ -133,6 +150,6 @@ def _event(content: bytes) -> bytes:
     return b"".join(b"data: %s\n" % line for line in content.splitlines()) + b"\n"
 
 
-def render_live(request: Request, *, name: str) -> Response:
+def render_live(*, run_id: str, name: str) -> Response:
     """Return the page of a run under way, which its events fill."""
-    return render_page("live_page.html.j2", address=f"{request.url.path}/live", name=name)
+    return render_page("live_page.html.j2", address=f"/runs/{run_id}/live", name=name)

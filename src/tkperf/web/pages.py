@@ -6,14 +6,17 @@ import hashlib
 import json
 from collections.abc import Sequence
 from functools import cache
+from http import HTTPStatus
 from importlib import resources
 
 from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from tkperf.model.units import on_one_line
 from tkperf.render.environment import make_environment
 from tkperf.render.reports import render_styles
+from tkperf.web.bounds import RETRY_AFTER_S
 
 _FOLDER = resources.files("tkperf.web") / "static"
 # The style sheet of reports: all pages share its type, colours and tables.
@@ -25,6 +28,8 @@ _KINDS = {".css": "text/css", ".js": "text/javascript"}
 def _environment() -> Environment:
     environment = make_environment("tkperf.web")
     environment.globals["static"] = static_address
+    # The name of a file may have line ends, or letters that change the direction of text.
+    environment.filters["one_line"] = on_one_line
     return environment
 
 
@@ -40,17 +45,26 @@ def render_text(template: str, **content: object) -> str:
     return _environment().get_template(template).render(**content)
 
 
-def render_error(request: Request, status: int, message: str) -> Response:
-    """Return an error as a page, or as JSON to a program."""
+def render_error(request: Request, status: int, message: str, *, more: str = "") -> Response:
+    """Return an error as a page, or as JSON to a program.
+
+    Args:
+        more: an address of the library where the reader can choose what was meant.
+    """
     if request.url.path.startswith("/api/"):
-        return answer_json({"error": message}, status=status)
-    return render_page("error.html.j2", status=status, message=message)
+        answer: Response = Response(
+            encode_json({"error": message}), status_code=status, media_type="application/json"
+        )
+    else:
+        answer = render_page("error.html.j2", status=status, message=message, more=more)
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        answer.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return answer
 
 
-def answer_json(content: object, *, status: int = 200) -> Response:
-    """Answer with JSON; the name of a file may have bytes that are not UTF-8."""
-    text = json.dumps(content, ensure_ascii=False).encode(errors="replace")
-    return Response(text, status_code=status, media_type="application/json")
+def encode_json(content: object) -> bytes:
+    """Return JSON; the name of a file may have bytes that are not UTF-8."""
+    return json.dumps(content, ensure_ascii=False).encode(errors="replace")
 
 
 def static_address(name: str) -> str:
@@ -65,11 +79,15 @@ def read_static(name: str) -> bytes:
     return (_FOLDER / name).read_bytes()
 
 
+@cache
+def _find_static_names() -> frozenset[str]:
+    return frozenset({REPORT_STYLES, *(each.name for each in _FOLDER.iterdir())})
+
+
 def serve_static(request: Request) -> Response:
     """Answer with a file of ``web/static``, by its name alone."""
     name = request.path_params["name"]
-    known = {REPORT_STYLES, *(each.name for each in _FOLDER.iterdir())}
-    if name not in known:
+    if name not in _find_static_names():
         return render_error(request, 404, "There is no such file here")
     suffix = name[name.rfind(".") :]
     return answer_for_good(read_static(name), _KINDS.get(suffix, "application/octet-stream"))

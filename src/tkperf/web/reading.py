@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from uuid import UUID
@@ -14,8 +13,9 @@ from tkperf.analysis.overview import build_overview
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError
+from tkperf.model.input_files import read_input
 from tkperf.model.quantity import IOPS
-from tkperf.model.record import LogEntry, RunRecord, RunStatus, StepRecord
+from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_duration, format_number, on_one_line
 from tkperf.page.batch_progress import describe_stages
@@ -23,7 +23,7 @@ from tkperf.page.chart import Axis, Point
 from tkperf.page.facts import shorten
 from tkperf.page.findings import headlines
 from tkperf.page.verdict import describe_verdict
-from tkperf.pipeline.batch.book import read_batch, read_log
+from tkperf.pipeline.batch.book import MOST_BYTES, read_batch, read_log
 from tkperf.pipeline.kept_results import find_results
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.render.terminal.drawings import spread_over
@@ -34,7 +34,6 @@ from tkperf.web.rows import BatchRow, Figure, RunRow, Spark
 # A file from outside may have texts of any length, and as many as it likes.
 _MOST_CHARACTERS, _MOST_TEXTS = 160, 16
 _SPARK_POINTS = 60
-_MARK_BYTES = 2
 
 
 def read_run_row(opened: RunFile) -> RunRow:
@@ -44,10 +43,13 @@ def read_run_row(opened: RunFile) -> RunRow:
         RunFileError: see RunFile.
     """
     record = opened.record()
-    return build_run_row(record, opened.log(), find_results(opened, record))
+    result = find_results(opened, record)
+    return build_run_row(record, opened.log(), result, digest=opened.digest())
 
 
-def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult) -> RunRow:
+def build_run_row(
+    record: RunRecord, log: Sequence[LogEntry], result: RunResult, *, digest: bytes
+) -> RunRow:
     """Return the row of a run; ``result``: with findings from its seconds, so that figures are those of its report."""
     info = record.info
     verdict = describe_verdict(result)
@@ -75,7 +77,8 @@ def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult)
             Figure(_text(one.label), _text(one.text), one.alarm) for one in headlines(result)
         ),
         spark=_build_spark(result),
-        marks=b"".join(map(_mark, log)),
+        entries=len(log),
+        digest=digest,
     )
 
 
@@ -113,6 +116,7 @@ def read_batch_row(book: KnownFile) -> BatchRow:
         level=stages.level,
         is_running=state.is_under_way,
         runs=tuple(Path(drive.run_file).name for drive in state.drives),
+        digest=hashlib.sha256(read_input(path, what="batch", limit_bytes=MOST_BYTES)).digest(),
     )
 
 
@@ -150,22 +154,6 @@ def _draw(section: SectionResult) -> Spark | None:
     lasted = format_duration(section.slices[-1].end_s)
     text = f"from {format_number(known[0])} to {format_number(known[-1])} IOPS in {lasted}"
     return Spark(values, text)
-
-
-def _mark(entry: LogEntry) -> bytes:
-    """Return a few bytes that differ for another entry in this place."""
-    record = entry.record
-    kept: list[object] = [entry.test_id, type(record).__name__, record.section]
-    if isinstance(record, StepRecord):
-        measured = record.measurement
-        kept += [
-            record.number,
-            record.position,
-            record.started_s,
-            measured.read.ios,
-            measured.write.ios,
-        ]
-    return zlib.crc32(repr(kept).encode(errors="replace")).to_bytes(4, "big")[:_MARK_BYTES]
 
 
 def _text(value: object) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from tkperf.model.record import RunStatus
 
-FORMAT = 1
+FORMAT = 2
 """Changes with these records and the way they are made: rows of another format are made again."""
 
 _MONTH = re.compile(r"\d{4}-\d{2}")
@@ -33,11 +33,12 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A run as the library lists it. An empty text is not known.
 
     Attributes:
-        run_id: of the run; copies of its file have the same.
+        run_id: of the run; each file that claims to be of this run has it.
         tests: titles of the tests that have begun.
         state: as ``tkperf status`` names it; ``place``: where a run is that has not ended in order.
         level: weight of the verdict, a ``NoteLevel``.
-        marks: a mark for each entry of the log, in order: a file with the same ones and more is further.
+        entries: number of entries of the log.
+        digest: of the whole content: files with the same one are copies of each other.
     """
 
     run_id: str
@@ -57,7 +58,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     simulated: bool
     figures: tuple[Figure, ...]
     spark: Spark | None
-    marks: bytes
+    entries: int
+    digest: bytes
 
     @property
     def is_running(self) -> bool:
@@ -75,6 +77,7 @@ class BatchRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     Attributes:
         verdict, text: how far its drives have come, in words.
         runs: names of the run files next to it, in the order of its drives.
+        digest: of the whole file.
     """
 
     batch_id: str
@@ -85,3 +88,4 @@ class BatchRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     level: str
     is_running: bool
     runs: tuple[str, ...]
+    digest: bytes

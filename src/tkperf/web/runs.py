@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tkperf.web.kept import DOWNLOADS, stream
+from tkperf.web.library import describe_difference
 from tkperf.web.live import render_live
 from tkperf.web.site import Site, find_run
 
@@ -31,12 +32,14 @@ class RunPages:
 
     async def show(self, request: Request) -> Response:
         """Answer with the report, or the page of a run under way; ``?report``: with the report so far."""
-        known = find_run(self._site, request)
-        if "report" not in request.query_params and await self._site.is_written(known):
-            return render_live(request, name=known.name)
-        run_id = request.path_params["id"]
+        run = find_run(self._site, request)
+        if "report" not in request.query_params and await self._site.is_written(run.known):
+            return render_live(run_id=run.run_id, name=run.known.name)
         script = await self._site.charts.find_address()
-        page = await self._make(request, "page", run_id=run_id, script_address=script)
+        differs = describe_difference(run)
+        page = await self._make(
+            request, "page", run_id=run.run_id, script_address=script, differs=differs
+        )
         return stream(page, "text/html; charset=utf-8")
 
     async def download(self, request: Request) -> Response:
@@ -45,7 +48,7 @@ class RunPages:
         if kind not in _DOWNLOADS:
             raise HTTPException(404)
         ending, media_type = _DOWNLOADS[kind]
-        name = find_run(self._site, request).name + ending
+        name = find_run(self._site, request).known.name + ending
         return stream(await self._make(request, kind), media_type, name=name)
 
     async def show_json(self, request: Request) -> Response:
@@ -54,7 +57,7 @@ class RunPages:
 
     async def _make(self, request: Request, job: str, **arguments: str) -> BinaryIO:
         """Return what a job makes of the run that the address names; kept unless its run still writes the file."""
-        known = find_run(self._site, request)
+        known = find_run(self._site, request).known
         keep, alone = job != "run", job == "pdf"
         return await self._site.make(
             request, job, {"file": known}, keep=keep, alone=alone, **arguments

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from tkperf.analysis.verdict import VerdictState
+from tkperf.web.bounds import MOST_CHOICES, MOST_COMPARED, MOST_WORDS, PAGE_ITEMS, PAGE_RUNS
 from tkperf.web.library import ListedBatch, ListedRun, Listing
 
-PAGE_ITEMS = 50
-MOST_COMPARED = 200
 _NOT_KNOWN = "not known"
 
 
@@ -78,8 +77,10 @@ class Query:
         return f"/?{urlencode(pairs)}" if pairs else "/"
 
     def without(self, key: str, value: str) -> str:
-        """Return the address without a chosen value."""
-        left = tuple(one for one in self.chosen[key] if one != value)
+        """Return the address without a chosen value, or with the key ``q`` without its words."""
+        if key == "q":
+            return self.address(words="")
+        left = tuple(one for one in self.chosen.get(key, ()) if one != value)
         chosen = {**self.chosen, key: left}
         return self.address(chosen={key: values for key, values in chosen.items() if values})
 
@@ -94,20 +95,26 @@ def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
     """Return the query of an address; what it does not know is left out."""
     words, sort, page = "", DEFAULT_SORT, 1
     ticked: dict[str, None] = {}
-    chosen: dict[str, tuple[str, ...]] = {}
+    chosen: dict[str, dict[str, None]] = {}
     facets = {facet.key for facet in FACETS}
     for key, value in pairs:
         if key == "q":
-            words = " ".join(value.split())[:200]
+            words = " ".join(value.split()[:MOST_WORDS])[:200].rstrip()
         elif key in facets and value:
-            chosen[key] = tuple(dict.fromkeys((*chosen.get(key, ()), value)))
+            chosen.setdefault(key, {})[value] = None
         elif key == "sort" and value.removeprefix("-") in SORTS:
             sort = value
         elif key == "page" and value.isdecimal() and len(value) < 7:
             page = max(1, int(value))
         elif key == "run" and len(ticked) < MOST_COMPARED:
             ticked[value[:64]] = None
-    return Query(words=words, chosen=chosen, sort=sort, page=page, ticked=tuple(ticked))
+    return Query(
+        words=words,
+        chosen={key: tuple(values) for key, values in chosen.items()},
+        sort=sort,
+        page=page,
+        ticked=tuple(ticked),
+    )
 
 
 class Choice(NamedTuple):
@@ -132,7 +139,7 @@ class Selection:
 
     Attributes:
         measured, simulated, total: numbers of runs found, of drives and of models, and in the library.
-        facets: with their values.
+        facets: with their values; of very many the most frequent ones.
         page, pages: this page, which exists, and how many there are.
     """
 
@@ -150,31 +157,44 @@ def select(listing: Listing, query: Query) -> Selection:
     words = query.words.casefold().split()
     by_words = [run for run in listing.runs.values() if all(word in run.searched for word in words)]
     values = {run.run_id: [facet.of(run) for facet in FACETS] for run in by_words}
+    chosen = {key: frozenset(of_facet) for key, of_facet in query.chosen.items()}
     missed = {
         run_id: [
             facet.key
             for facet, own in zip(FACETS, of_run, strict=True)
-            if facet.key in query.chosen and not set(own) & set(query.chosen[facet.key])
+            if facet.key in chosen and chosen[facet.key].isdisjoint(own)
         ]
         for run_id, of_run in values.items()
     }
     found = [run for run in by_words if not missed[run.run_id]]
-    items = _group(_sort(found, query.sort), listing, whole=not query.is_narrow)
-    pages = max(1, -(-len(items) // PAGE_ITEMS))
-    page = min(query.page, pages)
+    pages = _split(_group(_sort(found, query.sort), listing, query))
+    page = min(query.page, len(pages))
     simulated = sum(run.row.simulated for run in found)
     return Selection(
-        items=tuple(items[(page - 1) * PAGE_ITEMS : page * PAGE_ITEMS]),
+        items=pages[page - 1],
         measured=len(found) - simulated,
         simulated=simulated,
         total=len(listing.runs),
         facets=tuple(
-            (facet, _count(by_words, values, missed, place, query.chosen.get(facet.key, ())))
+            (facet, _count(by_words, values, missed, place, chosen.get(facet.key, frozenset())))
             for place, facet in enumerate(FACETS)
         ),
         page=page,
-        pages=pages,
+        pages=len(pages),
     )
+
+
+def _split(items: Iterable[Item]) -> list[tuple[Item, ...]]:
+    """Return the rows of each page: a page ends after so many rows, or so many runs of batches."""
+    pages: list[list[Item]] = [[]]
+    runs = 0
+    for item in items:
+        if len(pages[-1]) == PAGE_ITEMS or (pages[-1] and runs + len(item.runs) > PAGE_RUNS):
+            pages.append([])
+            runs = 0
+        pages[-1].append(item)
+        runs += len(item.runs)
+    return [tuple(page) for page in pages]
 
 
 def _count(
@@ -182,7 +202,7 @@ def _count(
     values: Mapping[str, list[tuple[str, ...]]],
     missed: Mapping[str, list[str]],
     place: int,
-    chosen: tuple[str, ...],
+    chosen: frozenset[str],
 ) -> tuple[Choice, ...]:
     """Return the values of a facet with the number of runs that the other facets leave; the latest month first."""
     key = FACETS[place].key
@@ -190,9 +210,8 @@ def _count(
     for run in runs:
         if missed[run.run_id] in ([], [key]):
             counts[run.row.simulated].update(set(values[run.run_id][place]))
-    names = sorted(
-        {*counts[False], *counts[True], *chosen}, key=str.casefold, reverse=key == "month"
-    )
+    most = (counts[False] + counts[True]).most_common(MOST_CHOICES)
+    names = sorted({*dict(most), *chosen}, key=str.casefold, reverse=key == "month")
     return tuple(
         Choice(name, counts[False][name], counts[True][name], name in chosen) for name in names
     )
@@ -204,19 +223,28 @@ def _sort(runs: Sequence[ListedRun], sort: str) -> list[ListedRun]:
     return sorted(ordered, key=key, reverse=sort.startswith("-"))  # type: ignore[arg-type]
 
 
-def _group(runs: Sequence[ListedRun], listing: Listing, *, whole: bool) -> list[Item]:
-    """Return the rows of the list: runs of a batch come with the first of them; ``whole``: batches without any, too."""
+def _group(runs: Sequence[ListedRun], listing: Listing, query: Query) -> list[Item]:
+    """Return the rows of the list: runs of a batch come with the first of them.
+
+    Batches without a run that was found follow, if no facet is chosen and the words are theirs.
+    """
     of_batches: dict[str, list[ListedRun]] = {}
     for run in runs:
-        if run.batch_id:
-            of_batches.setdefault(run.batch_id, []).append(run)
+        for batch_id in run.batch_ids:
+            of_batches.setdefault(batch_id, []).append(run)
     items = []
+    left = dict(of_batches)
     for run in runs:
-        if not run.batch_id:
+        if not run.batch_ids:
             items.append(Item((run,)))
-        elif of_run := of_batches.pop(run.batch_id, None):
-            items.append(Item(tuple(of_run), listing.batches[run.batch_id]))
-    if whole:
-        begun = {run.batch_id for run in runs}
-        items += [Item((), batch) for key, batch in listing.batches.items() if key not in begun]
+        for batch_id in run.batch_ids:
+            if of_run := left.pop(batch_id, None):
+                items.append(Item(tuple(of_run), listing.batches[batch_id]))
+    if not query.chosen:
+        words = query.words.casefold().split()
+        items += [
+            Item((), batch)
+            for key, batch in listing.batches.items()
+            if key not in of_batches and all(word in batch.searched for word in words)
+        ]
     return items

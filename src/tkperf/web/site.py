@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from tkperf.runfile.writers import is_being_written
 from tkperf.web.files import KnownFile, look_again
 from tkperf.web.kept import Kept
 from tkperf.web.library import Library, ListedBatch, ListedRun
+from tkperf.web.list_answers import ListAnswers
 from tkperf.web.pages import answer_for_good, render_text
 from tkperf.web.workers import FileError, Workers
 
@@ -59,6 +61,7 @@ class Site:
     kept: Kept
     charts: ChartScript
     ending: asyncio.Event = field(default_factory=asyncio.Event)
+    lists: ListAnswers = field(default_factory=ListAnswers)
 
     async def make(
         self,
@@ -113,28 +116,52 @@ def _look_again(files: Mapping[str, KnownFile]) -> tuple[dict[str, KnownFile], b
     return found, any(is_being_written(known.folder / known.place) for known in found.values())
 
 
-def find_run(site: Site, request: Request) -> KnownFile:
-    """Return the file that the address names.
+class AmbiguousError(HTTPException):
+    """An id of several files that differ. ``more`` is the address of the list of these files."""
+
+    def __init__(self, found: str, shared_id: str, count: int) -> None:
+        super().__init__(
+            300,
+            f"{count:,} {found} have the id {shared_id} and differ from each other: each has an id of its own",
+        )
+        self.more = f"/?{urlencode({'q': shared_id})}"
+
+
+def find_listed_run(site: Site, run_id: str) -> ListedRun | None:
+    """Return the run with an id; None: the library has no such run.
 
     Raises:
-        HTTPException: 404, the library has no such run.
+        AmbiguousError: several files have this id, and differ.
     """
-    run = site.library.listing.runs.get(request.path_params["id"])
+    listing = site.library.listing
+    if (count := listing.ambiguous_runs.get(run_id)) is not None:
+        raise AmbiguousError("run files", run_id, count)
+    return listing.find_run(run_id)
+
+
+def find_run(site: Site, request: Request) -> ListedRun:
+    """Return the run that the address names.
+
+    Raises:
+        HTTPException: 404, the library has no such run; 300, several files that differ are of that run.
+    """
+    run = find_listed_run(site, request.path_params["id"])
     if run is None:
         raise HTTPException(404)
-    return run.known
+    return run
 
 
 def find_batch(site: Site, request: Request) -> tuple[ListedBatch, dict[str, ListedRun]]:
     """Return the batch that the address names, and those of its runs that the library has, by the names of their files.
 
     Raises:
-        HTTPException: 404, the library has no such batch.
+        HTTPException: 404, the library has no such batch; 300, several files that differ are of that batch.
     """
     listing = site.library.listing
     batch_id = request.path_params["id"]
-    batch = listing.batches.get(batch_id)
+    if (count := listing.ambiguous_batches.get(batch_id)) is not None:
+        raise AmbiguousError("batch files", batch_id, count)
+    batch = listing.find_batch(batch_id)
     if batch is None:
         raise HTTPException(404)
-    runs = (run for run in listing.runs.values() if run.batch_id == batch_id)
-    return batch, {f"{run.known.name}.tkperf": run for run in runs}
+    return batch, dict(batch.runs)

@@ -19,8 +19,6 @@ from tkperf.model.errors import ExitCode, TkperfError, reason_of
 from tkperf.system.process import fork_early
 from tkperf.web.workers import DONE, FAILED, SIZE_BYTES, Jobs, Order
 
-_ORDER_BYTES = 1 << 18
-
 
 def serve_jobs(jobs: Jobs) -> None:
     """Fork for each order until the server has gone."""
@@ -31,20 +29,23 @@ def serve_jobs(jobs: Jobs) -> None:
     with socket.socket(fileno=os.dup(sys.stdin.fileno())) as orders:
         os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())  # V8 looks at its streams
         while True:
-            order, descriptors, _, _ = socket.recv_fds(orders, _ORDER_BYTES, 2)
-            if not order:
+            message, descriptors, _, _ = socket.recv_fds(orders, 1, 3)
+            if not message:
                 return
             if fork_early() == 0:
                 orders.close()
-                _work(jobs, pickle.loads(order), *descriptors)  # noqa: S301 - of the server
+                _work(jobs, *descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
 
 
-def _work(jobs: Jobs, order: Order, to_server: int, result: int) -> None:
+def _work(jobs: Jobs, to_server: int, result: int, ordered: int) -> None:
     """Do a job, and end the process."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with suppress(BaseException), socket.socket(fileno=to_server) as answers:
+        with open(ordered, "rb") as file:
+            file.seek(0)
+            order: Order = pickle.load(file)  # noqa: S301 - of the server
         # The server kills it by this descriptor, which leads to no other process, even much later.
         socket.send_fds(answers, [b"p"], [os.pidfd_open(os.getpid())])
         answers.sendall(_do(jobs, order, result, answers))

@@ -17,18 +17,17 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from tkperf.model.errors import ExitCode, TkperfError, reason_of
-from tkperf.model.units import GIB
 from tkperf.system.process import DEVNULL, Process, start_module
+from tkperf.web.bounds import (
+    AT_ONCE,
+    LIMIT_BYTES,
+    LIMIT_S,
+    MOST_FOLLOWED,
+    MOST_MESSAGE_BYTES,
+    MOST_RESULT_BYTES,
+    MOST_WAITING,
+)
 
-# Two, so that a page need not wait for the index; more would take the CPUs from whatever else this host does.
-AT_ONCE = 2
-MOST_WAITING = 32
-LIMIT_S = 60.0
-LIMIT_BYTES = 2 * GIB
-MOST_FOLLOWED = 16
-"""Jobs that go on, at the same time."""
-# Results that the server itself keeps in memory are far smaller.
-_MOST_RESULT_BYTES = 64 << 20
 _MOST_WORDS_BYTES = 1 << 16
 
 Jobs = Mapping[str, Callable[..., bytes | Iterator[bytes]]]
@@ -63,7 +62,7 @@ class FileError(JobError):
 
 
 class BusyError(JobError):
-    """Too many jobs wait."""
+    """Too many requests or jobs wait."""
 
     status = 503
 
@@ -118,7 +117,7 @@ class Workers:
         """Return the small result of a job; see ``make``."""
         with open(os.memfd_create(job), "w+b") as result:
             await self.make(result, job, alone=alone, **arguments)
-            return os.pread(result.fileno(), _MOST_RESULT_BYTES, 0)
+            return os.pread(result.fileno(), MOST_RESULT_BYTES, 0)
 
     async def make(
         self, result: BinaryIO, job: str, *, alone: bool = False, **arguments: object
@@ -186,14 +185,22 @@ class Workers:
             _end(process)
             answers.close()
 
+    def require_follower(self) -> None:
+        """Refuse another job that goes on when there are too many.
+
+        Raises:
+            BusyError: too many others go on.
+        """
+        if self._followed >= MOST_FOLLOWED:
+            raise BusyError(f"{self._followed} other runs are being watched: try again later")
+
     async def follow(self, job: str, **arguments: object) -> AsyncGenerator[bytes]:
         """Yield the messages of a job that goes on; closing the iterator ends its process.
 
         Raises:
             JobError: it failed, a message did not come in time, or too many others go on.
         """
-        if self._followed >= MOST_FOLLOWED:
-            raise BusyError(f"{self._followed} other runs are being watched: try again later")
+        self.require_follower()
         self._followed += 1
         order = Order(
             job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes
@@ -221,7 +228,11 @@ class Workers:
                 if self._orders is None:
                     self.start()
                 assert self._orders is not None
-                socket.send_fds(self._orders, [pickle.dumps(order)], descriptors)
+                # In a file: a message has a size at most, and the paths of many runs may be longer.
+                with open(os.memfd_create("order"), "w+b") as file:
+                    file.write(pickle.dumps(order))
+                    file.flush()
+                    socket.send_fds(self._orders, [b"o"], [*descriptors, file.fileno()])
             except OSError as error:
                 self.close()
                 if attempt:
@@ -248,7 +259,9 @@ async def _receive_message(answers: socket.socket) -> bytes:
     if await _receive_exactly(answers, 1) == FAILED:
         raise FileError((await _receive_words(answers)).decode(errors="replace"))
     size = int.from_bytes(await _receive_exactly(answers, SIZE_BYTES), "big")
-    return await _receive_exactly(answers, min(size, _MOST_RESULT_BYTES))
+    if size > MOST_MESSAGE_BYTES:
+        raise FileError(f"its state takes more than {MOST_MESSAGE_BYTES / 1e6:.0f} MB")
+    return await _receive_exactly(answers, size)
 
 
 async def _receive_exactly(answers: socket.socket, count: int) -> bytes:

@@ -1,0 +1,157 @@
+"""Bounds on what a request may contain, and on how many requests, connections and jobs may exist at once.
+
+``find_excess`` checks a request before anything else looks at it. docs/serve.md lists the numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from starlette.types import Scope
+
+from tkperf.model.units import GIB, format_count
+
+MOST_COMPARED = 200
+"""Runs of a comparison."""
+
+# A request. uvicorn refuses a request line with headers that is longer than ``MOST_REQUEST_BYTES``.
+MOST_REQUEST_BYTES = 1 << 16
+MOST_PATH_BYTES = 1 << 10
+MOST_QUERY_BYTES = 1 << 15
+MOST_PARAMETERS = 512
+MOST_HEADERS = 100
+REQUEST_WITHIN_S = 30.0
+"""Time within which a request has to arrive completely."""
+
+
+class Bound(NamedTuple):
+    """How often a parameter may occur in an address, and how many characters each value may have."""
+
+    values: int
+    characters: int
+
+
+_OF_A_FACET = Bound(50, 200)
+PARAMETERS = {
+    "run": Bound(MOST_COMPARED, 64),
+    "q": Bound(1, 200),
+    "model": _OF_A_FACET,
+    "firmware": _OF_A_FACET,
+    "test": _OF_A_FACET,
+    "verdict": _OF_A_FACET,
+    "host": _OF_A_FACET,
+    "month": _OF_A_FACET,
+    "sort": Bound(1, 16),
+    "page": Bound(1, 6),
+    "without": Bound(1, 210),
+    "as": Bound(1, 16),
+    "report": Bound(1, 16),
+    "token": Bound(1, 64),
+}
+OTHER_PARAMETER = Bound(1, 200)
+"""A parameter without a meaning here, such as those that mail programs append."""
+MOST_WORDS = 16
+"""Words of a search; further words are left out."""
+
+# The server.
+MOST_CONNECTIONS = 1024
+MOST_REQUESTS = 512
+"""Requests that are being answered, event streams included."""
+MOST_STREAMS = 256
+MOST_FOR_A_PAGE = 128
+"""Requests that wait for the same page."""
+MOST_FOR_LISTS = 64
+"""Requests that wait for the list of runs, ``/api/runs`` or ``/metrics``."""
+RETRY_AFTER_S = 10
+
+# Jobs. Two run at once, so that a page need not wait for the index; more would take the CPUs from whatever else
+# this host does.
+AT_ONCE = 2
+MOST_WAITING = 32
+MOST_FOLLOWED = 16
+"""Jobs that go on, at the same time."""
+LIMIT_S = 60.0
+LIMIT_BYTES = 2 * GIB
+# Results that the server itself keeps in memory are far smaller.
+MOST_RESULT_BYTES = 64 << 20
+MOST_MESSAGE_BYTES = 4 << 20
+
+# The library and its pages.
+MOST_FILES = 20_000
+MOST_ENTRIES = 500_000
+PAGE_ITEMS = 50
+PAGE_RUNS = 300
+"""Runs of the batches on a page, after which the page ends."""
+MOST_CHOICES = 200
+"""Values of a facet that a page offers."""
+MOST_NAMED = 10
+"""Copies of a file that a page names."""
+MOST_UNREADABLE = 200
+
+
+class Excess(NamedTuple):
+    """A request that is over a bound: the status of HTTP, and what the sender can do."""
+
+    status: int
+    words: str
+
+
+def find_excess(scope: Scope) -> Excess | None:
+    """Return why a request is over a bound; None: it is not. The cost grows with the length of the request alone."""
+    path: bytes = scope.get("raw_path") or scope["path"].encode(errors="replace")
+    if len(path) > MOST_PATH_BYTES:
+        return Excess(
+            414,
+            f"The path of the address has {len(path):,} bytes, at most {MOST_PATH_BYTES:,} are read",
+        )
+    if not path.startswith(b"/"):
+        return Excess(400, "The address in a request must begin with a slash")
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    if len(headers) > MOST_HEADERS:
+        return Excess(
+            431, f"The request has {len(headers)} headers, at most {MOST_HEADERS} are read"
+        )
+    for name, value in headers:
+        if name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0")):
+            return Excess(413, "tkperf serve takes no body with a request: use GET without one")
+    return _find_excess_of_query(scope["query_string"])
+
+
+def _find_excess_of_query(query: bytes) -> Excess | None:
+    if len(query) > MOST_QUERY_BYTES:
+        return Excess(
+            414,
+            f"The address has {len(query):,} bytes after the '?', at most {MOST_QUERY_BYTES:,} are read: tick fewer "
+            "runs or values",
+        )
+    if (parameters := query.count(b"&") + 1) > MOST_PARAMETERS:
+        return Excess(
+            400,
+            f"The address has {parameters:,} parameters, at most {MOST_PARAMETERS} are read: tick fewer runs or values",
+        )
+    counts: Counter[str] = Counter()
+    for name, value in parse_query_string(query):
+        counts[name] += 1
+        bound = PARAMETERS.get(name, OTHER_PARAMETER)
+        shown = f"'{name}'" if name in PARAMETERS else "that tkperf does not know"
+        longest = max(len(name), len(value))
+        if name == "run" and counts[name] > bound.values:
+            return Excess(
+                400, f"A page compares at most {MOST_COMPARED} runs, the address names more"
+            )
+        if counts[name] > bound.values:
+            most = format_count(bound.values, "time")
+            return Excess(400, f"The address may have the parameter {shown} at most {most}")
+        if longest > bound.characters:
+            return Excess(
+                400,
+                f"The address has a parameter {shown} with {longest:,} characters, at most {bound.characters} are read",
+            )
+    return None
+
+
+def parse_query_string(query: bytes) -> list[tuple[str, str]]:
+    """Return the parameters of an address, in order."""
+    return parse_qsl(query.decode("latin-1"), keep_blank_values=True)
