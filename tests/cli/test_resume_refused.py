@@ -17,6 +17,7 @@ import pytest
 from tests.cli.test_bad_input import assert_clear, tkperf
 from tests.resuming import cuts
 from tkperf import make_plan
+from tkperf.device.identity import read_identity
 from tkperf.model.errors import TkperfError
 from tkperf.pipeline.api import run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
@@ -49,12 +50,7 @@ def on_a_file(run_file: Path, tmp_path: Path) -> tuple[Path, Path]:
     scratch.write_bytes(b"\xa5" * SIZE)
     device = fact(run_file, "device")
     assert isinstance(device, dict)
-    status = scratch.stat()
-    changed = {
-        "path": str(scratch), "kind": "file", "capacity_bytes": SIZE, "model": None,
-        "inode": [status.st_dev, status.st_ino], "rotational": None,
-    }  # fmt: skip
-    edit(run_file, device=device | changed, ioengine="libaio")
+    edit(run_file, device=device | read_identity(scratch).facts(), ioengine="libaio")
     return run_file, scratch
 
 

@@ -9,12 +9,13 @@ import stat
 import struct
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from operator import attrgetter
 from pathlib import Path
 
+from tkperf.device.beneath import describe_beneath, read_serial, read_unit, read_wwn
+from tkperf.device.birth_time import read_birth_time_ns
 from tkperf.device.sysfs import (
     PROC_ROOT,
-    binary,
+    SECTOR_BYTES,
     find_disk,
     find_node,
     find_nvme_controller,
@@ -27,6 +28,7 @@ from tkperf.device.sysfs import (
 from tkperf.device.usage.kernel import ask_backing
 from tkperf.device.usage.mounts import find_mounted_path, read_mounts
 from tkperf.model.errors import DeviceError, reason_of
+from tkperf.model.same_device import When, find_differences
 
 BLKGETSIZE64 = 0x80081272
 BLKSSZGET = 0x1268
@@ -46,8 +48,10 @@ class DeviceIdentity:
     """Facts of a device; None means not known.
 
     ``path`` has all links resolved. ``major_minor`` identifies a block device, ``inode`` (device,
-    inode) a file. ``backing`` is the name of the file behind a loop device, or the file system of a
-    file. ``loop_backing`` identifies the file behind a loop device and the part used of it.
+    inode) a file. ``birth_time_ns`` is when a file was made, in ns since 1970. ``unit`` is the namespace, LUN or boot area
+    of a drive. ``backing`` is the name of the file behind a loop device, or the file system of a
+    file. ``loop_backing`` identifies the file behind a loop device and the part used of it, by the kernel's numbers;
+    ``beneath`` identifies the drives and files beneath a layer by what a boot does not change.
     """
 
     path: str
@@ -65,10 +69,16 @@ class DeviceIdentity:
     scheduler: str | None = None
     major_minor: str | None = None
     partition: int | None = None
+    partition_start_bytes: int | None = None
+    unit: str | None = None
+    mapping_uuid: str | None = None
+    mapping_name: str | None = None
     disk_sequence: int | None = None
     inode: tuple[int, int] | None = None
+    birth_time_ns: int | None = None
     backing: str | None = None
     loop_backing: str | None = None
+    beneath: tuple[str, ...] = ()
 
     @property
     def confirm_id(self) -> str:
@@ -84,22 +94,8 @@ class DeviceIdentity:
 
 
 def is_same_device(a: DeviceIdentity, b: DeviceIdentity) -> bool:
-    """Return whether two readings are of one device: the same node, serial, WWN and size.
-
-    The kernel's sequence number distinguishes devices that had one name one after the other.
-    """
-
-    key = attrgetter(
-        "kind",
-        "major_minor",
-        "disk_sequence",
-        "inode",
-        "loop_backing",
-        "serial",
-        "wwn",
-        "capacity_bytes",
-    )
-    return bool(key(a) == key(b))
+    """Return whether two readings in one run are of one device, with the kernel's numbers of it."""
+    return not any(find_differences(a.facts(), b.facts(), When.WITHIN_RUN))
 
 
 def read_identity(path: str | Path) -> DeviceIdentity:
@@ -154,7 +150,7 @@ def identify(descriptor: int, path: Path, *, again: bool = False) -> DeviceIdent
     if stat.S_ISBLK(status.st_mode):
         return _identify_block_device(descriptor, path, status, again=again)
     if stat.S_ISREG(status.st_mode):
-        return _identify_file(path, status)
+        return _identify_file(descriptor, path, status)
     raise DeviceError(_neither(path, path, status))
 
 
@@ -167,7 +163,7 @@ def _neither(path: str | Path, real: Path, status: os.stat_result) -> str:
     return f"{path} is {kind}: tkperf measures block devices and regular files{hint}"
 
 
-def _identify_file(real: Path, status: os.stat_result) -> DeviceIdentity:
+def _identify_file(descriptor: int, real: Path, status: os.stat_result) -> DeviceIdentity:
     if status.st_nlink == 0:
         raise DeviceError(f"{real} was deleted")
     if status.st_size < FILE_BLOCK_BYTES:
@@ -179,6 +175,7 @@ def _identify_file(real: Path, status: os.stat_result) -> DeviceIdentity:
         capacity_bytes=status.st_size,
         logical_block_bytes=FILE_BLOCK_BYTES,
         inode=(status.st_dev, status.st_ino),
+        birth_time_ns=read_birth_time_ns(descriptor),
         backing=file_system_of(real),
     )
 
@@ -205,6 +202,8 @@ def _identify_block_device(
     disk = find_disk(node)
     properties = udev_properties(text(disk / "dev") or major_minor)
     backing = ask_backing(descriptor) if disk.name.startswith("loop") else None
+    partition = number(node / "partition")
+    start = None if partition is None else number(node / "start")
     return DeviceIdentity(
         path=str(real),
         kind=TargetKind.BLOCK,
@@ -213,7 +212,7 @@ def _identify_block_device(
         physical_block_bytes=number(disk / "queue/physical_block_size"),
         model=text(disk / "device/model") or properties.get("ID_MODEL"),
         serial=read_serial(disk, properties),
-        wwn=text(disk / "wwid") or text(disk / "device/wwid") or properties.get("ID_WWN"),
+        wwn=read_wwn(disk, properties),
         firmware=text(disk / "device/firmware_rev")
         or text(disk / "device/rev")
         or properties.get("ID_REVISION"),
@@ -222,10 +221,15 @@ def _identify_block_device(
         write_cache=text(disk / "queue/write_cache"),
         scheduler=find_selected(text(disk / "queue/scheduler")),
         major_minor=major_minor,
-        partition=number(node / "partition"),
+        partition=partition,
+        partition_start_bytes=None if start is None else start * SECTOR_BYTES,
+        unit=read_unit(disk),
+        mapping_uuid=text(disk / "dm/uuid"),
+        mapping_name=text(disk / "dm/name"),
         disk_sequence=number(disk / "diskseq"),
         backing=text(disk / "loop/backing_file"),
         loop_backing=None if backing is None else str(backing),
+        beneath=describe_beneath(disk, backing),
     )
 
 
@@ -254,16 +258,3 @@ def _interface(disk: Path, properties: dict[str, str]) -> str | None:
     if (disk / "device/scsi_level").exists():
         return "SCSI"
     return "virtio" if any(component.startswith("virtio") for component in above) else None
-
-
-def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
-    """Return the serial number: from NVMe, virtio, the SCSI unit serial number page, udev, or an MD set's UUID."""
-    page = binary(disk / "device/vpd_pg80")[4:]
-    return (
-        text(disk / "device/serial")
-        or text(disk / "serial")
-        or page.decode("ascii", errors="replace").strip(" \0")
-        or properties.get("ID_SERIAL_SHORT")
-        or (text(disk / "md/uuid") if disk.name.startswith("md") else None)
-        or None
-    )

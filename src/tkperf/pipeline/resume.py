@@ -23,12 +23,12 @@ from tkperf.model.errors import EngineError, RefusedError, RunFileError, UsageEr
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import LogEntry, RunRecord, RunStatus, RunWarning, TestRecord
 from tkperf.model.run_info import RunInfo
+from tkperf.model.same_device import require_same_device
 from tkperf.model.version import __version__
 from tkperf.pipeline.disclosure import describe_alterations, find_changes
 from tkperf.pipeline.drive import measurable
 from tkperf.pipeline.request import RunRequest, find_type_fault, profile_option_names
 from tkperf.pipeline.run_plan import RunPlan, plan_run
-from tkperf.pipeline.same_device import require_same_device
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import require_resumable
@@ -300,7 +300,7 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
     if request.device.startswith(SIMULATED):
         return
     identity = measurable(Path(request.device))
-    require_same_device(info.device, identity, inspect_device(identity).values)
+    require_same_device(info.device, inspect_device(identity).values)
     if (version := find_fio_version()) != info.fio_version:
         raise EngineError(
             f"the run was measured with {info.fio_version}, here is {version}: one run takes one "
@@ -311,8 +311,7 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
 def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
     """Check that this version makes the same plan from the stored data."""
     if plan.request.device.startswith(SIMULATED):
-        facts = plan.subject.facts.values
-        require_same_device(info.device, plan.subject.identity, facts)
+        require_same_device(info.device, plan.subject.facts.values)
     same_range = plan.active_range.length_bytes == info.active_range_length_bytes
     same_range &= plan.active_range.offset_bytes == info.active_range_offset_bytes
     stored = read_stored_profile(info.profile)

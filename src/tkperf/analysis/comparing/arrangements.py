@@ -16,6 +16,7 @@ import numpy as np
 from tkperf.analysis.comparing.entries import Change, ComparedRow, judge_change
 from tkperf.analysis.uncertainty.estimate import build_exact, build_ratio
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
+from tkperf.model.same_device import find_measured_part
 from tkperf.model.seconds import FloatArray
 
 OUTLIER_SCORE = 3.5
@@ -320,8 +321,8 @@ def build_history(
     """Return the history of runs in the order of their dates; ``devices`` are the facts of the drive in each run."""
     spanned = days[-1] - days[0]
     period = next((each for each in _PERIODS if spanned >= each.days), _MINUTE)
-    serials = {device.get("serial") for device in devices}
-    (serial,) = serials if len(serials) == 1 else (None,)
+    parts = {find_measured_part(device) for device in devices}
+    serial = devices[0].get("serial") if len(parts) == 1 else None
     return History(
         serial=None if serial is None else str(serial),
         period=period,

@@ -17,6 +17,7 @@ from tkperf.analysis.comparing.rows import build_rows
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
+from tkperf.model.same_device import find_measured_part
 from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
 from tkperf.procedures import find_test
@@ -298,4 +299,6 @@ def _choose(results: Sequence[RunResult]) -> Arrangement:
         return Arrangement.COHORT
     days = [find_day(result) for result in results]
     dated = None not in days and len(set(days)) == len(days)
-    return Arrangement.HISTORY if len(set(serials)) == 1 and dated else Arrangement.RUNS
+    # Partitions and namespaces of one drive are no history of one thing.
+    parts = {find_measured_part(result.info.device) for result in results}
+    return Arrangement.HISTORY if len(parts) == 1 and dated else Arrangement.RUNS

@@ -106,13 +106,13 @@ def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[LoopDevice, .
         folder = entry.parent.parent
         number = device_number(folder)
         if number is not None:
-            asked, says = _ask(dev_root / folder.name, number), exact_text(entry) or ""
+            asked, says = ask_loop(dev_root / folder.name, number), exact_text(entry) or ""
             backing = _look_up(says) if asked is None else asked
             loops.append(LoopDevice(folder.name, number, backing, says, asked is not None))
     return tuple(loops)
 
 
-def _ask(node: Path, number: int) -> LoopBacking | None:
+def ask_loop(node: Path, number: int) -> LoopBacking | None:
     """Ask the driver about the loop device of that number; None if it cannot be asked."""
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,0 +1,169 @@
+"""Whether two readings of a device's facts are of one device: one table of facts for every comparison.
+
+docs/resume.md lists the same facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tkperf.model.errors import DeviceError
+from tkperf.model.units import format_capacity
+
+Facts = Mapping[str, object]
+_FILE = "file"
+# World-wide names that no two units have. One of the kind t10 is made of model and serial number, which the two bays of
+# a dock may share.
+_UNIQUE = ("naa.", "eui.", "uuid.", "nvme.", "0x")
+
+
+class When(StrEnum):
+    """Where the two readings are from."""
+
+    WITHIN_RUN = "within a run"
+    AT_RESUME = "at resume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedFact:
+    """A fact that distinguishes one device from another.
+
+    Attributes:
+        name: as ``DeviceIdentity`` and the run file have it.
+        words: for messages.
+        within_run: compared from the question to the last write. The kernel's numbers are the same for so long.
+        at_resume: compared when a run goes on, perhaps after a boot or on another host.
+        may_be_unknown: at resume, a fact that the run file has as not known is not compared.
+    """
+
+    name: str
+    words: str
+    within_run: bool = True
+    at_resume: bool = True
+    may_be_unknown: bool = False
+
+
+COMPARED = (
+    ComparedFact(name="kind", words="kind"),
+    ComparedFact(name="capacity_bytes", words="capacity"),
+    ComparedFact(name="logical_block_bytes", words="sector", within_run=False, may_be_unknown=True),
+    ComparedFact(name="serial", words="serial number", may_be_unknown=True),
+    ComparedFact(name="wwn", words="world-wide name", may_be_unknown=True),
+    ComparedFact(name="model", words="model", within_run=False, may_be_unknown=True),
+    ComparedFact(name="firmware", words="firmware", within_run=False, may_be_unknown=True),
+    ComparedFact(name="unit", words="unit"),
+    ComparedFact(name="partition", words="partition"),
+    ComparedFact(name="partition_start_bytes", words="start of the partition in bytes"),
+    ComparedFact(name="mapping_uuid", words="UUID of the mapping"),
+    ComparedFact(name="mapping_name", words="name of the mapping", within_run=False),
+    ComparedFact(name="inode", words="inode"),
+    ComparedFact(name="birth_time_ns", words="time when the file was made (ns)"),
+    ComparedFact(name="beneath", words="beneath it", within_run=False),
+    ComparedFact(name="path", words="path", within_run=False),
+    ComparedFact(name="backing", words="backing", within_run=False),
+    ComparedFact(name="loop_backing", words="behind it", at_resume=False),
+    ComparedFact(name="major_minor", words="device number", at_resume=False),
+    ComparedFact(name="disk_sequence", words="disk sequence number", at_resume=False),
+)
+
+
+def require_same_device(recorded: Facts, now: Facts) -> None:
+    """Compare a device with the device of a run.
+
+    Args:
+        recorded: the facts about the run's device, as its file has them.
+        now: the facts of the device as it is now.
+
+    Raises:
+        DeviceError: it is another device, or it has changed; the message names the differences.
+    """
+    differences = tuple(find_differences(recorded, now, When.AT_RESUME))
+    if differences:
+        raise DeviceError(
+            f"{now.get('path')} is not the device of the run as it was then: "
+            f"{'; '.join(differences)}. If its name has changed: tkperf resume RUN_FILE DEVICE"
+        )
+
+
+def find_differences(before: Facts, now: Facts, when: When) -> Iterator[str]:
+    """Yield the differences between two readings, each in words; nothing for readings of one device."""
+    if before.get("kind") != now.get("kind"):
+        yield f"a {now.get('kind')}, not a {before.get('kind')}"
+        return
+    for fact in COMPARED:
+        if when is When.WITHIN_RUN:
+            if fact.within_run and before.get(fact.name) != now.get(fact.name):
+                yield _describe(fact, before, now)
+        elif fact.at_resume and _differs_at_resume(fact, before, now):
+            yield _describe(fact, before, now)
+
+
+def _differs_at_resume(fact: ComparedFact, before: Facts, now: Facts) -> bool:
+    then, here = _lasting(fact.name, before), _lasting(fact.name, now)
+    if then == here or _is_of_no_account(fact.name, before):
+        return False
+    if then is None and fact.may_be_unknown:
+        # A drive that had no number then, and has one now, may be another one.
+        return fact.name in ("serial", "wwn") and not (before.get("serial") or before.get("wwn"))
+    return True
+
+
+def _lasting(name: str, facts: Facts) -> object:
+    """Return a fact without the part that a boot may change, in the form that JSON gives it back."""
+    value = facts.get(name)
+    if isinstance(value, list | tuple):
+        # A boot may number file systems anew.
+        return value[-1] if name == "inode" and value else list(value) or None
+    return value
+
+
+def _is_of_no_account(name: str, before: Facts) -> bool:
+    """Return whether another fact identifies the device better, so that this one may change."""
+    is_file = before.get("kind") == _FILE
+    has_number = bool(before.get("serial") or before.get("wwn") or before.get("mapping_uuid"))
+    match name:
+        case "path" | "backing":
+            named = before.get("mapping_name") or before.get("beneath")
+            return is_file or has_number or bool(named)
+        case "mapping_name":
+            return bool(before.get("mapping_uuid"))
+        case "unit":
+            return str(before.get("wwn") or "").startswith(_UNIQUE)
+    return False
+
+
+def _describe(fact: ComparedFact, before: Facts, now: Facts) -> str:
+    then, here = _lasting(fact.name, before), _lasting(fact.name, now)
+    if fact.name not in before:
+        return f"the run file does not have its {fact.words}, as an older tkperf wrote it: start a new run"
+    if fact.name == "capacity_bytes" and isinstance(then, int) and isinstance(here, int):
+        sizes = [format_capacity(then), format_capacity(here)]
+        if sizes[0] == sizes[1]:
+            sizes = [f"{then} bytes", f"{here} bytes"]
+        return f"it has {'grown' if here > then else 'shrunk'} from {sizes[0]} to {sizes[1]}"
+    if fact.name == "inode":
+        return f"it is another file (inode {here}, not {then})"
+    if fact.name == "birth_time_ns":
+        return f"it is another file ({fact.words}: {_word(here)}, not {_word(then)})"
+    if fact.name == "beneath":
+        return f"beneath it is {_word(here)}, not {_word(then)}"
+    return f"{fact.words} {_word(here)}, not {_word(then)}"
+
+
+def _word(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return " and ".join(map(str, value)) or "nothing known"
+    return "not known" if value is None else str(value)
+
+
+def find_measured_part(facts: Facts) -> tuple[object, ...] | None:
+    """Return what identifies the measured part of a drive among results; None if the drive has no known serial number.
+
+    Firmware, path and host may differ between results of one drive.
+    """
+    serial = facts.get("serial")
+    if not serial:
+        return None
+    return (serial, *(facts.get(name) for name in ("unit", "partition", "partition_start_bytes")))

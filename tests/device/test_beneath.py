@@ -1,0 +1,244 @@
+"""A run goes on only on what it was measured on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import attach_again
+from tkperf.device.beneath import describe_beneath, read_unit
+from tkperf.device.identity import read_identity
+from tkperf.device.inspection import inspect_device
+from tkperf.device.permit import grant_permit, hold_target
+from tkperf.device.usage.kernel import LOOP_GET_STATUS64
+from tkperf.model.errors import DeviceError
+from tkperf.model.same_device import require_same_device
+
+MakeLoop = Callable[..., Path]
+MIB = 1 << 20
+LOOP_SET_STATUS64 = 0x4C04
+
+
+def facts_of(device: Path) -> dict[str, object]:
+    """As a run file has them."""
+    facts: dict[str, object] = json.loads(json.dumps(inspect_device(read_identity(device)).values))
+    return facts
+
+
+@contextmanager
+def attached_again(device: Path, image: Path, *options: str) -> Iterator[None]:
+    """The loop device as it is while something else is behind it."""
+    attach_again(device, *options, image)
+    yield
+    attach_again(device, "--sizelimit", str(32 * MIB), image)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--offset", str(MIB), "--sizelimit", str(32 * MIB)), "from byte 1048576, 33554432 bytes"),
+        (("--offset", str(32 * MIB)), "from byte 33554432, not"),
+        ((), "it has grown"),
+    ],
+)
+def test_another_part_behind_a_loop_device(
+    options: tuple[str, ...], says: str, loop_device: MakeLoop, tmp_path: Path
+) -> None:
+    """Path, name of the image and size are the same."""
+    device, image = loop_device("--sizelimit", str(32 * MIB)), tmp_path / "loop0.img"
+    recorded = facts_of(device)
+    with attached_again(device, image, *options), pytest.raises(DeviceError, match=says):
+        require_same_device(recorded, facts_of(device))
+    require_same_device(recorded, facts_of(device))
+
+
+@pytest.mark.root
+def test_another_image_behind_a_loop_device(loop_device: MakeLoop, tmp_path: Path) -> None:
+    """Of the same name and size: another inode, which would have been erased."""
+    device, image = loop_device(), tmp_path / "loop0.img"
+    recorded = facts_of(device)
+    inode = image.stat().st_ino
+    image.rename(tmp_path / "kept.img")
+    image.write_bytes(bytes(64 * MIB))
+    attach_again(device, image)
+    with pytest.raises(DeviceError, match=rf"beneath it is inode .*, not inode {inode} made at "):
+        require_same_device(recorded, facts_of(device))
+
+
+@pytest.mark.root
+def test_another_device_behind_a_loop_device(loop_device: MakeLoop) -> None:
+    """One that lies on a block device."""
+    first, second, upper = loop_device(), loop_device(), loop_device()
+    attach_again(upper, first)
+    recorded = facts_of(upper)
+    assert f"block device 7:{first.name.removeprefix('loop')} from" in str(recorded["loop_backing"])
+    require_same_device(recorded, facts_of(upper))
+    attach_again(upper, second)
+    with pytest.raises(DeviceError, match="beneath it is inode"):
+        require_same_device(recorded, facts_of(upper))
+
+
+@pytest.mark.root
+def test_a_part_that_is_moved_under_a_run(loop_device: MakeLoop) -> None:
+    """While it is held the kernel lets root set another offset: the next recheck sees it."""
+    device = loop_device("--sizelimit", str(32 * MIB))
+    identity = read_identity(device)
+    permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem()
+    try:
+        permit.recheck()
+        status = bytearray(fcntl.ioctl(permit.descriptor, LOOP_GET_STATUS64, bytes(232)))
+        status[24:32] = MIB.to_bytes(8, "little")
+        fcntl.ioctl(permit.descriptor, LOOP_SET_STATUS64, bytes(status))
+        with pytest.raises(DeviceError, match="no longer the device that was shown"):
+            permit.recheck()
+    finally:
+        permit.release()
+
+
+@pytest.mark.root
+def test_a_loop_device_may_have_another_number(loop_device: MakeLoop, tmp_path: Path) -> None:
+    """The kernel numbers loop devices in the order of their set-up: the file behind it identifies it."""
+    first, second = loop_device(), loop_device()
+    image = tmp_path / "loop0.img"
+    recorded = facts_of(first)
+    attach_again(first, tmp_path / "loop1.img")
+    attach_again(second, image)
+    require_same_device(recorded, facts_of(second))
+    with pytest.raises(DeviceError, match="beneath it is inode"):
+        require_same_device(recorded, facts_of(first))
+
+
+@pytest.mark.root
+def test_a_loop_device_on_a_new_file_of_the_same_inode(
+    loop_device: MakeLoop, tmp_path: Path
+) -> None:
+    """A file system may give the inode number of a file that was removed to the next file."""
+    device, image = loop_device(), tmp_path / "loop0.img"
+    recorded = facts_of(device)
+    recorded["beneath"] = [
+        text.replace("made at 1", "made at 2", 1)
+        for text in recorded["beneath"]  # type: ignore[attr-defined]
+    ]
+    with pytest.raises(DeviceError, match="beneath it is inode"):
+        require_same_device(recorded, facts_of(device))
+    assert str(image.stat().st_ino) in str(recorded["beneath"])
+
+
+@pytest.mark.root
+def test_a_sibling_partition_of_the_same_size(loop_device: MakeLoop) -> None:
+    """Serial number, size, model and what is beneath are the same for both."""
+    disk = loop_device()
+    with with_partitions(disk, ((1, 2048, 60000), (2, 65536, 60000))):
+        first, second = (Path(f"{disk}p{number}") for number in (1, 2))
+        recorded = facts_of(first)
+        require_same_device(recorded, facts_of(first))
+        with pytest.raises(DeviceError, match="partition 2, not 1; start of the partition"):
+            require_same_device(recorded, facts_of(second))
+
+
+@contextmanager
+def with_partitions(disk: Path, parts: tuple[tuple[int, int, int], ...]) -> Iterator[None]:
+    """Partitions of the kernel's own: number, start and length in sectors; nothing is written to the disk."""
+    made = []
+    try:
+        for number, start, length in parts:
+            subprocess.run(["addpart", disk, str(number), str(start), str(length)], check=True)
+            made.append(number)
+            wait_for_node(Path(f"{disk}p{number}"))
+        yield
+    finally:
+        for number in made:
+            subprocess.run(["delpart", disk, str(number)], check=True)
+
+
+def wait_for_node(node: Path) -> None:
+    for _ in range(500):
+        if node.exists():
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"no node {node}")
+
+
+def test_a_new_file_of_the_same_name_and_inode(tmp_path: Path) -> None:
+    """ext4 gives the inode to the next file at once; the time when a file was made tells them apart."""
+    path = tmp_path / "a.img"
+    path.write_bytes(bytes(MIB))
+    recorded = facts_of(path)
+    assert recorded["birth_time_ns"] is not None
+    path.write_bytes(b"x" * MIB)
+    path.touch()
+    renamed = path.rename(tmp_path / "b.img")
+    require_same_device(recorded, facts_of(renamed))
+    renamed.unlink()
+    renamed.write_bytes(bytes(MIB))
+    now = facts_of(renamed)
+    inode = recorded["inode"]
+    with pytest.raises(DeviceError, match=r"it is another file .*time when the file was made"):
+        require_same_device(recorded, now | {"inode": inode})
+
+
+def make_node(sys_root: Path, name: str, number: str, **attributes: str) -> Path:
+    """A block device in sysfs."""
+    folder = sys_root / "devices" / name
+    folder.mkdir(parents=True)
+    (folder / "dev").write_text(f"{number}\n")
+    for attribute, text in attributes.items():
+        path = folder / attribute.replace("__", "/")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{text}\n")
+    link = sys_root / "dev/block" / number
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(folder)
+    return folder
+
+
+def put_under(upper: Path, lower: Path) -> None:
+    (upper / "slaves").mkdir(exist_ok=True)
+    (upper / "slaves" / lower.name).symlink_to(lower)
+
+
+def test_drives_beneath_a_layer_are_named_by_their_own_numbers(tmp_path: Path) -> None:
+    """Through every layer, in any order of discovery; two paths to one drive are one drive."""
+
+    def beneath(*letters: str, serials: tuple[str, ...] = ("A", "B")) -> tuple[str, ...]:
+        root = tmp_path / "".join((*letters, *serials))
+        volume, set_ = make_node(root, "dm-0", "254:0"), make_node(root, "md127", "9:127")
+        put_under(volume, set_)
+        for place, (letter, serial) in enumerate(zip(letters, serials, strict=True)):
+            drive = make_node(root, f"sd{letter}", f"8:{place * 16}", size="2048", serial=serial)
+            part = drive / f"sd{letter}1"
+            part.mkdir()
+            for name, text in (("partition", "1"), ("start", "2048"), ("size", "1024")):
+                (part / name).write_text(text)
+            put_under(set_, part)
+        return describe_beneath(volume, sys_root=root)
+
+    first = beneath("a", "b")
+    assert first == tuple(
+        f"serial number {serial} partition 1 at byte 1048576 of 524288 bytes" for serial in "AB"
+    )
+    assert beneath("d", "c") == first
+    assert beneath("c", "d", serials=("B", "A")) == first
+    assert beneath("e", "f", serials=("A", "A")) == first[:1]
+    assert beneath("g", "h", serials=("A", "C")) != first
+
+
+def test_units_of_one_drive_are_told_apart(tmp_path: Path) -> None:
+    """Namespaces, the bays of a dock, and the boot areas of eMMC may have one serial number."""
+    namespace = make_node(tmp_path, "nvme0n2", "259:1", nsid="2")
+    boot = make_node(tmp_path, "mmcblk0boot1", "179:16")
+    bay = make_node(tmp_path, "sdb", "8:16")
+    target = tmp_path / "devices/2:0:0:1"
+    target.mkdir()
+    (target / "scsi_level").write_text("7")
+    (bay / "device").symlink_to(target)
+    units = [read_unit(disk) for disk in (namespace, boot, bay, make_node(tmp_path, "sdc", "8:32"))]
+    assert units == ["namespace 2", "boot area 1", "LUN 1", None]
