@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.model.telemetry.documents import text
 from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device
 from tkperf.device.inspection import inspect_device
 from tkperf.device.links import read_link
@@ -133,6 +134,42 @@ def test_each_fact_has_its_source(tmp_path: Path) -> None:
     assert facts.values["rotation_rate_rpm"] is None
     assert set(facts.sources) <= set(facts.values)
     json.dumps(facts.as_plain_data())
+
+
+@pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "2.13", "2.16", "3.0-rc1"])
+def test_every_nvme_cli_tells_the_controller(tmp_path: Path, version: str) -> None:
+    """Its words are padded with blanks."""
+    nvme_disk(tmp_path)
+    tool = answering(text("nvme", "id-ctrl", version, OACS=3))
+    facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
+    assert (facts.values["model"], facts.values["firmware"]) == ("Made Up NVMe 1.92TB", "1.2.3")
+    assert facts.values["security"] == "security commands supported"
+
+
+@pytest.mark.parametrize("version", ["2.8", "2.16", "3.0-rc1"])
+def test_an_error_in_json_is_no_controller(tmp_path: Path, version: str) -> None:
+    """nvme-cli from 2.7 on prints errors as JSON objects."""
+    nvme_disk(tmp_path)
+    tool = answering(text("nvme", "smart-log-while-sanitizing", version), 1)
+    facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
+    assert "a sanitize operation is in progress" in facts.gaps[0]
+
+
+@pytest.mark.parametrize("version", ["7.2", "7.3", "7.4", "7.5"])
+def test_every_smartctl_tells_a_sas_drive(tmp_path: Path, version: str) -> None:
+    """7.2 has other names for the vendor and the firmware."""
+    disk = tmp_path / "devices/host0/block/sda"
+    write(disk / "dev", "8:0\n")
+    write(disk / "device/scsi_level", "7\n")
+    (tmp_path / "dev/block").mkdir(parents=True)
+    (tmp_path / "dev/block/8:0").symlink_to(disk)
+    sas = an_nvme_drive(path="/dev/sda", interface="SAS", major_minor="8:0", serial=None)
+    tool = answering(text("smartctl", "sas", version))
+    facts = inspect_device(sas, sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
+    names = ("model", "vendor", "serial", "firmware")
+    assert [facts.values[name] for name in names] == [
+        "MADEUP MADE UP SAS", "MADEUP", "MADEUP0003", "0003",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("stdout", ["", "garbage", "[1]", '{"mn": 5}'])

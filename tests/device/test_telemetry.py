@@ -20,6 +20,7 @@ from tests.model.telemetry.documents import (
     SMART_LOG,
     attribute,
     sata,
+    statistics,
 )
 from tkperf.device import drive_log as drive_module
 from tkperf.device.drive_log import DriveLog, UnreadError
@@ -160,8 +161,34 @@ def test_a_sata_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
     assert reading is not None
     assert reading.host_written_bytes == 100 * 32 * MIB
     assert log.facts.sources == ("smartctl 7.3",)
-    assert tools.calls[0][2:-1] == ["-i", "-A", "-l", "devstat", "-l", "error"]
+    assert tools.calls[0][2:-1] == ["-i", "-A", "-l", "devstat", "-l", "error", "-l", "ssd"]
     assert tools.calls[-1][2:-1] == ["-i", "-A"]
+
+
+def test_a_contradicted_attribute_is_a_warning(
+    disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
+) -> None:
+    """Once, with both amounts; the statistics log is then read each time."""
+    tools.answers["--json"] = sata(
+        attribute(241, "Total_LBAs_Written", 100), **statistics(Logical_Sectors_Written=6_553_600)
+    )
+    watch = watch_of(disk.log(tools))
+    (trouble,) = watch.take_troubles()
+    assert "Total_LBAs_Written amounts to 51,200 bytes" in trouble
+    assert "to 3,355,443,200 bytes: the device statistics are used" in trouble
+    (reading,) = watch.take()
+    assert reading.host_written_bytes == 3_355_443_200
+    assert tools.calls[-1][2:-1] == ["-i", "-A", "-l", "devstat"]
+
+
+def test_a_sas_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
+    """Its life used is in a log that smartctl prints only when asked."""
+    disk.identity = replace(disk.identity, serial="MADEUP0003", interface="SAS")
+    tools.answers["--json"] = SAS
+    reading = disk.log(tools).look_first(lambda: 0.0)
+    assert reading is not None
+    assert (reading.percentage_used, reading.host_written_bytes) == (4, 111_254_503 * 10**6)
+    assert tools.calls[-1][2:-1] == ["-i", "-A", "-l", "error", "-l", "ssd"]
 
 
 def test_hwmon_is_the_kernels_thermometer(disk: MadeUp, tools: Tools) -> None:
@@ -179,7 +206,7 @@ def test_hwmon_is_the_kernels_thermometer(disk: MadeUp, tools: Tools) -> None:
 
 def test_another_drives_log_is_not_taken_for_ours(disk: MadeUp, tools: Tools) -> None:
     """By the drive's own words: its serial number is not the kernel's."""
-    tools.answers["--json"] = {**SAS, "scsi_error_counter_log": {}}
+    tools.answers["--json"] = SAS
     log = disk.log(tools)
     with pytest.raises(
         UnreadError, match="its log says serial number MADEUP0003, the kernel MADEUP0002"

@@ -159,6 +159,67 @@ def test_results_say_what_a_test_did_to_the_drive() -> None:
     assert not [notice for notice in find_notices(result) if notice.startswith("THROTTLED")]
 
 
+def written(*counts: int | None, wrote_bytes: int = 10**9, unit_bytes: int = 512) -> list[str]:
+    """Return the warnings of a run whose steps wrote so much, for the drive's counts before and after it."""
+    run = record(
+        *(log(at_s, host_written_bytes=count) for at_s, count in zip((6, 41), counts, strict=True)),
+        telemetry=[{"drive": "/dev/x", "host_unit_bytes": unit_bytes}],
+    )
+    (test,) = run.tests
+    write = replace(test.steps[0].measurement.write, bytes=wrote_bytes // 3)
+    steps = tuple(
+        replace(step, measurement=replace(step.measurement, write=write)) for step in test.steps
+    )
+    run = replace(run, tests=(replace(test, steps=steps),))
+    return [warning.text for warning in analyse(run).warnings if warning.code == "telemetry"]
+
+
+@pytest.mark.parametrize("unit", [1 / 65_536, 1 / 8, 1 / 2.1, 2.1, 8, 32, 65_536])
+def test_a_counter_far_from_fios_count_is_a_warning(unit: float) -> None:
+    """A wrong unit of the host's writes, of any drive and bus; the text has both amounts."""
+    (text,) = written(5_000, 5_000 + round(10**9 * unit))
+    assert text.startswith(f"/dev/x counted {round(10**9 * unit):,} bytes")
+    assert "while fio wrote 999,999,999" in text
+    assert "unit of the counter may be wrong" in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wrote_bytes", "unit_bytes"),
+    [
+        (0, 10**9, 10**9, 512),
+        # Coarse steps and metadata.
+        (0, 7 * 10**8, 10**9, 512),
+        # Unknown, reset, or less than twenty steps of the counter.
+        (None, None, 10**9, 512),
+        (5, 0, 10**9, 512),
+        (0, 0, 10**9, 1 << 30),
+        # Nothing was written.
+        (0, 10**9, 0, 512),
+    ],
+)
+def test_a_counter_near_fios_count_is_none(
+    before: int | None, after: int | None, wrote_bytes: int, unit_bytes: int
+) -> None:
+    """No warning of a harmless drive."""
+    assert written(before, after, wrote_bytes=wrote_bytes, unit_bytes=unit_bytes) == []
+
+
+def test_writes_that_fio_did_not_report_yet_are_none_of_a_counters_faults() -> None:
+    """A step that is still running, or was cut off, is in the drive's count only."""
+    run = record(
+        log(6, host_written_bytes=0),
+        log(31.5, host_written_bytes=10**12),
+        telemetry=[{"drive": "/dev/x", "host_unit_bytes": 1}],
+    )
+    (test,) = run.tests
+    write = replace(test.steps[0].measurement.write, bytes=10**9)
+    steps = tuple(
+        replace(step, measurement=replace(step.measurement, write=write)) for step in test.steps
+    )
+    running = replace(run, tests=(replace(test, steps=steps, ended_s=None),))
+    assert analyse(running).warnings == ()
+
+
 def test_a_throttled_drive_is_called_throttled() -> None:
     """On every page, in the counts of the test."""
     result = analyse(

@@ -18,7 +18,11 @@ from tkperf.analysis.results import (
     TestResult,
 )
 from tkperf.analysis.section_results import build_section
-from tkperf.analysis.telemetry import count_media_errors, find_test_telemetry
+from tkperf.analysis.telemetry import (
+    count_media_errors,
+    find_test_telemetry,
+    warn_of_counters,
+)
 from tkperf.interop import TKPERF_PROFILE
 from tkperf.model.disturbance.codes import find_codes
 from tkperf.model.errors import ProfileError
@@ -54,7 +58,7 @@ def analyse(record: RunRecord) -> RunResult:
         status=record.status,
         ended_utc=record.ended_utc or None,
         ended_because=record.ended_because,
-        warnings=record.warnings,
+        warnings=(*record.warnings, *warn_of_counters(record)),
         resumptions=resumptions,
         not_begun=tuple(name for name in record.planned if name not in begun),
         tests=tests,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from tkperf.model.record import RunRecord, TestRecord
+from tkperf.model.record import RunRecord, RunWarning, TestRecord
 from tkperf.model.telemetry.reading import (
     DriveFacts,
     Reading,
@@ -18,6 +18,7 @@ from tkperf.model.telemetry.reading import (
 )
 from tkperf.model.throttling import (
     EDGE_S,
+    LEAST_UNITS,
     by_drive,
     counter_delta,
     find_amplification,
@@ -26,6 +27,10 @@ from tkperf.model.throttling import (
     find_throttling,
 )
 
+# The host's writes by the drive's counter, divided by fio's: beyond these, a counter or its unit is wrong.
+_LEAST_RATIO, _MOST_RATIO = 0.5, 2.0
+# Less says nothing: a drive may count in large steps.
+_LEAST_WRITTEN_BYTES = 100_000_000
 # A reading a little outside the stretch is still valid at its ends.
 _BEYOND_S = 60.0
 
@@ -137,6 +142,7 @@ def parse_drives(device: Mapping[str, object]) -> dict[str, DriveFacts]:
             host_unit_bytes=count(row.get("host_unit_bytes")),
             nand_unit_bytes=count(row.get("nand_unit_bytes")),
             gaps=_texts(row.get("gaps")),
+            contradictions=_texts(row.get("contradictions")),
         )
         for row in rows(device.get("telemetry"))
         if (drive := read_word(row.get("drive"))) is not None
@@ -301,6 +307,54 @@ def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
         for step in steps
         if first.at_s - EDGE_S <= step.started_s
         and step.started_s + step.measurement.duration_s <= last.at_s + EDGE_S
+    )
+
+
+def warn_of_counters(record: RunRecord) -> Iterator[RunWarning]:
+    """Yield a warning for each test in which a drive's own counter is far from what fio wrote.
+
+    Not for members of a set, whose writes fio does not count apart.
+    """
+    drives, facts = by_drive(record.telemetry), parse_drives(record.info.device)
+    if len(drives) != 1:
+        return
+    ((drive, readings),) = drives.items()
+    unit_bytes = (facts[drive].host_unit_bytes if drive in facts else None) or 1
+    for test in record.tests:
+        ended_s = test.ended_s if test.ended_s is not None else _last_moment(test)
+        edges = find_span(readings, test.started_s, ended_s).edges
+        if edges is None:
+            continue
+        counted = counter_delta(*edges, "host_written_bytes")
+        written = _written_by_load(test, *edges)
+        if counted is None or written < max(_LEAST_WRITTEN_BYTES, LEAST_UNITS * unit_bytes):
+            continue
+        ratio = counted / written
+        if ratio < _LEAST_RATIO:
+            why = "the unit of the counter may be wrong, or the drive may update it rarely"
+        elif ratio > _MOST_RATIO and _covers(test, edges, record):
+            why = "the unit of the counter may be wrong, or something else wrote to the drive"
+        else:
+            continue
+        yield RunWarning(
+            code="telemetry",
+            text=f"{drive} counted {counted:,} bytes from the host while fio wrote {written:,} "
+            f"(ratio {ratio:.2g}): {why}. Amounts from its log and the write amplification are doubtful",
+            test=test.name,
+        )
+
+
+def _covers(test: TestRecord, edges: tuple[Reading, Reading], record: RunRecord) -> bool:
+    """Return whether fio's count has all that it wrote between two readings.
+
+    It has not if a step was cut off, is still running, or began before the first reading.
+    """
+    first, last = edges
+    return (
+        test.ended_s is not None
+        and not record.resumptions
+        and first.at_s <= test.started_s + EDGE_S
+        and last.at_s >= test.ended_s - EDGE_S
     )
 
 

@@ -244,12 +244,13 @@ class SmartctlTool:
 
     def __init__(self, drive: str, run: RunTool) -> None:
         self._drive, self._run = drive, run
-        self._logs: tuple[str, ...] = ("-l", "devstat", "-l", "error")
+        self._logs: tuple[str, ...] = ("-l", "devstat", "-l", "error", "-l", "ssd")
 
     def find_facts(self, node: str) -> DriveFacts:
         """Read the drive's facts, and choose the logs to read during the run.
 
-        For an ATA drive, they include the statistics log only if no other log has the host's writes.
+        For an ATA drive, they include the statistics log only if no attribute has the host's writes, or if the
+        statistics contradict it. A SCSI drive has its life used in the log of solid state drives.
         """
         document = self._ask(node)
         facts = smartctl.parse_drive_facts(document, drive=self._drive)
@@ -258,7 +259,7 @@ class SmartctlTool:
         elif "nvme_smart_health_information_log" in document:
             self._logs = ()
         else:
-            self._logs = ("-l", "error")
+            self._logs = ("-l", "error", "-l", "ssd")
         unknown = [] if facts.host_unit_bytes else ["host writes in a known unit"]
         unknown += [] if facts.nand_unit_bytes else ["writes to its flash"]
         return replace(
@@ -321,7 +322,8 @@ def _read_json(run: RunTool, argv: list[str], *, any_status: bool = False) -> Lo
         document = None
     if isinstance(document, dict) and (any_status or done.exit_status == 0):
         return document
-    said = done.words[:120]
+    # nvme-cli 3.0 has a warning among the errors, and the reason in its output.
+    said = " ".join((done.stdout or done.stderr).split())[:120]
     wrong = (
         f"ended with status {done.exit_status}" if done.exit_status else "printed no JSON object"
     )

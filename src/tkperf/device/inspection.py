@@ -195,9 +195,12 @@ def _ask_smartctl(facts: DeviceFacts, path: str, run: RunTool) -> None:
     facts.add(
         "smartctl --info",
         model=_word(report.get("model_name") or report.get("scsi_model_name")),
-        vendor=_word(report.get("scsi_vendor")),
+        # smartctl 7.2 has no prefix for the names of SCSI.
+        vendor=_word(report.get("scsi_vendor") or report.get("vendor")),
         serial=_word(report.get("serial_number")),
-        firmware=_word(report.get("firmware_version") or report.get("scsi_revision")),
+        firmware=_word(
+            report.get("firmware_version") or report.get("scsi_revision") or report.get("revision")
+        ),
         rotation_rate_rpm=rotation if isinstance(rotation, int) and rotation > 0 else None,
     )
 

@@ -111,6 +111,7 @@ class TelemetryWatch:
                 self._troubles.append(f"no log of {drive.name} is read: {error}")
         if reading is not None:
             self._readings.append(reading)
+        self._troubles.extend(f"{drive.name}: {each}" for each in drive.facts.contradictions)
         return not drive.is_silent
 
     def _read_on(self) -> None:

@@ -271,6 +271,7 @@ def _describe_telemetry(found: Data) -> Iterator[str]:
         return
     yield f"sources: {', '.join(facts['sources']) or 'none'}"
     yield from (f"not known: {gap}" for gap in facts["gaps"])
+    yield from facts["contradictions"]
     values = {
         name.replace("_", " "): value
         for name, value in (reading or {}).items()

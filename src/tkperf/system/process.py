@@ -209,7 +209,7 @@ def read_json_object(
     """Return the JSON object that a program prints.
 
     Args:
-        must_succeed: the exit status must be 0. nvme-cli 2.8 and newer print an object with an
+        must_succeed: the exit status must be 0. nvme-cli 2.7 and newer print an object with an
             error when a command fails.
 
     Raises:

@@ -19,9 +19,11 @@ from tests.model.telemetry.documents import (
     SAS,
     SMART_LOG,
     attribute,
+    document,
     sata,
     smartctl,
     statistics,
+    text,
 )
 from tkperf.model.telemetry import nvme
 from tkperf.model.telemetry import smartctl as tool
@@ -35,9 +37,15 @@ def read(document: dict[str, Any]) -> Reading:
     return tool.parse(document, **AT)  # type: ignore[arg-type]
 
 
-def test_nvme_counts_thousands_of_sectors_and_kelvin() -> None:
+NVME_CLI = ("1.16", "2.0", "2.3", "2.5", "2.8", "2.10.2", "2.11", "2.13", "2.16", "3.0-rc1")
+SMARTCTL = ("7.2", "7.3", "7.4", "7.5")
+
+
+@pytest.mark.parametrize("version", NVME_CLI)
+def test_nvme_counts_thousands_of_sectors_and_kelvin(version: str) -> None:
     """NVM Express 1.4, 5.14.1.2: data units of 512,000 bytes, temperature in Kelvin, times in minutes and s."""
-    assert nvme.parse_smart_log(SMART_LOG, at_s=1.5, drive="/dev/x") == Reading(
+    log = document("nvme", "smart-log", version, WARNING=2)
+    assert nvme.parse_smart_log(log, at_s=1.5, drive="/dev/x") == Reading(
         at_s=1.5,
         drive="/dev/x",
         source="nvme",
@@ -49,7 +57,7 @@ def test_nvme_counts_thousands_of_sectors_and_kelvin() -> None:
         spare_percent=100,
         unsafe_shutdowns=4,
         power_on_hours=7146,
-        critical_warning=0,
+        critical_warning=2,
         warning_minutes=2,
         critical_minutes=0,
         thermal_1_count=5,
@@ -57,6 +65,13 @@ def test_nvme_counts_thousands_of_sectors_and_kelvin() -> None:
         thermal_1_s=37,
         thermal_2_s=4,
     )
+
+
+def test_counters_with_the_separators_of_a_locale_are_not_guessed() -> None:
+    """tkperf never gets these, as it runs all programs in one locale: nvme-cli 2.3 loses digits in some."""
+    log = document("nvme", "smart-log-de", "2.3")
+    assert log["data_units_written"] == "2.433.328"
+    assert nvme.parse_smart_log(log, at_s=0, drive="x").host_written_bytes is None
 
 
 @pytest.mark.parametrize("written", ["2433328", "2,433,328", 2_433_328])
@@ -86,6 +101,16 @@ def test_ocp_counts_bytes_of_the_flash(log: dict[str, Any], *, throttling: bool)
     assert reading.throttling is throttling
 
 
+@pytest.mark.parametrize("version", [each for each in NVME_CLI if each != "1.16"])
+def test_every_version_prints_ocps_log(version: str) -> None:
+    """1.16 has no such command."""
+    log = document("nvme", "ocp-smart-add-log", version, THROTTLED=1)
+    assert nvme.is_ocp_log(log)
+    reading = nvme.with_ocp_log(Reading(at_s=0, drive="x", source="nvme"), log)
+    assert (reading.nand_written_bytes, reading.throttle_events) == (1_868_795_904_000, 3)
+    assert reading.throttling is True
+
+
 def test_another_makers_page_of_that_number_is_not_ocps() -> None:
     """C0h is vendor specific: the GUID says whose it is."""
     assert not nvme.is_ocp_log({**OCP_LOG, "Log page GUID": GUID.replace("a", "b")})
@@ -93,22 +118,23 @@ def test_another_makers_page_of_that_number_is_not_ocps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "state"),
+    ("printed", "state"),
     [
         (POWER, 0),
-        ("get-feature:0x02 (Power Management), Current value:0x00000004", 4),
-        ('{"Feature": "0x02", "Result": "0x00000043"}', 3),
-        ("NVMe status: Invalid Field in Command", None),
+        (text("nvme", "power-state", "1.16", VALUE="0x00000004"), 4),
+        (text("nvme", "power-state", "3.0-rc1", VALUE="0x00000043"), 3),
+        (text("nvme", "feature-refused", "2.13"), None),
     ],
 )
-def test_the_power_state_is_five_bits(text: str, state: int | None) -> None:
+def test_the_power_state_is_five_bits(printed: str, state: int | None) -> None:
     """nvme-cli prints zero without 0x."""
-    assert nvme.parse_power_state(text) == state
+    assert nvme.parse_power_state(printed) == state
 
 
-def test_a_controller_tells_its_limits() -> None:
+@pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "2.11", "2.13", "2.16", "3.0-rc1"])
+def test_a_controller_tells_its_limits(version: str) -> None:
     """WCTEMP and CCTEMP in Kelvin; 0: none."""
-    facts = nvme.parse_controller(CONTROLLER, drive="x")
+    facts = nvme.parse_controller(document("nvme", "id-ctrl", version), drive="x")
     assert (facts.serial, facts.model) == ("MADEUP0001", "Made Up NVMe 1.92TB")
     assert (facts.warning_c, facts.critical_c, facts.host_unit_bytes) == (70, 80, 512_000)
     assert nvme.parse_controller({"wctemp": 0}, drive="x").warning_c is None
@@ -163,41 +189,116 @@ def test_what_goes_to_the_flash(attributes: list[tuple[str, int]], nand: int | N
     assert read(sata(*table)).host_written_bytes is None
 
 
-def test_the_statistics_log_is_asked_for_only_where_it_alone_tells() -> None:
+def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
     """Counters of one drive come from the same place in every reading: else differences say nothing."""
-    log = statistics(Logical_Sectors_Written=77, Number_of_Reported_Uncorrectable_Errors=2)
+    log = statistics(
+        Logical_Sectors_Written=5 * GIB // 512, Number_of_Reported_Uncorrectable_Errors=2
+    )
     log["ata_device_statistics"]["pages"][0]["table"].append(
         {"name": "Percentage Used Endurance Indicator", "value": 8, "flags": {"valid": False}}
     )
     alone, beside = sata(**log), sata(attribute(241, "Host_Writes_GiB", 5), **log)
     assert tool.needs_statistics(alone)
     assert not tool.needs_statistics(beside)
-    assert read(alone).host_written_bytes == 77 * 512
+    assert read(alone).host_written_bytes == 5 * GIB
     assert (read(alone).media_errors, read(alone).percentage_used) == (2, None)
-    assert read(beside).host_written_bytes == 5 * GIB
+    assert tool.parse_drive_facts(alone, drive="x").host_unit_bytes == 512
+    assert tool.parse_drive_facts(beside, drive="x").host_unit_bytes == GIB
+    assert not tool.needs_statistics(sata(attribute(241, "Host_Writes_GiB", 5)))
 
 
-def test_sas_counts_billions_of_bytes() -> None:
-    """SPC's error counter logs, to the megabyte."""
-    reading = read(SAS)
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        # In steps of 65,536 sectors, of 32 MiB instead of 1 GiB, of GiB instead of GB, of sectors instead of GiB.
+        ("Total_LBAs_Written", 5_000 * GIB // 512 // 65_536),
+        ("Host_Writes_GiB", 5_000 * 32),
+        ("Lifetime_Writes_GiB", 5_369),
+        ("Host_Writes_32MiB", 5_000 * GIB // 512),
+    ],
+)
+@pytest.mark.parametrize("what", ["Written", "Read"])
+def test_device_statistics_win_over_a_unit_that_contradicts_them(
+    name: str, raw: int, what: str
+) -> None:
+    """Sectors of the standard's log count, in each reading, and the reason names both amounts."""
+    sectors = 5_000 * GIB // 512
+    if what == "Read":
+        name = name.replace("Written", "Read").replace("Writes", "Reads")
+    log = statistics(Logical_Sectors_Written=sectors, Logical_Sectors_Read=sectors)
+    odd = sata(attribute(241, name, raw), **log)
+    facts = tool.parse_drive_facts(odd, drive="x")
+    (reason,) = facts.contradictions
+    assert name in reason
+    assert f"Logical Sectors {what}) to {sectors * 512:,} bytes" in reason
+    assert tool.needs_statistics(odd)
+    reading = read(odd)
+    assert (reading.host_written_bytes, reading.host_read_bytes) == (sectors * 512, sectors * 512)
+    assert facts.host_unit_bytes == 512
+
+
+def test_counters_some_steps_apart_do_not_contradict() -> None:
+    """A new drive has written little, and an attribute of large steps is rounded."""
+    for raw, sectors in ((0, 100_000), (1, 0), (1_000, 1_002 * 65_536), (1_000, 960 * 65_536)):
+        near = sata(
+            attribute(241, "Host_Writes_32MiB", raw), **statistics(Logical_Sectors_Written=sectors)
+        )
+        assert tool.parse_drive_facts(near, drive="x").contradictions == ()
+        assert not tool.needs_statistics(near)
+
+
+@pytest.mark.parametrize("version", SMARTCTL)
+def test_a_sata_drive_with_every_version(version: str) -> None:
+    """Attributes of the database, the statistics, and what smartctl finds itself."""
+    found = document("smartctl", "ata", version)
+    assert tool.find_failure(found) is None
+    assert tool.parse_version(found) == f"smartctl {version}"
+    facts = tool.parse_drive_facts(found, drive="x")
+    assert (facts.model, facts.serial, facts.firmware) == (
+        "INTEL SSDSC2KB480G8",
+        "MADEUP0002",
+        "XC1",
+    )
+    assert (facts.host_unit_bytes, facts.nand_unit_bytes, facts.contradictions) == (
+        32 * MIB,
+        32 * MIB,
+        (),
+    )
+    reading = read(found)
+    assert reading.host_written_bytes == 2_048 * 2_433_328 * 512
+    assert reading.nand_written_bytes == 138_541 * 32 * MIB
+    assert (reading.media_errors, reading.percentage_used, reading.unsafe_shutdowns) == (2, 3, 4)
+    assert (reading.power_on_hours, reading.temperature_c) == (7146, 31)
+
+
+@pytest.mark.parametrize("version", SMARTCTL)
+def test_sas_counts_billions_of_bytes(version: str) -> None:
+    """SPC's error counter logs, to the megabyte. This drive has no mode page of informational exceptions."""
+    sas = document("smartctl", "sas", version)
+    assert tool.find_failure(sas) is None
+    reading = read(sas)
     assert reading.host_written_bytes == 111_254_503 * 10**6
     assert reading.host_read_bytes == 330_638_625 * 10**6
     assert (reading.media_errors, reading.percentage_used, reading.temperature_c) == (3, 4, 34)
-    facts = tool.parse_drive_facts(SAS, drive="x")
+    facts = tool.parse_drive_facts(sas, drive="x")
     assert (facts.critical_c, facts.serial, facts.host_unit_bytes) == (65, "MADEUP0003", 10**6)
+    assert (facts.model, facts.firmware) == ("MADEUP MADE UP SAS", "0003")
 
 
-def test_nvme_by_smartctl_is_the_same_log_in_celsius() -> None:
+@pytest.mark.parametrize("version", SMARTCTL)
+def test_nvme_by_smartctl_is_the_same_log_in_celsius(version: str) -> None:
     """Where nvme-cli is not installed."""
-    reading = read(NVME_BY_SMARTCTL)
-    assert (reading.temperature_c, reading.critical_warning, reading.spare_percent) == (71, 2, 99)
-    assert (reading.host_written_bytes, reading.source) == (20 * 512_000, "smartctl")
+    reading = read(document("smartctl", "nvme", version))
+    assert (reading.temperature_c, reading.critical_warning, reading.spare_percent) == (45, 0, 100)
+    assert (reading.host_written_bytes, reading.source) == (2_433_328 * 512_000, "smartctl")
+    assert (reading.percentage_used, reading.unsafe_shutdowns, reading.warning_minutes) == (3, 4, 2)
 
 
 def test_why_smartctl_tells_nothing() -> None:
     """Its own words; that a drive has seen errors (bits 3 to 7) is no reason."""
-    failed = smartctl(smartctl={"exit_status": 2, "messages": [{"string": "Permission denied"}]})
-    assert tool.find_failure(failed) == "Permission denied"
+    for version in SMARTCTL:
+        failed = document("smartctl", "no-device", version)
+        assert "No such device" in str(tool.find_failure(failed))
     assert tool.find_failure(smartctl(smart_support={"available": False})) == tool.NO_SMART
     assert tool.find_failure(smartctl(smartctl={"exit_status": 0b1100_0000})) is None
     assert tool.parse_version(smartctl()) == "smartctl 7.3"
@@ -215,7 +316,7 @@ anything = st.recursive(
 @given(st.data())
 def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
     """Any part of a document may be anything: what cannot be is not known, and nothing else is lost."""
-    for document in (
+    for whole in (
         SMART_LOG,
         OCP_LOG,
         CONTROLLER,
@@ -223,8 +324,8 @@ def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
         SAS,
         sata(attribute(1, "a", 1)),
     ):
-        key = data.draw(st.sampled_from(sorted(document)))
-        odd = {**document, key: data.draw(anything)}
+        key = data.draw(st.sampled_from(sorted(whole)))
+        odd = {**whole, key: data.draw(anything)}
         reading = nvme.with_ocp_log(nvme.parse_smart_log(odd, at_s=0, drive="x"), odd)
         for found in (reading, read(odd)):
             for name in ("host_written_bytes", "nand_written_bytes", "media_errors"):

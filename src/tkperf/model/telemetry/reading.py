@@ -87,6 +87,7 @@ class DriveFacts:
         warning_c, critical_c: its own limits.
         host_unit_bytes, nand_unit_bytes: its counting units for host and flash writes.
         gaps: unknown values, with the reason.
+        contradictions: counters of the drive that contradict each other, and which of them is used.
     """
 
     drive: str
@@ -99,6 +100,7 @@ class DriveFacts:
     host_unit_bytes: int | None = None
     nand_unit_bytes: int | None = None
     gaps: tuple[str, ...] = field(default_factory=tuple)
+    contradictions: tuple[str, ...] = ()
 
 
 class Telemetry(Protocol):

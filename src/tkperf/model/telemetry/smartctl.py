@@ -1,7 +1,8 @@
-"""smartctl's JSON (7.0 and newer) of ATA, SCSI and NVMe drives.
+"""smartctl's JSON (7.2 and newer) of ATA, SCSI and NVMe drives.
 
 The units of ATA attributes are their makers' choice. A counter is used only if its name in
-smartctl's database contains the unit; otherwise it is not known.
+smartctl's database contains the unit; otherwise it is not known. If the device statistics, whose
+units are those of the standard, contradict an attribute, the statistics count.
 """
 
 from __future__ import annotations
@@ -47,14 +48,18 @@ UNKNOWN_BRIDGE = "Unknown USB bridge"
 # Bits 0 and 1 of smartctl's exit status: the call was wrong, or the drive could not be opened.
 _NOT_READ = 0b11
 _MOST_MESSAGES = 3
+# An attribute in GB that counts GiB is wrong by 7 %. Counters of one drive may be read some steps apart.
+_MOST_DIFFERENCE = 0.05
+_MOST_STEPS = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """A counter in bytes, and the size of one step of it."""
+    """A counter in bytes, the size of one step of it, and its name."""
 
     bytes: int
     unit_bytes: int
+    name: str
 
 
 def _bytes(amount: Amount | None) -> int | None:
@@ -74,7 +79,9 @@ def find_failure(document: LogDocument) -> str | None:
     status = count(run.get("exit_status"))
     if status is not None and status & _NOT_READ:
         return "; ".join(messages[:_MOST_MESSAGES]) or f"exit status {status}"
-    if table(document.get("smart_support")).get("available") is False:
+    # A SCSI drive without the mode page of informational exceptions still has its log pages.
+    has_log = bool(table(document.get("scsi_error_counter_log")))
+    if table(document.get("smart_support")).get("available") is False and not has_log:
         return NO_SMART
     return None
 
@@ -88,30 +95,61 @@ def parse_version(document: LogDocument) -> str:
 
 def parse_drive_facts(document: LogDocument, *, drive: str) -> DriveFacts:
     """Return the drive's identity and its counting units."""
-    written, nand = _written(document), _nand(document)
+    written = _amount(document, "Writes", statistics_first=needs_statistics(document))
+    nand = _nand(document)
     is_nvme = bool(table(document.get("nvme_smart_health_information_log")))
     limits = table(document.get("temperature"))
     return DriveFacts(
         drive=drive,
         model=read_word(document.get("model_name")) or read_word(document.get("scsi_model_name")),
         serial=read_word(document.get("serial_number")),
+        # smartctl 7.2 has no prefix for the names of SCSI.
         firmware=read_word(document.get("firmware_version"))
-        or read_word(document.get("scsi_revision")),
+        or read_word(document.get("scsi_revision"))
+        or read_word(document.get("revision")),
         # Above op_limit_max a drive may suffer damage; SCSI has the temperature at which it trips.
         warning_c=read_temperature(limits.get("op_limit_max")),
         critical_c=read_temperature(limits.get("limit_max", limits.get("drive_trip"))),
         host_unit_bytes=DATA_UNIT_BYTES if is_nvme else _unit(written),
         nand_unit_bytes=_unit(nand),
+        contradictions=tuple(_find_contradictions(document)),
     )
 
 
 def needs_statistics(document: LogDocument) -> bool:
-    """Return whether the host's writes, in a known unit, come from a statistics log and not from an attribute."""
-    return _attribute_amount(document, "Writes") is None and _written(document) is not None
+    """Return whether the statistics log must be read during the run.
+
+    It must if no attribute has the host's writes in a known unit, or if an attribute contradicts it.
+    """
+    has_statistics = _statistics_amount(document, "Writes") is not None
+    has_attribute = _attribute_amount(document, "Writes") is not None
+    return (has_statistics and not has_attribute) or any(_find_contradictions(document))
+
+
+def _find_contradictions(document: LogDocument) -> Iterator[str]:
+    """Yield a sentence for each attribute that the device statistics contradict."""
+    for what in ("Writes", "Reads"):
+        attribute = _attribute_amount(document, what)
+        statistics = _statistics_amount(document, what)
+        if attribute is None or statistics is None:
+            continue
+        apart = abs(attribute.bytes - statistics.bytes)
+        steps_bytes = _MOST_STEPS * (attribute.unit_bytes + statistics.unit_bytes)
+        largest = max(attribute.bytes, statistics.bytes)
+        if apart > _MOST_DIFFERENCE * largest + steps_bytes:
+            yield (
+                f"the SMART attribute {attribute.name} amounts to {attribute.bytes:,} bytes if its step "
+                f"is {attribute.unit_bytes:,} bytes, but the device statistics "
+                f"({statistics.name}) to {statistics.bytes:,} bytes: the device statistics are used"
+            )
 
 
 def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
-    """Return a reading; it is empty if the document has no data."""
+    """Return a reading; it is empty if the document has no data.
+
+    Device statistics are in the document only if they are needed, and then count first. So all
+    readings of a drive take a counter from the same place.
+    """
     health = table(document.get("nvme_smart_health_information_log"))
     if health:
         # Like nvme-cli's log, except that the temperature is in degrees Celsius.
@@ -119,7 +157,9 @@ def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
         return replace(
             of_log, source=SOURCE, temperature_c=read_temperature(health.get("temperature"))
         )
-    written, read, nand = _written(document), _amount(document, "Reads"), _nand(document)
+    written = _amount(document, "Writes", statistics_first=True)
+    read = _amount(document, "Reads", statistics_first=True)
+    nand = _nand(document)
     statistics = dict(_statistics(document))
     endurance = table(document.get("endurance_used")).get("current_percent")
     spare = table(document.get("spare_available")).get("current_percent")
@@ -151,17 +191,14 @@ def _first(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)
 
 
-def _written(document: LogDocument) -> Amount | None:
-    return _amount(document, "Writes")
-
-
-def _amount(document: LogDocument, what: str) -> Amount | None:
-    """Return the bytes that the host wrote or read, always from the same one of a drive's counters."""
-    return (
-        _attribute_amount(document, what)
-        or _statistics_amount(document, what)
-        or _scsi_amount(document, what)
+def _amount(document: LogDocument, what: str, *, statistics_first: bool) -> Amount | None:
+    """Return the bytes that the host wrote or read."""
+    attribute, statistics = (
+        _attribute_amount(document, what),
+        _statistics_amount(document, what),
     )
+    first, second = (statistics, attribute) if statistics_first else (attribute, statistics)
+    return first or second or _scsi_amount(document, what)
 
 
 def _sector_bytes(document: LogDocument) -> int | None:
@@ -186,16 +223,19 @@ def _attribute_amount(document: LogDocument, what: str) -> Amount | None:
     for name, raw in _attributes(document):
         found = _AMOUNT.fullmatch(name)
         if found and found["whose"] in _OF_HOST and found["what"] == what:
-            return _amount_of(raw, int(found["number"] or 1) * _UNITS[found["unit"]])
+            return _amount_of(raw, int(found["number"] or 1) * _UNITS[found["unit"]], name)
         if _BY_LBA.get(name) == what and (sector_bytes := _sector_bytes(document)):
-            return _amount_of(raw, sector_bytes)
+            return _amount_of(raw, sector_bytes, name)
     return None
 
 
 def _statistics_amount(document: LogDocument, what: str) -> Amount | None:
-    name = "host_written" if what == "Writes" else "host_read"
-    sectors, sector_bytes = dict(_statistics(document)).get(name), _sector_bytes(document)
-    return _amount_of(sectors, sector_bytes) if sectors is not None and sector_bytes else None
+    name = "Logical Sectors Written" if what == "Writes" else "Logical Sectors Read"
+    sectors, sector_bytes = (
+        dict(_statistics(document)).get(_STATISTICS[name]),
+        _sector_bytes(document),
+    )
+    return _amount_of(sectors, sector_bytes, name) if sectors is not None and sector_bytes else None
 
 
 def _scsi_amount(document: LogDocument, what: str) -> Amount | None:
@@ -204,12 +244,12 @@ def _scsi_amount(document: LogDocument, what: str) -> Amount | None:
     text = table(log.get("write" if what == "Writes" else "read")).get("gigabytes_processed")
     if not isinstance(text, str) or not re.fullmatch(r"\d{1,12}\.\d{3}", text):
         return None
-    return _amount_of(int(text.replace(".", "")), 10**6)
+    return _amount_of(int(text.replace(".", "")), 10**6, "gigabytes_processed")
 
 
-def _amount_of(steps: int, unit_bytes: int) -> Amount | None:
+def _amount_of(steps: int, unit_bytes: int, name: str) -> Amount | None:
     amount = scaled(steps, unit_bytes)
-    return None if amount is None else Amount(amount, unit_bytes)
+    return None if amount is None else Amount(bytes=amount, unit_bytes=unit_bytes, name=name)
 
 
 def _nand(document: LogDocument) -> Amount | None:
@@ -219,10 +259,10 @@ def _nand(document: LogDocument) -> Amount | None:
         amount, cells = None, None
         if (found := _AMOUNT.fullmatch(name)) and found["what"] == "Writes":
             cells = found["whose"]
-            amount = _amount_of(raw, int(found["number"] or 1) * _UNITS[found["unit"]])
+            amount = _amount_of(raw, int(found["number"] or 1) * _UNITS[found["unit"]], name)
         elif found := _NAND_GB.fullmatch(name):
             cells = found["cells"] or found["before"]
-            amount = _amount_of(raw, _UNITS["GB"])
+            amount = _amount_of(raw, _UNITS["GB"], name)
         if cells is not None and cells not in _OF_HOST and amount is not None:
             parts["all" if cells not in ("TLC", "SLC") else cells] = amount
     if "all" in parts:
@@ -230,7 +270,9 @@ def _nand(document: LogDocument) -> Amount | None:
     if {"TLC", "SLC"} <= set(parts):
         both = parts["TLC"], parts["SLC"]
         return Amount(
-            sum(amount.bytes for amount in both), max(amount.unit_bytes for amount in both)
+            bytes=sum(amount.bytes for amount in both),
+            unit_bytes=max(amount.unit_bytes for amount in both),
+            name=" + ".join(amount.name for amount in both),
         )
     return None
 
