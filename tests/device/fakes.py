@@ -65,6 +65,8 @@ def sanitize_lines():
     # In the order of the bits of word 59; the feature set itself is bit 12.
     lines = [each + " command" for each in ("CRYPTO_SCRAMBLE_EXT", "OVERWRITE_EXT", "BLOCK_ERASE_EXT") if each in names]
     return "".join("\t   *\t" + line + "\n" for line in (["SANITIZE feature set", *lines] if names else []))
+if option == "-V":
+    answer("version", VERSION=state.get("version", "9.65"))
 if option == "-I":
     if state.get("garbage"):
         answer("identify-of-zeros")
@@ -187,6 +189,26 @@ fill(0x5A)
 state["polls"] = state.get("erase_takes_polls", 0)
 state["sense"] = state.get("sense_after", [0, 0, 0])
 save()
+"""
+
+
+MDADM = r"""
+new = "-on-stdout" if state.get("new") else ""
+if args[0] == "--create":
+    if state.get("missing"):
+        answer("member-missing", MEMBER=args[-2], MISSING=args[-1])
+    state["exists"] = True
+    save(); answer("started" + new, SET=args[1])
+if args[0] == "--stop":
+    if state.get("busy", 0) > 0:
+        state["busy"] -= 1
+        save(); answer("stop-busy", SET=args[1])
+    state["exists"] = False
+    save(); answer("stopped" + new, SET=args[1])
+if args[0] == "--zero-superblock":
+    if args[1] in state.get("blank", []):
+        answer("no-member", MEMBER=args[1])
+    answer("erased")
 """
 
 

@@ -18,6 +18,7 @@ SOURCE = re.compile(r"(output|code|manual|report): (\S.*?) (\S+), \S.*", re.DOTA
 # Programs of one package, whose forms are kept together or apart, by the name in `source`.
 STAND_INS = {
     "HDPARM": ["hdparm"],
+    "MDADM": ["mdadm"],
     "NVME": ["nvme"],
     "SG_OPCODES": ["sg_opcodes"],
     "SG_REQUESTS": ["sg_requests"],

@@ -268,6 +268,27 @@ def test_overwriting_is_never_chosen_by_itself(tools: FakeTools, drive: DeviceId
         chosen(ata.offer_ata(drive), "ata-sanitize-block")
 
 
+@pytest.mark.parametrize(
+    ("version", "title", "passes"), [("9.65", "1 pass", True), ("9.60", "16 passes", False)]
+)
+def test_a_drive_is_overwritten_once_if_hdparm_can_ask_for_it(
+    tools: FakeTools,
+    drive: DeviceIdentity,
+    permit: ErasePermit,
+    version: str,
+    title: str,
+    passes: bool,
+) -> None:
+    """Without a count the drive overwrites 16 times; the title says which."""
+    tools.update(sanitize=["OVERWRITE_EXT"], version=version)
+    method = chosen(ata.offer_ata(drive), "ata-sanitize-overwrite")
+    assert method.title == f"ATA Sanitize, overwrite, {title}"
+    run_purge(permit, method)
+    (call,) = tools.commanded("--sanitize-overwrite")
+    assert ("--sanitize-overwrite-passes" in call) is passes
+    assert call[-2:] == ["hex:00000000", permit.path]
+
+
 # NVMe
 
 

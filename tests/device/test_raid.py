@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
-from tests.device.fakes import STORCLI, FakeTools
+from tests.device.fakes import MDADM, STORCLI, FakeTools
+from tkperf.device.hold import Handle
 from tkperf.device.permit import ControllerPermit, grant_controller_permit
 from tkperf.device.purge import PurgeWatch
 from tkperf.device.raid import storcli
 from tkperf.device.raid import target as raid_target
 from tkperf.device.raid.config import load_raid_config
+from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import StorcliSet
 from tkperf.model.errors import DeviceError, RefusedError, UsageError
 
@@ -289,6 +291,37 @@ def test_rubbish_and_failures_of_storcli(tools: FakeTools, tmp_path: Path) -> No
     tools.update(garbage=True)
     with pytest.raises(DeviceError, match="printed no JSON"):
         raid.drives()
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_a_set_of_mdadm_is_made_and_removed(
+    tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: bool
+) -> None:
+    """Words of 4.2 and of 4.4; a set that udev has open is stopped later, and a member without a superblock is no fault."""
+    tools.install("mdadm", MDADM)
+    tools.update(new=new, busy=2, blank=["/members/b"])
+    monkeypatch.setattr(MdadmSet, "exists", lambda _: tools.state.get("exists", False))
+    monkeypatch.setattr("tkperf.device.raid.mdadm.time.sleep", lambda _: None)
+    devices = ["/members/a", "/members/b"]
+    config = load_raid_config(write(tmp_path, devices=devices, type="sw_mdadm"))
+    members = [Handle(name=device, path=device) for device in devices]
+    made = MdadmSet(Path("/dev/md98"), config)
+    made.create(members)
+    made.remove(members)
+    (create, *rest) = [call[1:] for call in tools.calls]
+    assert create[-2:] == devices
+    assert rest == [["--stop", "/dev/md98"]] * 3 + [["--zero-superblock", each] for each in devices]
+
+
+def test_why_mdadm_makes_no_set_is_passed_on(tools: FakeTools, tmp_path: Path) -> None:
+    """With the member's name for people."""
+    tools.install("mdadm", MDADM)
+    tools.update(missing=True)
+    devices = ["/members/a", "/members/b"]
+    config = load_raid_config(write(tmp_path, devices=devices, type="sw_mdadm"))
+    members = [Handle(name=f"/dev/sd{name}", path=f"/members/{name}") for name in "ab"]
+    with pytest.raises(DeviceError, match="cannot open /dev/sdb: No such file"):
+        MdadmSet(Path("/dev/md98"), config).create(members)
 
 
 def test_addresses_must_be_enclosure_and_slot(tools: FakeTools, tmp_path: Path) -> None:

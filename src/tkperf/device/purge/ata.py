@@ -38,12 +38,24 @@ HDPARM_LIMIT_S = 60.0
 LEAST_ERASE_LIMIT_S = 1800.0
 # 508 minutes means "more than 508".
 ERASE_LIMIT_FACTOR = 4
+# The count 0 in the command means 16 passes. hdparm 9.63 is the first with an option for it.
+PASSES_OF_OLD_HDPARM, FIRST_WITH_PASSES = 16, (9, 63)
 CONSENT = "--yes-i-know-what-i-am-doing"
 ATA_SANITIZES = {
     "ata-sanitize-block": ("BLOCK_ERASE_EXT", "--sanitize-block-erase", "block erase"),
     "ata-sanitize-crypto": ("CRYPTO_SCRAMBLE_EXT", "--sanitize-crypto-scramble", "crypto scramble"),
     "ata-sanitize-overwrite": ("OVERWRITE_EXT", "--sanitize-overwrite", "overwrite"),
 }
+
+
+def _can_overwrite_once() -> bool:
+    """Return whether hdparm has the option for the number of passes; without it a drive overwrites 16 times."""
+    try:
+        printed = run_command(["hdparm", "-V"], timeout_s=HDPARM_LIMIT_S).stdout
+    except EngineError:
+        return False
+    version = re.search(r"v(\d+)\.(\d+)", printed)
+    return version is not None and (int(version[1]), int(version[2])) >= FIRST_WITH_PASSES
 
 
 class SanitizeState(StrEnum):
@@ -138,10 +150,15 @@ def _offer_sanitize(name: str, security: AtaSecurity, *, obstacle: str | None) -
     if obstacle is not None:
         return PurgeRefusal(name=name, because=obstacle)
 
+    words = [option]
+    if name == "ata-sanitize-overwrite":
+        once = _can_overwrite_once()
+        words = [*(["--sanitize-overwrite-passes", "1"] if once else []), option, "hex:00000000"]
+        kind += ", 1 pass" if once else f", {PASSES_OF_OLD_HDPARM} passes"
+
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
-        pattern = ["hex:00000000"] if name == "ata-sanitize-overwrite" else []
-        run_tool(device, ["hdparm", CONSENT, option, *pattern, device.path], limit_s=HDPARM_LIMIT_S)
+        run_tool(device, ["hdparm", CONSENT, *words, device.path], limit_s=HDPARM_LIMIT_S)
         _wait_for_sanitize(device, watch)
 
     return PurgeMethod(
