@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import email.policy
 import re
+import smtplib
 import socketserver
 import subprocess
 import sys
@@ -137,6 +138,18 @@ def test_a_mail_server_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     assert ran.exit_code == 0
     assert "warning: the mail to me@example.org was not sent" in ran.stderr
     assert (tmp_path / "mailed.tkperf").exists()
+
+
+def test_a_mail_without_a_named_server_names_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user reads which server refused the mail, also if no option named one."""
+
+    def refuse(host: str, port: int, **options: object) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(smtplib, "SMTP", refuse)
+    assert "was not sent through localhost" in run(tmp_path, "-m", "me@example.org").stderr
 
 
 def test_the_command_gets_name_status_and_file(tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def send_mail(options: CallOptions, message: EmailMessage) -> None:
     import smtplib  # noqa: PLC0415 - few need it
     import ssl  # noqa: PLC0415
 
-    host, _, port_text = (options.smtp or "localhost").partition(":")
+    host, _, port_text = options.smtp.partition(":")
     port = int(port_text) if port_text else PORTS[options.smtp_tls]
     context = ssl.create_default_context()
     server: smtplib.SMTP

@@ -217,8 +217,8 @@ VIEWS = (
     ),
     on_mail("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
     on_mail(
-        "-s", "--smtp", metavar="HOST[:PORT]",
-        help="Mail server; default localhost. User and password: TKPERF_SMTP_USER, "
+        "-s", "--smtp", metavar="HOST[:PORT]", default="localhost", show_default=True,
+        help="Mail server. User and password: TKPERF_SMTP_USER, "
         "TKPERF_SMTP_PASSWORD in the environment.",
     ),
     on_mail(

@@ -54,7 +54,7 @@ class CallOptions:
     detach: bool = False
     mail: str | None = None
     mail_from: str | None = None
-    smtp: str | None = None
+    smtp: str = "localhost"
     smtp_tls: str = "none"
     smtp_plain_login: bool = False
     notify_command: str | None = None
@@ -112,7 +112,7 @@ def _check_notification(options: CallOptions) -> None:
     for option, address in (("--mail", options.mail), ("--mail-from", options.mail_from)):
         if address is not None and not _is_mail_address(address):
             raise UsageError(f"{option} '{address}' is not a mail address")
-    if options.smtp is not None and not _is_server(options.smtp):
+    if not _is_server(options.smtp):
         raise UsageError(f"--smtp '{options.smtp}' is not HOST or HOST:PORT")
     in_clear = options.smtp_tls == "none" and not options.smtp_plain_login
     if options.mail is not None and in_clear and smtp_login() is not None:
