@@ -45,6 +45,14 @@ def test_a_run_file_is_never_overwritten(
     assert victim.read_bytes() == before
 
 
+def test_a_pipe_gets_each_text_as_one_line(tmp_path: Path) -> None:
+    """A search for words finds them wherever a terminal would break the line."""
+    described = " ".join(f"word{number}" for number in range(100))
+    simulate(tmp_path, run_info(device_description=described))
+    shown = CliRunner().invoke(cli, ["show", str(tmp_path / "run.tkperf")]).stdout
+    assert described in shown
+
+
 def test_what_was_written_before_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
     """An error in the middle leaves the old file, and no piece of the new one."""
     path = tmp_path / "report.csv"

@@ -55,7 +55,13 @@ ALL = (RUNNING, VALID, CAUTIONS, INTERRUPTED, FAILED)
 
 
 def drawn(runs: Sequence[RunOverview], width: int, *, terminal: bool) -> list[str]:
-    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=terminal,
+        color_system=None,
+        soft_wrap=not terminal,
+    )
     print_status(build_status(runs), console)
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]

@@ -22,6 +22,7 @@ from tkperf.model.units import drop_controls, is_copied, wrap_words
 if TYPE_CHECKING:
     from tkperf.page.verdict import Verdict
 
+# Width of drawings and headings without a terminal.
 _WIDE = 160
 # Styles of the levels of remarks: grey information, amber caution, red failure, and nothing else.
 LEVEL_STYLES = {"information": "", "caution": "yellow", "failure": "red"}
@@ -38,9 +39,14 @@ class OutputConsole(Console):
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """Return a console on stdout, or stderr. Without a terminal's width it is wide enough for every table."""
+    """Return a console on stdout, or stderr.
+
+    A program or a file that takes the place of the terminal gets each text as one line: a search for words finds them, whatever their
+    place. ``soft_wrap`` of the console says so.
+    """
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    return OutputConsole(emoji=False, stderr=stderr, width=None if is_terminal else _WIDE)
+    width = None if is_terminal else _WIDE
+    return OutputConsole(emoji=False, stderr=stderr, width=width, soft_wrap=not is_terminal)
 
 
 def plain(text: object) -> str:

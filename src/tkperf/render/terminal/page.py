@@ -130,7 +130,7 @@ def _print_findings(view: ReportView, console: Console) -> None:
         console.print()
         console.print(f"[bold]{plain(test.title)}[/bold]", highlight=False)
         for text, alarm in test.sentences:
-            _print_indented(f"{plain(text)}.", console, style="bold red" if alarm else "")
+            _print_indented(typeset(f"{plain(text)}."), console, style="bold red" if alarm else "")
 
 
 def _print_warnings(view: ReportView, console: Console) -> None:
@@ -140,11 +140,15 @@ def _print_warnings(view: ReportView, console: Console) -> None:
     console.print(plain(view.warnings_line), style="yellow", highlight=False)
     for group in view.grouped_warnings:
         for text in group.texts:
-            _print_indented(f"{group.title}: {plain(text)}", console, style="yellow")
+            _print_indented(typeset(f"{group.title}: {plain(text)}"), console, style="yellow")
 
 
-def _print_indented(text: str, console: Console, style: str = "") -> None:
-    console.print(Padding(typeset(text), (0, 0, 0, 2), expand=False), style=style, highlight=False)
+def _print_indented(text: str, console: Console, style: str = "", *, indent: int = 2) -> None:
+    """Print a text with markup behind an indent, which each of its lines has on a terminal."""
+    if console.soft_wrap:
+        console.print(f"{'':{indent}}{text}", style=style, highlight=False)
+        return
+    console.print(Padding(text, (0, 0, 0, indent), expand=False), style=style, highlight=False)
 
 
 def _print_test(test: TestView, console: Console) -> None:
@@ -173,7 +177,7 @@ def _print_section(test: TestView, section: SectionView, console: Console) -> No
         highlight=False,
     )
     for found in section.over_time:
-        _print_indented(f"over time: {plain(found)}", console)
+        _print_indented(typeset(f"over time: {plain(found)}"), console)
     print_charts(section.charts, console)
     determination = () if section.determination is None else (section.determination,)
     _print_tables((*determination, *section.tables), console)
@@ -218,11 +222,14 @@ def _in_lines(command: str, width: int) -> list[str]:
 def print_table(table: TableView, console: Console, *, title_style: str = "") -> None:
     """Print a table; one that is too wide has its rows and columns swapped, if it is narrower then.
 
-    A list (``priorities``) loses columns instead; a page for programs is as wide as it.
+    A list (``priorities``) loses columns instead. Output that is not on a terminal is as wide as the table.
     """
-    if table.priorities:
-        table = choose_columns(table, console.width) if console.is_terminal else table
-        console.width = max(console.width, measure_width(table))
+    width = console.width
+    if console.soft_wrap:
+        width = max(width, measure_width(table))
+    elif table.priorities:
+        table = choose_columns(table, width)
+        width = max(width, measure_width(table))
     elif table.labels == 1 and console.width < measure_width(table) > measure_width(
         turned := _turn(table)
     ):
@@ -235,7 +242,7 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
         box=SIMPLE_HEAD if headed else None, show_edge=False, show_header=headed,
         pad_edge=not is_list, padding=(0, 1, 0, 0 if is_list else 1),
     )  # fmt: skip
-    whole = measure_width(table, labels_break=True) <= console.width
+    whole = measure_width(table, labels_break=True) <= width
     numeric = table.numeric
     for number, (name, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
         is_label = number < table.labels
@@ -253,7 +260,9 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
             *(_indent(plain(typeset(label))) for label in row[: table.labels]),
             *map(colour, row[table.labels :], levels),
         )
+    before, console.width = console.width, width
     console.print(drawn)
+    console.width = before
     if more := len(table.rows) - len(table.lead):
         console.print(f"{format_count(more, 'row')} between them: in the report", style="dim")
     print_notes(table, console)
@@ -323,10 +332,16 @@ def _print_facts(blocks: FactBlocks, console: Console) -> None:
     for title, facts in blocks:
         console.print()
         console.print(f"[bold]{plain(title)}[/bold]", highlight=False)
+        named = max(len(name) for name, _ in facts)
+        if console.soft_wrap:
+            for name, fact in facts:
+                console.print(
+                    f"{plain(name).ljust(named)}  {plain(fact)}".lstrip(), highlight=False
+                )
+            continue
         drawn = rich.table.Table.grid(padding=(0, 2, 0, 0))
         drawn.add_column(style="dim", max_width=_LABEL)
         drawn.add_column(overflow="fold")
-        named = max(len(name) for name, _ in facts)
         width = console.width - min(named, _LABEL) - 2
         for name, fact in facts:
             if named:
@@ -375,7 +390,7 @@ def _print_blocks(table: TableView, console: Console, *, brief: bool) -> None:
     for (first, *lines), names in blocks.items():
         console.print(f"{', '.join(names)}: {first}", highlight=False)
         for line in lines:
-            console.print(Padding(line, (0, 0, 0, 4), expand=False), highlight=False)
+            _print_indented(line, console, indent=4)
     if passed:
         console.print("; ".join(passed), highlight=False)
 
