@@ -220,7 +220,7 @@ def test_a_sanitize_that_reports_no_success_is_not_believed(
     tools.update(sanitize=["BLOCK_ERASE_EXT"])
     method = chosen(ata.offer_ata(drive))
     monkeypatch.setattr(ata, "run_tool", lambda *_, **__: None)
-    with pytest.raises(DeviceError, match="does not report that it succeeded"):
+    with pytest.raises(DeviceError, match="ended its sanitize without reporting success"):
         run_purge(permit, method)
 
 

@@ -28,6 +28,7 @@ from tkperf.pipeline.batch.book import (
     DrivesConfirmed,
     read_batch,
 )
+from tkperf.pipeline.batch.fleet import site
 from tkperf.pipeline.batch.fleet.fleet import (
     Fleet,
     _commission,
@@ -70,6 +71,7 @@ from tkperf.pipeline.batch.protocol import Held
 from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_state import Brief
+from tkperf.system.process import Completed
 
 HELLO = Hello(
     protocol=PROTOCOL,
@@ -521,6 +523,22 @@ EXECUTE = "is not allowed to execute '/usr/local/bin/tkperf on-host' as root"
 def test_a_host_that_does_not_answer_is_explained(printed: Printed, says: str) -> None:
     """The words of each version of ssh, of the remote shell, of sudo and of sudo-rs."""
     assert says in str(SITE.explain(printed.stderr, printed.status))
+
+
+def test_the_line_for_sudoers_names_the_user_of_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a user in the name of the host, the user that the configuration of ssh gives."""
+    printed = said("ssh", "config", HOST="lab3", USER="measure")
+
+    def run(argv: list[str], *, timeout_s: float) -> Completed:
+        assert argv == ["ssh", "-G", "--", "lab3"]
+        assert timeout_s > 0
+        return Completed(exit_status=0, stdout=printed.stdout, stderr="")
+
+    monkeypatch.setattr(site, "run_command", run)
+    error = Site(host="lab3", tkperf="/usr/local/bin/tkperf").explain(
+        "sudo: a password is required", 1
+    )
+    assert NOPASSWD in str(error)
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
             raise DeviceError(_describe_failure(device.name))
         if not sanitize.succeeded:
             raise DeviceError(
-                f"{device.name} does its sanitize no more, and does not report that it succeeded (state {sanitize.state})"
+                f"{device.name} ended its sanitize without reporting success (state {sanitize.state})"
             )
         return True
 
