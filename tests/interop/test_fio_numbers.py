@@ -16,6 +16,7 @@ from tkperf.interop.fio_options import block_sizes_of, parse_number, parse_time_
 from tkperf.interop.imported import ImportedRun
 from tkperf.model.errors import UsageError
 from tkperf.model.record import StepRecord
+from tkperf.model.workload import Access
 
 
 def run_of(text: str) -> ImportedRun:
@@ -283,6 +284,84 @@ def test_a_sum_of_several_workloads_is_left_out() -> None:
     assert any(
         "sum over all clients is one of several workloads" in each.text for each in run.warnings
     )
+
+
+SERVERS = [
+    ("one", {"bs": "4k", "rw": "randwrite"}),
+    ("two", {"bs": "8k", "rw": "write", "rate_iops": "200"}),
+]
+
+
+def of_servers(entries: list[Any], *rows: dict[str, Any]) -> str:
+    """What fio's client writes from 3.39 on with several servers."""
+    return json.dumps({
+        "fio version": "fio-3.42", "timestamp": 1_700_000_000, "global options": entries,
+        "client_stats": list(rows), "disk_util": [],
+    })  # fmt: skip
+
+
+def entry(host: str, **options: str) -> dict[str, Any]:
+    return {"hostname": host, "port": 8765, "ioengine": "libaio", "iodepth": "4"} | options
+
+
+def own_row(host: str, block_bytes: int, **more: Any) -> dict[str, Any]:
+    """A job whose own options say nothing of its load."""
+    return row(host, 100, block_bytes=block_bytes, **more) | {"job options": {"filename": "/x"}}
+
+
+def test_each_server_has_its_own_global_options() -> None:
+    """From fio 3.39 on they are a list with an entry for each server; its host and port are no options."""
+    entries = [entry(host, **options) for host, options in SERVERS]
+    run = run_of(of_servers(entries, own_row("two", 8192), own_row("one", 4096)))
+    found = {step.section: step.workload.block_size_bytes for step in run.tests[0].steps}
+    assert found == {
+        "fio RND TC1/QD4": 4096,
+        "fio SEQ TC1/QD4, rate_iops=200": 8192,
+    }
+    assert not any("hostname" in step.job_file for step in run.tests[0].steps)
+
+
+def test_a_sum_over_servers_with_different_limits_is_left_out() -> None:
+    """It is of no single load, although blocks, threads and depth are the same."""
+    entries = [entry("one", rw="write", rate_iops="100"), entry("two", rw="write", rate_iops="200")]
+    total = row("x", 200, "All clients")
+    run = run_of(of_servers(entries, own_row("one", 4096), own_row("two", 4096), total))
+    assert len(run.tests[0].steps) == 2
+    assert any("one of several workloads" in each.text for each in run.warnings)
+
+
+@pytest.mark.parametrize(
+    ("entries", "hosts", "why"),
+    [
+        ([entry("one", rw="write"), entry("one", rw="read")], ["one"], "two different entries for one server"),
+        ([entry("one", rw="write"), {"rw": "write"}], ["one"], "names no server"),
+        ([entry("one", rw="write"), "rw=write"], ["one"], "names no server"),
+        ([entry("one", rw="write")], ["one", None], "a job of it names none"),
+        ([entry("one", rw="write")], ["two"], "none of its options is rw"),
+        ([], ["one"], "none of its options is rw"),
+    ],
+)  # fmt: skip
+def test_options_that_no_server_is_known_for_are_no_workload(
+    entries: list[Any], hosts: list[str | None], why: str
+) -> None:
+    """Without them a sequential load looked like random I/O at depth 1."""
+    rows = [own_row(host or "", 4096) for host in hosts]
+    for each, host in zip(rows, hosts, strict=True):
+        if host is None:
+            del each["hostname"]
+    with pytest.raises(UsageError, match=why):
+        run_of(of_servers(entries, *rows))
+
+
+def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
+    """``rw=read`` is fio's default; a job that wrote had an rw that its options do not show."""
+    options = {"name": "job", "bs": "4k", "iodepth": "4"}
+    run = run_of(json.dumps(document(job(reads=100, options=options))))
+    assert [step.workload.access for step in run.tests[0].steps] == [Access.SEQUENTIAL]
+    with pytest.raises(UsageError, match="none of its options is rw"):
+        run_of(json.dumps(document(job(writes=100, options=options))))
+    with pytest.raises(UsageError, match="replays"):
+        run_of(json.dumps(document(job(reads=100, options=options | {"read_iolog": "trace"}))))
 
 
 # Real fio

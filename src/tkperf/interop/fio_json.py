@@ -22,7 +22,7 @@ from tkperf.interop.fio_documents import (
     last_of_each_run,
     stamp_ms,
 )
-from tkperf.interop.fio_options import options_of
+from tkperf.interop.fio_options import find_server_fault, options_of
 from tkperf.interop.fio_result import (
     Job,
     job_name,
@@ -124,6 +124,8 @@ class FioResults:
             raise Unusable("a job of fio's is not an object")
         if not jobs:
             raise Unusable("fio ran, but no job of it moved data")
+        if fault := find_server_fault(document):
+            raise Unusable(fault)
         results = list(self._of_document(document, source, number))
         fingerprint = tuple(_fingerprint(result) for result in results)
         first = self._sources.setdefault(fingerprint, source)
@@ -234,7 +236,11 @@ class FioResults:
             "each host's numbers were measured while the others ran; they have sections of their own",
             file,
         )
-        workloads = {(result.job, result.workload) for result in results}
+        # Limits and runtimes of the servers are part of what they ran.
+        workloads = {
+            (one.job, one.workload, one.series_key.always, one.series_key.runtime_s)
+            for one in results
+        }
         if len(workloads) != 1 or len(results) != len(hosts):
             why = Unusable("fio's sum over all clients is one of several workloads")
             self.remarks.leave_out_job(file, ALL_CLIENTS, why)

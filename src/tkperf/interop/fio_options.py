@@ -8,11 +8,13 @@ and ``kB`` are 1,024 and ``KiB`` is 1,000, for the sake of old job files; with `
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Options = Mapping[str, Any]
 
+# Keys by which fio's client names the server of a job, or of an entry of global options.
+SERVER = ("hostname", "port")
 # fio's default size.
 DEFAULT_BLOCK_BYTES = 4096
 _RANGES = ("bsrange", "blocksize_range")
@@ -29,8 +31,40 @@ def options_of(document: Options, job: Options) -> dict[str, Any]:
     """Return a job's options with the options of all jobs; the job's own come last and override."""
     shared, own = document.get("global options"), job.get("job options")
     own = own if isinstance(own, dict) else {}
+    if isinstance(shared, list):
+        shared = _of_server(shared, job)
     shared = shared if isinstance(shared, dict) else {}
     return {key: value for key, value in shared.items() if key not in own} | own
+
+
+def _of_server(entries: Sequence[object], job: Options) -> dict[str, Any]:
+    """Return the global options of the server that ran a job; empty if that server got none.
+
+    From 3.39 on, fio's client writes a list if it has several servers: an entry for each server with global options
+    (``client.c``, commit 6f771553). ``find_server_fault`` tells whether the list is clear.
+    """
+    place = [job.get(name) for name in SERVER]
+    for entry in entries:
+        if isinstance(entry, dict) and [entry.get(name) for name in SERVER] == place:
+            return {key: value for key, value in entry.items() if key not in SERVER}
+    return {}
+
+
+def find_server_fault(document: Options) -> str | None:
+    """Return why the global options of several servers cannot be told apart; None: each job has its own, or none."""
+    entries = document.get("global options")
+    if not isinstance(entries, list):
+        return None
+    known: dict[str, object] = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or "hostname" not in entry:
+            return "an entry of its global options names no server"
+        place = str([entry.get(name) for name in SERVER])
+        if known.setdefault(place, entry) != entry:
+            return "its global options have two different entries for one server"
+    if not all("hostname" in job for job in document["jobs"]):
+        return "its global options are of several servers, and a job of it names none"
+    return None
 
 
 def pattern_of(options: Options) -> str:

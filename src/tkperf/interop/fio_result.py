@@ -42,6 +42,8 @@ USUAL_MIX_STEP = 5
 # In percent of all I/Os, and in standard deviations of a randomly drawn mix.
 MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA = 5.0, 6.0
 _LIKELY_SIZES = tuple(512 << power for power in range(16))
+# The option that the importer itself adds to fio's sum over its servers.
+_ADDED = frozenset({"numjobs"})
 # fio's levels of its depth distribution; each reaches up to the next.
 _DEPTH_LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
 
@@ -96,7 +98,7 @@ def read_result(jobs: Sequence[Job], options: Options, file: str, remarks: Remar
     io_depth = _io_depth(jobs[0], options, file, remarks)
     try:
         workload = Workload(
-            access=_access(jobs[0], options, file),
+            access=_access(clones, options, file),
             read_percent=_mix(clones, options),
             block_size_bytes=_block_size(clones, options, threads * io_depth, file, remarks),
             jobs=threads,
@@ -116,6 +118,10 @@ def _require_plain(jobs: Sequence[Job], options: Options) -> None:
         if isinstance(failed, int) and failed > 0:
             raise Unusable("some of its I/Os failed (continue_on_error)", f": {failed:,}")
     job, pattern = jobs[0], pattern_of(options)
+    if "read_iolog" in options:
+        raise Unusable(
+            "it replays a recorded sequence of I/Os (read_iolog): no workload of its own"
+        )
     if is_unified(job):
         raise Unusable(
             "unified_rw_reporting counted its reads and writes together; run fio without it, or with "
@@ -283,11 +289,22 @@ def _uneven(clones: Sequence[_Clone], threads: int) -> str | None:
     )
 
 
-def _access(job: Job, options: Options, file: str) -> Access:
+def _access(clones: Sequence[_Clone], options: Options, file: str) -> Access:
+    """Return the access that the options say; fio's default is ``rw=read``.
+
+    Raises:
+        Unusable: the options cannot be those of this job, as they name no access and it wrote.
+    """
     if pattern := pattern_of(options):
         return Access.RANDOM if pattern.startswith("rand") else Access.SEQUENTIAL
-    named = any("seq" in name.lower() for name in (job_name(job), file.rpartition("/")[2]))
-    return Access.SEQUENTIAL if named and not options else Access.RANDOM
+    if options.keys() - _ADDED:
+        if any(clone.write.ios for clone in clones):
+            raise Unusable(
+                "it wrote, but none of its options is rw: some of its options are missing"
+            )
+        return Access.SEQUENTIAL
+    names = (job_name(clones[0].job), file.rpartition("/")[2])
+    return Access.SEQUENTIAL if any("seq" in name.lower() for name in names) else Access.RANDOM
 
 
 def _mix(clones: Sequence[_Clone], options: Options) -> int:
