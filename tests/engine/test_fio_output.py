@@ -1,16 +1,18 @@
-"""fio's stream as readings: golden output of fio 3.33, and hostile output."""
+"""fio's stream as readings: golden output of each version tried, and hostile output."""
 
 from __future__ import annotations
 
 import json
 import lzma
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine import fake_fio
 from tkperf.engine import fio_output
 from tkperf.engine.fio_output import (
     NOTHING_YET,
@@ -23,12 +25,80 @@ from tkperf.model.measurement import Measurement
 from tkperf.model.plausibility import Evidence, Plan, why_implausible
 from tkperf.model.workload import Access, Workload
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "fio-3.33-randrw-2jobs.txt.xz"
-STREAM = lzma.decompress(GOLDEN.read_bytes())
+# The same job, held at a gate, by each version: what it printed to its standard output.
+STREAMS = {
+    version: lzma.decompress(
+        (Path(__file__).parents[1] / f"golden/fio-{version}-randrw-2jobs.txt.xz").read_bytes()
+    )
+    for version in ("3.33", "3.39", "3.42")
+}
+STREAM = STREAMS["3.33"]
+# fio says when its jobs began since 3.36 (commit 12d325ca).
+SAYS_BEGINNING = [version for version in STREAMS if version != "3.33"]
 
 
-def documents() -> list[bytes]:
-    return list(DocumentSplitter().feed(STREAM))
+def documents(stream: bytes = STREAM) -> list[bytes]:
+    return list(DocumentSplitter().feed(stream))
+
+
+@pytest.mark.parametrize("version", STREAMS)
+def test_each_version_is_read_alike(version: str) -> None:
+    """Its notes, its seconds and its sums; what it measured can be true."""
+    splitter = DocumentSplitter()
+    readings = [parse_document(document) for document in splitter.feed(STREAMS[version])]
+    assert splitter.notes == ["step : Saving output of prerun in step.prerun.txt"] * 2
+    assert len(readings) == 5
+    last, raw = readings[-1], json.loads(documents(STREAMS[version])[-1])
+    assert raw["fio version"] == f"fio-{version}"
+    for side, stats in (("read", last.read), ("write", last.write)):
+        jobs = [job[side] for job in raw["jobs"]]
+        assert stats.ios == sum(job["total_ios"] for job in jobs)
+        assert stats.bytes == sum(job["io_bytes"] for job in jobs)
+        assert stats.histogram.total == sum(job["lat_ns"]["N"] for job in jobs) == stats.ios
+        assert stats.latency_max_ns == max(job["lat_ns"]["max"] for job in jobs)
+    assert last.elapsed_s == pytest.approx(3.0, abs=0.01)
+    samples = [build_sample(a, b) for a, b in pairwise([NOTHING_YET, *readings])]
+    assert sum(sample.read.ios for sample in samples) == last.read.ios
+    assert last.cpu is not None
+    assert all(job.reached(16) for job in last.jobs)
+    measurement = Measurement(duration_s=last.elapsed_s, read=last.read, write=last.write)
+    workload = Workload(
+        access=Access.RANDOM, read_percent=65, block_size_bytes=4096, jobs=2, io_depth=16
+    )
+    assert why_implausible(measurement, Plan(workload=workload, duration_s=3.0), Evidence()) is None
+
+
+@pytest.mark.parametrize("version", SAYS_BEGINNING)
+def test_a_document_says_when_its_jobs_began(version: str) -> None:
+    """By the clock of its own stamp, and the same in each document: their runtime counts from there."""
+    readings = [parse_document(document) for document in documents(STREAMS[version])]
+    (began_s,) = {reading.began_wall_clock_s for reading in readings}
+    assert began_s is not None
+    for reading in readings:
+        assert began_s + reading.elapsed_s == pytest.approx(reading.wall_clock_s, abs=0.3)
+    assert parse_document(documents()[-1]).began_wall_clock_s is None
+
+
+def forms(value: object, *place: str) -> set[tuple[str, ...]]:
+    """The places of all values, each with its type in JSON."""
+    if isinstance(value, dict):
+        inner = [("*" if place[-1:] == ("bins",) else key, each) for key, each in value.items()]
+        return {form for key, each in inner for form in forms(each, *place, key)}
+    if isinstance(value, list):
+        return {form for each in value for form in forms(each, *place, "[]")}
+    return {(*place, type(value).__name__)}
+
+
+@pytest.mark.parametrize("version", STREAMS)
+def test_the_scripted_fio_prints_only_what_the_real_one_does(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in with a field or a type that no fio has would hide a defect."""
+    if version in SAYS_BEGINNING:
+        monkeypatch.setattr(fake_fio, "BEGAN_MS", [1])
+    job = {"jobs": 2, "rw": "randwrite", "block": 4096, "depth": 16, "amounts": []}
+    real = forms([json.loads(document) for document in documents(STREAMS[version])])
+    assert forms([fake_fio.document(job, 1.0)]) <= real
 
 
 def test_text_before_the_json_is_kept_apart() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from tkperf.interop.fio_json import FioResults
 from tkperf.interop.imported import ImportedRun, natural_key
 
-VERSIONS = ("2.0.14", "2.1.11", "2.2.10", "2.10", "2.21", "2.99", "3.33", "3.40")
+VERSIONS = ("2.0.14", "2.1.11", "2.2.10", "2.10", "2.21", "2.99", "3.33", "3.42")
 # When the first result is written, unless a test says else.
 FIRST_MS = 1_700_000_000_000
 _LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
