@@ -396,6 +396,22 @@ def test_an_nvme_drive_that_refuses_its_sanitize_log(tools: FakeTools, version: 
     assert nvme.find_nvme_sanitize("/dev/nvme0n1") == 0.0
 
 
+def test_a_drive_that_refuses_its_sanitize_log_is_waited_for(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
+) -> None:
+    """Until it answers again; the progress is not known in the meantime."""
+    tools.update(controller={"sanicap": 2}, namespace={}, says="sanitize-log-in-progress")
+    seen: list[float | None] = []
+
+    def answer_next_time(share: float | None) -> None:
+        seen.append(share)
+        tools.update(says="")
+
+    best = chosen(nvme.offer_nvme(drive, disk))
+    run_purge(permit, best, watch=PurgeWatch(progress=answer_next_time))
+    assert seen == [None]
+
+
 @pytest.mark.parametrize(
     "state", ["(2) Restricted Failure State", "(4) Unrestricted Failure State"]
 )

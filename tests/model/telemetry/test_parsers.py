@@ -237,6 +237,20 @@ def test_device_statistics_win_over_a_unit_that_contradicts_them(
     assert facts.host_unit_bytes == 512
 
 
+def test_device_statistics_win_over_hours_in_another_unit() -> None:
+    """Attribute 9 counts minutes or half minutes in some drives."""
+    host = {"Logical_Sectors_Written": 5 * GIB // 512}
+    attribute_241 = attribute(241, "Host_Writes_GiB", 5)
+    for hours, contradicted in ((2, True), (7_146 * 60, True), (7_000, False), (7_146, False)):
+        log = statistics(**{"Power-on_Hours": 7_146}, **host)
+        found = sata(attribute_241, **log, power_on_time={"hours": hours})
+        reasons = tool.parse_drive_facts(found, drive="x").contradictions
+        assert bool(reasons) is contradicted
+        assert tool.needs_statistics(found) is contradicted
+        assert read(found).power_on_hours == 7_146
+    assert read(sata(attribute_241, power_on_time={"hours": 2})).power_on_hours == 2
+
+
 def test_counters_some_steps_apart_do_not_contradict() -> None:
     """A new drive has written little, and an attribute of large steps is rounded."""
     for raw, sectors in ((0, 100_000), (1, 0), (1_000, 1_002 * 65_536), (1_000, 960 * 65_536)):

@@ -156,21 +156,26 @@ def find_nvme_sanitize(device: str) -> float | None:
         EngineError: the drive has no sanitize log, or it cannot be read.
         DeviceError: the log has no known status, or the drive stays in a failure state.
     """
-    try:
-        log = _read_sanitize_log(device)
-    except EngineError as error:
-        if _ALL_VERSIONS_SAY in str(error):
-            return 0.0
-        raise
+    log = _read_sanitize_log(device)
+    if log is None:
+        return 0.0
     status = _parse_status(log, device)
     if status == FAILED and _is_in_failure_state(log):
         raise _failed(device)
     return _share(log) if status == IN_PROGRESS else None
 
 
-def _read_sanitize_log(path: str) -> Mapping[str, object]:
-    """Return the log, which nvme-cli prints under the name of the device."""
-    log = _query("sanitize-log", "-o", "json", path)
+def _read_sanitize_log(path: str) -> Mapping[str, object] | None:
+    """Return the log, which nvme-cli prints under the name of the device.
+
+    None: the drive refuses the question because a sanitize is in progress.
+    """
+    try:
+        log = _query("sanitize-log", "-o", "json", path)
+    except EngineError as error:
+        if _ALL_VERSIONS_SAY in str(error):
+            return None
+        raise
     nested = [value for value in log.values() if isinstance(value, dict) and "sstat" in value]
     return nested[0] if len(nested) == 1 else log
 
@@ -226,6 +231,9 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
 
     def is_done() -> bool:
         log = _read_sanitize_log(device.path)
+        if log is None:
+            watch.progress(None)
+            return False
         status = _parse_status(log, device.name)
         if status in (SANITIZED, SANITIZED_DEALLOCATED):
             return True

@@ -39,6 +39,7 @@ _BY_LBA = {"Total_LBAs_Written": "Writes", "Total_LBAs_Read": "Reads"}
 _STATISTICS = {
     "Logical Sectors Written": "host_written",
     "Logical Sectors Read": "host_read",
+    "Power-on Hours": "power_on_hours",
     "Number of Reported Uncorrectable Errors": "media_errors",
     "Percentage Used Endurance Indicator": "percentage_used",
 }
@@ -51,6 +52,8 @@ _MOST_MESSAGES = 3
 # An attribute in GB that counts GiB is wrong by 7 %. Counters of one drive may be read some steps apart.
 _MOST_DIFFERENCE = 0.05
 _MOST_STEPS = 2
+# A drive may count the hours of its standby in one of two counters only.
+_MOST_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +145,18 @@ def _find_contradictions(document: LogDocument) -> Iterator[str]:
                 f"is {attribute.unit_bytes:,} bytes, but the device statistics "
                 f"({statistics.name}) to {statistics.bytes:,} bytes: the device statistics are used"
             )
+    hours, counted = _hours(document), dict(_statistics(document)).get("power_on_hours")
+    if hours is None or counted is None:
+        return
+    if abs(hours - counted) > _MOST_DIFFERENCE * max(hours, counted) + _MOST_HOURS:
+        yield (
+            f"smartctl computes {hours:,} power-on hours from a SMART attribute, but the device statistics "
+            f"(Power-on Hours) have {counted:,}: the device statistics are used"
+        )
+
+
+def _hours(document: LogDocument) -> int | None:
+    return count(table(document.get("power_on_time")).get("hours"))
 
 
 def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
@@ -183,7 +198,7 @@ def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
             _attribute(document, "Unsafe_Shutdown_Count"),
             _attribute(document, "Unexpect_Power_Loss_Ct"),
         ),
-        power_on_hours=count(table(document.get("power_on_time")).get("hours")),
+        power_on_hours=_first(statistics.get("power_on_hours"), _hours(document)),
     )
 
 
