@@ -114,7 +114,7 @@ elif option == "--sanitize-status":
     answer("sanitize-status-idle")
 elif option in COMMANDS:
     if "--yes-i-know-what-i-am-doing" not in args:
-        sys.exit(1)
+        answer("consent-missing")
     if state.get("sanitize_frozen"):
         answer("sanitize-aborted", COMMAND=COMMANDS[option], REASON="Device in FROZEN state")
     fill(0xFF); state["sanitized"] = True
