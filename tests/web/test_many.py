@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from tests.builders import run_info, simulate, work
@@ -26,7 +27,7 @@ from tkperf.page.progress import CellHistories, ProgressView
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_tables import DataTable
 from tkperf.runfile.writers import state_of
-from tkperf.web import data, following
+from tkperf.web import data, following, live
 from tkperf.web.batches import BatchPages
 from tkperf.web.compare import ComparisonPages
 from tkperf.web.data import DataPages
@@ -402,3 +403,38 @@ def test_events_end_with_the_server(site: Site) -> None:
 
     assert asyncio.run(look())[0].startswith(b"data: <p>first")
     assert b"event: ended" not in b"".join(asyncio.run(look()))
+
+
+def test_streams_and_watches_are_bounded(
+    served: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that have not sent anything yet; a browser that has left makes room."""
+    monkeypatch.setattr(live, "MOST_STREAMS", 2)
+    pages, arguments = LivePages(site), {"file": known(served / "rack-01.tkperf")}
+
+    async def answer() -> Response:
+        scope = {"type": "http", "method": "GET", "path": "/"}
+        return await pages._answer(
+            Request(scope), "/runs/1", arguments["file"], "follow_run", arguments
+        )
+
+    async def leave() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    async def send(_: object) -> None:
+        pass
+
+    async def run() -> None:
+        first, _ = [await answer() for _ in range(2)]
+        with pytest.raises(BusyError, match="2 other browsers"):
+            await answer()
+        await first({"type": "http"}, leave, send)
+        await answer()
+        pages._streams = 0
+        cast("Workers", site.workers).busy = True
+        with pytest.raises(BusyError, match="16 other runs"):
+            await answer()
+
+    with (served / "rack-01.tkperf").open("rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        asyncio.run(run())

@@ -60,7 +60,7 @@ MOST_CONNECTIONS = 1024
 MOST_REQUESTS = 512
 """Requests that are being answered, event streams included."""
 MOST_STREAMS = 256
-MOST_FOR_A_PAGE = 128
+MOST_FOR_A_PAGE = 256
 """Requests that wait for the same page."""
 MOST_FOR_LISTS = 64
 """Requests that wait for the list of runs, ``/api/runs`` or ``/metrics``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from html import escape
@@ -11,6 +11,7 @@ from html import escape
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from tkperf.web.bounds import MOST_STREAMS
 from tkperf.web.files import KnownFile
@@ -49,6 +50,20 @@ class _Watched:
                 await self.news.wait_for(lambda: self.ended or self.number > seen)
 
 
+class _Stream(StreamingResponse):
+    """An answer that goes on; ``end`` is called at its end, also if its browser leaves before the first event."""
+
+    def __init__(self, events: AsyncIterator[bytes], end: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=_HEADERS)
+        self._end = end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._end()
+
+
 class LivePages:
     """Events ``/runs/ID/live`` and ``/batches/ID/live``. Without anything under way the answer is 204, which ends a browser's asking."""
 
@@ -85,16 +100,19 @@ class LivePages:
     ) -> Response:
         if not await self._site.is_written(known):
             return Response(status_code=204, headers=_HEADERS)
-        if request.method == "HEAD":
-            return Response(media_type="text/event-stream", headers=_HEADERS)
         if self._streams >= MOST_STREAMS:
             raise BusyError(
                 f"{self._streams} other browsers watch runs: this page asks again later"
             )
         if key not in self._watched:
             self._site.workers.require_follower()
-        events = self._watch(key, job, arguments)
-        return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream", headers=_HEADERS)
+        self._streams += 1
+        return _Stream(self._watch(key, job, arguments), self._end_stream)
+
+    def _end_stream(self) -> None:
+        self._streams -= 1
 
     async def _watch(
         self, key: str, job: str, arguments: Mapping[str, object]
@@ -105,7 +123,6 @@ class LivePages:
             watched = self._watched[key] = _Watched()
             watched.task = asyncio.create_task(self._follow(watched, job, arguments))
         watched.browsers += 1
-        self._streams += 1
         seen = 0
         try:
             while True:
@@ -123,7 +140,6 @@ class LivePages:
                     yield b":\n\n"
         finally:
             watched.browsers -= 1
-            self._streams -= 1
             if not watched.browsers and watched.task is not None:
                 watched.task.cancel()
                 if self._watched.get(key) is watched:

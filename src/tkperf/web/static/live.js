@@ -7,9 +7,16 @@ function listen() {
   const source = new EventSource(address);
   source.onmessage = ({ data }) => { place.innerHTML = data; };
   source.addEventListener("ended", () => { source.close(); location.reload(); });
-  source.onerror = () => {
+  source.onerror = async () => {
     // Closed: nothing is under way any more, or the server refuses. Else the browser asks again by itself.
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 3000);
+    if (source.readyState !== EventSource.CLOSED) return;
+    const answer = await fetch(address, { method: "HEAD" }).catch(() => null);
+    if (answer?.status !== 503) {
+      setTimeout(() => location.reload(), 3000);
+      return;
+    }
+    place.textContent = "The server shows as many runs under way, or to as many browsers, as it can. This page asks again by itself.";
+    setTimeout(listenVisibly, 1000 * (answer.headers.get("Retry-After") ?? 10));
   };
   // A browser has few connections to a host: a page that nobody sees needs none.
   document.addEventListener("visibilitychange", () => { source.close(); listenVisibly(); }, { once: true });
