@@ -150,6 +150,7 @@ def test_what_is_over_a_bound_is_refused_before_any_work(
     ("headers", "status"),
     [
         ({f"x-{number}": "" for number in range(MOST_HEADERS + 1)}, 431),
+        ({"cookie": "x" * 70_000}, 431),
         ({"content-length": "10"}, 413),
         ({"transfer-encoding": "chunked"}, 413),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import resource
@@ -15,6 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from tkperf.web import listening
+from tkperf.web.listening import BoundedProtocol
 
 TKPERF = (sys.executable, "-m", "tkperf", "serve")
 ROOT = ("--allow-root",) if os.geteuid() == 0 else ()
@@ -139,7 +146,7 @@ def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:
         said, complaints = process.communicate(timeout=60)
         assert process.returncode == 0
         assert token not in said + complaints
-        assert "ssh -L" in complaints
+        assert f"ssh -L {found[1]}:localhost:{found[1]}" in complaints
 
 
 def test_a_unix_socket_is_the_users_alone(tmp_path: Path) -> None:
@@ -188,3 +195,44 @@ def test_root_is_refused(tmp_path: Path) -> None:
     )
     assert done.returncode == 3
     assert "--allow-root" in done.stderr
+
+
+def test_connections_are_bounded_in_number_and_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One over the bound gets an answer in words; one whose request does not arrive is closed."""
+    monkeypatch.setattr(listening, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(listening, "REQUEST_WITHIN_S", 0.2)
+
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse("page")(scope, receive, send)
+
+    async def ask() -> tuple[bytes, bytes, bytes]:
+        server = uvicorn.Server(uvicorn.Config(page, http=BoundedProtocol, log_level="error"))
+        path = str(tmp_path / "socket")
+        with socket.socket(socket.AF_UNIX) as opened:
+            opened.bind(path)
+            serving = asyncio.create_task(server.serve(sockets=[opened]))
+            while not server.started:
+                await asyncio.sleep(0.01)
+            slow, to_slow = await asyncio.open_unix_connection(path)
+            to_slow.write(b"GET / HTTP/1.1\r\nHost: loc")
+            await asyncio.sleep(0.01)
+            over, to_over = await asyncio.open_unix_connection(path)
+            refused, cut_off = await over.read(), await slow.read()
+            last, to_last = await asyncio.open_unix_connection(path)
+            to_last.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            answered = await last.read()
+            for writer in (to_slow, to_over, to_last):
+                writer.close()
+                await writer.wait_closed()
+            server.should_exit = True
+            await serving
+        return refused, cut_off, answered
+
+    refused, cut_off, answered = asyncio.run(asyncio.wait_for(ask(), 60))
+    assert refused.startswith(b"HTTP/1.1 503 ")
+    assert b"Retry-After: " in refused
+    assert b"other connections now" in refused
+    assert cut_off == b""
+    assert answered.endswith(b"page")

@@ -77,7 +77,9 @@ class Access:
         """Return the answer to a request that gets no page; None: it gets one."""
         if scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD"):
             return _refusal(
-                405, "tkperf serve is read-only: use GET or HEAD", {"Allow": "GET, HEAD"}
+                405,
+                "tkperf serve is read-only: use GET or HEAD",
+                {"Allow": "GET, HEAD", "Connection": "close"},  # its body is not read
             )
         if (excess := find_excess(scope)) is not None:
             # What may follow such a request is not read.

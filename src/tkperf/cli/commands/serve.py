@@ -71,9 +71,10 @@ def _serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | 
     with at as listening:
         click.echo(listening.address)
         if listening.token is not None:
+            bound = listening.socket.getsockname()[1]
             complain(
                 "Whoever has this address can read the runs, and it travels unencrypted. Safer: 'tkperf serve' without "
-                f"--host, and 'ssh -L {port}:localhost:{port}' to this host"
+                f"--host, and 'ssh -L {bound}:localhost:{bound}' to this host"
             )
         ending = asyncio.Event()
         app = build_app(folders, names=listening.names, token=listening.token, ending=ending)
