@@ -21,7 +21,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,7 +41,10 @@ ASKED = {
     "library, narrow": "/?model=KIOXIA+KCD81RUG3T84&test=IOPS",
     "library, words": "/?q=kioxia+run-7",
     "library, last page": "/?sort=drive&page=20",
+    "list for programs": "/api/runs",
+    "metrics": "/metrics",
 }
+COMPARED = 2, 50, 200
 
 
 def main() -> None:
@@ -125,7 +129,8 @@ def measure(folder: Path, cache: Path) -> None:
 
 def measure_runs(address: str) -> None:
     """Time the pages of some runs: the first time, kept, and as PDF."""
-    ids = [run["id"] for run in json.loads(fetch(address + "/api/runs")[1])["runs"]][:10]
+    runs = json.loads(fetch(address + "/api/runs")[1])["runs"]
+    ids = [run["id"] for run in runs[:10]]
     for title in ("run, first", "run, kept"):
         times_ms = [1e3 * fetch(f"{address}/runs/{run_id}")[0] for run_id in ids]
         print(
@@ -135,6 +140,29 @@ def measure_runs(address: str) -> None:
     with urllib.request.urlopen(f"{address}/runs/{ids[0]}/pdf", timeout=300) as answer:
         answer.read()
     print(f"PDF: {time.monotonic() - start_s:.1f} s")
+    for count in COMPARED:
+        if count <= len(runs):
+            address_of_all = f"{address}/compare?" + "&".join(
+                f"run={run['id']}" for run in runs[:count]
+            )
+            print(f"comparison of {count} runs: {fetch(address_of_all)[0]:.1f} s")
+    if beside := [run["id"] for run in runs[10:40]]:
+        measure_list_beside(address, beside)
+
+
+def measure_list_beside(address: str, ids: Sequence[str]) -> None:
+    """Time the list while other browsers wait for reports that have to be made."""
+    with ThreadPoolExecutor(len(ids)) as browsers:
+        reports = [browsers.submit(fetch, f"{address}/runs/{run_id}") for run_id in ids]
+        times_ms = []
+        while not all(report.done() for report in reports):
+            times_ms.append(1e3 * fetch(f"{address}/?q={len(times_ms)}")[0])
+            time.sleep(0.05)
+    if times_ms:
+        print(
+            f"library, while {len(ids)} reports are made: median {statistics.median(times_ms):.0f} ms, "
+            f"longest {max(times_ms):.0f} ms"
+        )
 
 
 @contextmanager
@@ -163,7 +191,7 @@ def fetch(address: str) -> tuple[float, str]:
     """Return the seconds that a page takes, and the page."""
     start_s = time.monotonic()
     with urllib.request.urlopen(address, timeout=60) as answer:
-        page = answer.read().decode()
+        page = answer.read().decode(errors="replace")
     return time.monotonic() - start_s, page
 
 
