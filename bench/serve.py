@@ -154,7 +154,7 @@ def measure_list_beside(address: str, ids: Sequence[str]) -> None:
     """Time the list while other browsers wait for reports that have to be made."""
     with ThreadPoolExecutor(len(ids)) as browsers:
         reports = [browsers.submit(fetch, f"{address}/runs/{run_id}") for run_id in ids]
-        times_ms = []
+        times_ms: list[float] = []
         while not all(report.done() for report in reports):
             times_ms.append(1e3 * fetch(f"{address}/?q={len(times_ms)}")[0])
             time.sleep(0.05)
