@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.device.conftest import Foreign
-from tkperf.device.blind_spots import find_blind_spots
-from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
+from tkperf.device.blind_spots import BlindSpotCode, find_blind_spots
+from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, read_identity
 from tkperf.device.safety import find_objections
 
 NOBODY = 65534
@@ -207,6 +207,22 @@ def test_a_file_on_a_file_system_of_several_machines(
         "other-machines": f"{scratch} is on {kind.partition('.')[0]}: a use of it by another machine "
         "would not be noticed"
     }
+
+
+def test_a_loop_device_on_a_file_that_other_machines_share(
+    loop_device: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is behind it may be in use elsewhere, as a file target may be."""
+    device = loop_device()
+    assert BlindSpotCode.OTHER_MACHINES not in {
+        spot.code for spot in find_blind_spots(read_identity(device))
+    }
+    kind = file_system_of(tmp_path / "loop0.img")
+    monkeypatch.setattr("tkperf.device.blind_spots._SHARED", (kind,))
+    assert (
+        f"the file behind {device.name} is on {kind}: a use of it by another machine"
+        in " ".join(spot.text for spot in find_blind_spots(read_identity(device)))
+    )
 
 
 REAL = """

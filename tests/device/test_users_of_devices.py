@@ -152,7 +152,7 @@ def test_two_loop_devices_on_one_file(loop_device: MakeLoop, tmp_path: Path) -> 
         assert f"the file behind {one.name} is behind loop device {two.name}" in said(one)
         assert f"the file behind {two.name} is behind loop device {one.name}" in said(two)
         assert_refused(one, "is behind loop device")
-    assert said(one) == ""
+    assert "[loop-backing]" not in said(one)
 
 
 @pytest.mark.root
@@ -183,20 +183,106 @@ os.close(handle)
 
 
 @pytest.mark.root
+@pytest.mark.parametrize(
+    ("program", "use"),
+    [
+        ("os.open(words[0], os.O_RDONLY)", "[open] the file behind {} is open in process {}"),
+        ("os.open(words[0], os.O_WRONLY)", "[open] the file behind {} is open in process {}"),
+        (MAP, "[mapped] the file behind {} is mapped into memory by process {}"),
+        (
+            MAP.replace("O_RDWR", "O_RDONLY").replace("4096, 3, 1", "4096, 1, 2"),
+            "[mapped] the file behind {} is mapped into memory by process {}",
+        ),
+    ],
+)
 def test_what_is_behind_a_loop_device_is_used_by_others(
-    loop_device: MakeLoop, tmp_path: Path, foreign: Foreign
+    loop_device: MakeLoop, tmp_path: Path, foreign: Foreign, program: str, use: str
 ) -> None:
-    """Opened for writing or mapped: the loop device is not free. A reader alone does no harm."""
+    """Opened or mapped, if only for reading: the file is not free, under any of its names."""
     device = loop_device()
     image = tmp_path / "loop0.img"
-    foreign("os.open(words[0], os.O_RDONLY)", image)
     assert said(device) == ""
-    writer = foreign("os.open(words[0], os.O_WRONLY)", image)
-    assert f"the file behind {device.name} is open for writing in process {writer}" in said(device)
-    mapper = foreign(MAP, image)
-    assert f"the file behind {device.name} is mapped into memory by process {mapper}" in said(
-        device
-    )
+    os.link(image, tmp_path / "second name")
+    process = foreign(program, tmp_path / "second name")
+    (tmp_path / "second name").unlink()
+    expected = use.format(device.name, process)
+    assert expected in said(device)
+    assert_refused(device, expected.partition("] ")[2])
+    with loop_on(device) as upper:
+        assert expected in said(upper)
+
+
+@pytest.mark.root
+def test_a_lock_on_the_file_behind_a_loop_device(tmp_path: Path, loop_device: MakeLoop) -> None:
+    """A lock shows a user that no list of processes shows."""
+    device = loop_device()
+    status = (tmp_path / "loop0.img").stat()
+    proc = tmp_path / "proc"
+    (proc / "self").mkdir(parents=True)
+    number = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    (proc / "locks").write_text(f"1: OFDLCK ADVISORY  WRITE -1 {number} 0 EOF\n")
+    found = find_objections(read_identity(device), proc_root=proc)
+    assert [each.text for each in found] == [
+        f"the file behind {device.name} is locked (OFDLCK) by a process that has it open"
+    ]
+
+
+def hidden_by_a_mount(image: Path) -> None:
+    run_tool("mount", "-t", "tmpfs", "none", image.parent)
+
+
+def unlinked(image: Path) -> None:
+    image.unlink()
+
+
+def replaced(image: Path) -> None:
+    """Another file has the name that the loop device was given."""
+    image.unlink()
+    image.write_bytes(bytes(MIB))
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("change", [unlinked, hidden_by_a_mount, replaced])
+@pytest.mark.parametrize("links", [1, 2])
+def test_a_loop_device_whose_file_cannot_be_found(
+    tmp_path: Path, change: Callable[[Path], None], links: int
+) -> None:
+    """Its other name may be anybody's file, and cannot be looked for: it is refused, whatever else is there."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    image = folder / "disk.img"
+    image.write_bytes(b"\xa5" * 8 * MIB)
+    if links == 2:
+        os.link(image, tmp_path / "precious")
+    with loop_on(image) as device, loop_on(device) as upper:
+        try:
+            assert ("[hard-links]" in said(device)) is (links == 2)
+            change(image)
+            for target in (device, upper):
+                expected = (
+                    f"[backing-file] the file behind {device.name} cannot be found at {image}"
+                )
+                assert expected in said(target)
+            assert_refused(device, "its other names and its content are not known")
+        finally:
+            if change is hidden_by_a_mount:
+                run_tool("umount", folder)
+    if links == 2:
+        assert set((tmp_path / "precious").read_bytes()) == {0xA5}
+
+
+@pytest.mark.root
+def test_a_loop_device_by_a_name_that_a_bind_mount_gave(tmp_path: Path) -> None:
+    """Names differ, the file is the one that the driver reports: it is free."""
+    for name in ("folder", "bound"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "folder/disk.img").write_bytes(bytes(MIB))
+    run_tool("mount", "--bind", tmp_path / "folder", tmp_path / "bound")
+    try:
+        with loop_on(tmp_path / "bound/disk.img") as device:
+            assert said(device) == ""
+    finally:
+        run_tool("umount", tmp_path / "bound")
 
 
 @pytest.mark.root
@@ -382,6 +468,35 @@ def test_a_network_block_device_server_of_the_kernel(tmp_path: Path, fake_disk: 
     assert objections_to(tmp_path, "8:1") == [
         "disk is used by a network block device server (rnbd)"
     ]
+
+
+@pytest.mark.parametrize("model", ["none", "host-aware", "host-managed"])
+def test_a_host_managed_zoned_disk(tmp_path: Path, fake_disk: Path, model: str) -> None:
+    """fio would write at random places of zones that only take writes from their start to their end."""
+    (fake_disk / "queue").mkdir()
+    (fake_disk / "queue/zoned").write_text(f"{model}\n")
+    for number in ("8:0", "8:1"):
+        found = objections_to(tmp_path, number)
+        if model == "host-managed":
+            assert len(found) == 1
+            assert found[0].startswith("it is zoned and host-managed: ")
+        else:
+            assert found == []
+
+
+def test_a_layer_on_a_zoned_disk_decides_for_itself(tmp_path: Path, fake_disk: Path) -> None:
+    """A linear mapping is zoned as its disk is; dm-zoned takes random writes."""
+    (fake_disk / "queue").mkdir()
+    (fake_disk / "queue/zoned").write_text("host-managed\n")
+    volume = tmp_path / "sys/devices/dm-0"
+    (volume / "slaves").mkdir(parents=True)
+    (volume / "queue").mkdir()
+    (volume / "slaves/disk").symlink_to(fake_disk)
+    (volume / "dev").write_text("253:0\n")
+    (tmp_path / "sys/dev/block/253:0").symlink_to(volume)
+    for model, count in (("none", 0), ("host-managed", 1)):
+        (volume / "queue/zoned").write_text(f"{model}\n")
+        assert len(objections_to(tmp_path, "253:0")) == count
 
 
 def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:

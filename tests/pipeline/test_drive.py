@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,3 +138,15 @@ def test_a_scratch_file_with_anothers_confirmation_is_refused(
     with pytest.raises(RefusedError, match=f"'{confirm}' does not confirm {tmp_path}/x"), opening:
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("model", ["none", "host-aware"])
+def test_a_host_aware_zoned_disk_is_measured_with_a_warning(
+    loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    """It takes random writes, unlike a host-managed one, but may be slow at them."""
+    monkeypatch.setattr("tkperf.pipeline.subject.find_zone_model", lambda _: model)
+    plan = tkperf.make_plan("ssd", str(loop_device()), profile="quick")
+    texts = [warning.text for warning in plan.subject.warnings]
+    assert any("is zoned and host-aware" in text for text in texts) is (model == "host-aware")

@@ -76,12 +76,7 @@ def find_blind_spots(
     # The kernel counts elsewhere the uses of an overlay's file that do not go through the overlay.
     alone = alone and file_system not in (*_SHARED, "overlay", "not known")
     spots = [*_unseen_processes(survey, root, alone=alone)]
-    if file_system in _SHARED:
-        sentence = (
-            f"{on_one_line(identity.path)} is on {file_system}: a use of it by another machine "
-            "would not be noticed"
-        )
-        spots.append(BlindSpot(BlindSpotCode.OTHER_MACHINES, sentence))
+    spots += _unseen_machines(survey)
     private = any(spot.code is BlindSpotCode.PID_NAMESPACE for spot in spots)
     if not alone:
         spots += _unseen_kernel_users(survey)
@@ -113,6 +108,19 @@ def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[Bl
             f"{target} by one of them would not be noticed{now}"
         )
         yield BlindSpot(BlindSpotCode.OTHER_USERS, sentence)
+
+
+def _unseen_machines(survey: Survey) -> Iterator[BlindSpot]:
+    """Yield files, the target or behind a loop device, on file systems that other machines share."""
+    for file, place in survey.places.items():
+        kind = place.mount.kind.partition(".")[0]
+        if kind in _SHARED:
+            what = survey.identity.path if survey.mounted else survey.subject.files[file]
+            sentence = (
+                f"{on_one_line(what)} is on {kind}: a use of it by another machine "
+                "would not be noticed"
+            )
+            yield BlindSpot(BlindSpotCode.OTHER_MACHINES, sentence)
 
 
 def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:

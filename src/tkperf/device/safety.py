@@ -16,15 +16,18 @@ from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.signatures import Signature, find_signatures
 from tkperf.device.survey import Survey, make_survey
 from tkperf.device.sysfs import (
+    HOST_MANAGED,
     PROC_ROOT,
     SYS_ROOT,
     find_disk,
     find_node,
     find_parts,
+    find_zone_model,
     major_minor_of,
     number,
     text,
 )
+from tkperf.device.usage.kernel import stat_named
 from tkperf.device.usage.mounts import find_btrfs_members, find_system_disks
 from tkperf.device.usage.processes import How, describe_process, is_ours
 from tkperf.model.errors import DeviceError, reason_of
@@ -55,6 +58,8 @@ class Reason(StrEnum):
     EXPORTED = "exported"
     OVERLAY = "overlay"
     HARD_LINKS = "hard-links"
+    BACKING_FILE = "backing-file"
+    ZONED = "zoned"
     UNREADABLE = "unreadable"
     ERASING = "erasing"
 
@@ -97,6 +102,8 @@ def find_objections(
         *_device_objections(survey, used_by_us),
         *_hidden_objections(survey),
         *_hard_link_objections(survey),
+        *_backing_file_objections(survey),
+        *_lock_objections(survey),
         *_overlay_objections(survey),
     ]
     if quick:
@@ -145,6 +152,14 @@ def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objec
     target = [subject.nodes[device] for device in subject.exact[:1]]
     if any(number(folder / "ro") == 1 for folder in [*target, *disks[:1]]):
         yield Objection(Reason.READ_ONLY, "it is read-only")
+    for disk in disks:
+        if find_zone_model(disk) == HOST_MANAGED:
+            what = "it" if disk == disks[0] else f"{disk.name}, which is below it,"
+            sentence = (
+                f"{what} is zoned and host-managed: each zone can be written only from its start to its end, "
+                "and tkperf also writes at random places"
+            )
+            yield Objection(Reason.ZONED, sentence)
 
 
 def _hidden_objections(survey: Survey) -> Iterator[Objection]:
@@ -171,21 +186,22 @@ def _it(what: str, survey: Survey) -> str:
 
 
 def _process_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield processes that have the target open, mapped or running; for devices, only writers."""
-    readers_count = survey.subject.readers_count
+    """Yield processes that have a file of the target open, mapped or running, or that write to a device."""
     ways = {
         How.RUNNING: (Reason.RUNNING, "is running as"),
-        How.OPEN: (Reason.OPEN, "is open in" if readers_count else "is open for writing in"),
+        How.OPEN: (Reason.OPEN, "is open in"),
         How.REGISTERED: (Reason.MAPPED, "is registered with io_uring in"),
         How.MAPPED: (Reason.MAPPED, "is mapped into memory by"),
     }
     for how, (reason, way) in ways.items():
         users: dict[str, list[str]] = {}
         for use in survey.processes.uses:
-            if use.how is how and (use.writes or readers_count):
+            if use.how is how and (use.writes or survey.subject.is_name_of_file(use.what)):
                 users.setdefault(use.what, []).append(use.process)
         for what, processes in users.items():
-            yield Objection(reason, f"{_it(what, survey)} {way} {', '.join(processes)}")
+            only_writers = how is How.OPEN and not survey.subject.is_name_of_file(what)
+            used = "is open for writing in" if only_writers else way
+            yield Objection(reason, f"{_it(what, survey)} {used} {', '.join(processes)}")
 
 
 def _describe_holder(node: Path, holder: Path) -> str:
@@ -272,19 +288,28 @@ def _file_objections(
 
 
 def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield files of the target with other names; a file that its own name no longer reaches is left out.
-
-    The files are a file target, or a file behind a loop device.
-    """
+    """Yield files with other names: a file target, or a file behind a loop device."""
     for file, path in survey.subject.paths.items():
-        try:
-            status = path.stat()
-        except (OSError, ValueError):
-            continue
-        # Compares the inode alone: drivers and stat give some file systems (btrfs) different numbers.
-        if status.st_ino == file[-1] and status.st_nlink > 1:
+        status = stat_named(path, file)
+        if status is not None and status.st_nlink > 1:
             what = survey.subject.files[file]
             yield Objection(Reason.HARD_LINKS, f"{what} has other names too (hard links)")
+
+
+def _backing_file_objections(survey: Survey) -> Iterator[Objection]:
+    """Yield files behind loop devices to which the names that the kernel has for them do not lead.
+
+    Such a file may have another name. Its link count would not show that: the count is 1 if the name that the loop
+    device was given was removed, and one other name remains.
+    """
+    for file, path in survey.subject.paths.items():
+        if stat_named(path, file) is None:
+            what, name = survey.subject.files[file], on_one_line(str(path))
+            sentence = f"{what} cannot be found at {name}, so its other names and its content are not known"
+            yield Objection(Reason.BACKING_FILE, sentence)
+    for loop in survey.subject.unasked:
+        sentence = f"the loop driver does not report the file behind {loop}"
+        yield Objection(Reason.BACKING_FILE, sentence)
 
 
 def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objection]:
@@ -302,15 +327,16 @@ def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objectio
 
 
 def _lock_objections(survey: Survey) -> Iterator[Objection]:
-    for lock in survey.find_locks():
+    for what, lock in survey.find_locks():
         process = survey.proc_root / str(lock.pid)
         if lock.pid is not None and is_ours(process):
             continue
         who = describe_process(process) if lock.pid else "a process that has it open"
         if not any(use.process == who for use in survey.processes.uses):
-            yield Objection(Reason.LOCKED, f"the file is locked ({lock.kind}) by {who}")
-    if survey.is_open_over_nfs():
-        yield Objection(Reason.OPEN, "a client of this machine's NFS server has the file open")
+            yield Objection(Reason.LOCKED, f"{what} is locked ({lock.kind}) by {who}")
+    for what in survey.find_files_open_over_nfs():
+        sentence = f"a client of this machine's NFS server has {what} open"
+        yield Objection(Reason.OPEN, sentence)
 
 
 def _overlay_objections(survey: Survey) -> Iterator[Objection]:

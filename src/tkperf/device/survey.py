@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tkperf.device.usage.kernel import (
     find_loops,
     find_nfs_opens,
     find_swaps,
+    stat_named,
 )
 from tkperf.device.usage.mounts import (
     Mount,
@@ -38,13 +39,19 @@ from tkperf.system.host import FileLock, read_locks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """Results of one look; ``place`` is a file target's place, None for devices or if it cannot be found."""
+    """Results of one look.
+
+    Attributes:
+        mounted: the place of a file target; None for devices, or if it cannot be found.
+        places: the place of each file of the subject that its name leads to.
+    """
 
     identity: DeviceIdentity
     sys_root: Path
     proc_root: Path
     subject: Subject
     mounted: MountedPath | None
+    places: Mapping[FileId, MountedPath]
     loops: tuple[LoopDevice, ...]
     swaps: tuple[Swap, ...]
     exports: tuple[Export, ...]
@@ -80,18 +87,28 @@ class Survey:
             file_system=self.mounted.mount.kind if self.mounted else None,
         )
 
-    def find_locks(self) -> tuple[FileLock, ...]:
-        """Find locks on a file target, if the kernel's numbers are equal to stat's (not on btrfs)."""
-        file = self._kernel_file()
-        return tuple(lock for lock in read_locks(self.proc_root) if lock.file == file)
+    def find_locks(self) -> tuple[tuple[str, FileLock], ...]:
+        """Find locks on the files of the target, with the name of each file.
 
-    def is_open_over_nfs(self) -> bool:
-        return self._kernel_file() in find_nfs_opens(self.proc_root)
+        Locks on btrfs are not found, because the kernel's numbers there differ from those of stat.
+        """
+        files = self._files_by_kernel_number()
+        return tuple(
+            (files[lock.file], lock) for lock in read_locks(self.proc_root) if lock.file in files
+        )
 
-    def _kernel_file(self) -> FileId | None:
-        inode = self.identity.inode
-        same = inode is not None and (self.mounted is None or self.mounted.file_system == inode[0])
-        return inode if same else None
+    def find_files_open_over_nfs(self) -> list[str]:
+        """Return the names of the target's files that clients of this machine's NFS server have open."""
+        opened = find_nfs_opens(self.proc_root)
+        return [name for file, name in self._files_by_kernel_number().items() if file in opened]
+
+    def _files_by_kernel_number(self) -> dict[FileId, str]:
+        """Return the names of the files for which the kernel's lists have the numbers of stat."""
+        return {
+            file: name
+            for file, name in self.subject.files.items()
+            if file not in self.places or self.places[file].file_system == file[0]
+        }
 
     def find_overlays(self) -> Iterator[tuple[str, Mount, bool]]:
         """Yield the files of the target with overlays, and whether the file is certainly part of each.
@@ -129,18 +146,26 @@ def make_survey(
     path = Path(identity.path) if held is None else Path(f"/proc/self/fd/{held}")
     loops = find_loops(sys_root)
     own_mounts = tuple(read_mounts(proc_root / "self", None))
-    place = None
     if identity.kind is TargetKind.FILE:
-        place = find_mounted_path(path, own_mounts, proc_root)
-        subject = _file_subject(identity, path, place)
+        assert identity.inode is not None
+        subject = Subject(
+            files={identity.inode: "the file"},
+            bases={Path(identity.path).name: "the file"},
+            paths={identity.inode: path},
+        )
     else:
         assert identity.major_minor is not None
         subject = find_device_subject(identity.major_minor, loops, sys_root)
-    places = [find_mounted_path(path, own_mounts, proc_root) for path in subject.paths.values()]
+    places = {
+        file: place
+        for file, named in subject.paths.items()
+        if stat_named(named, file) and (place := find_mounted_path(named, own_mounts, proc_root))
+    }
+    subject = replace(subject, files={**subject.files, **_files_in_upper_layers(subject, places)})
     processes = look_at_processes(
         proc_root,
         replace(subject, nodes={}, beneath={}, characters={}) if files_only else subject,
-        file_systems={place.file_system for place in places if place},
+        file_systems={place.file_system for place in places.values()},
     )
     mounts = (*own_mounts, *_mounts_of_others(processes, proc_root))
     return Survey(
@@ -148,7 +173,8 @@ def make_survey(
         sys_root=sys_root,
         proc_root=proc_root,
         subject=subject,
-        mounted=place,
+        mounted=None if identity.inode is None else places.get(identity.inode),
+        places=places,
         loops=loops,
         swaps=find_swaps(proc_root),
         exports=tuple(find_exports(sys_root, proc_root, mounts)),
@@ -157,24 +183,22 @@ def make_survey(
     )
 
 
-def _file_subject(identity: DeviceIdentity, path: Path, place: MountedPath | None) -> Subject:
-    """Return the file, with its file in the upper layer if it was reached through an overlay."""
-    assert identity.inode is not None
-    files = {identity.inode: "the file"}
-    if place is not None and place.mount.kind == "overlay":
+def _files_in_upper_layers(
+    subject: Subject, places: Mapping[FileId, MountedPath]
+) -> dict[FileId, str]:
+    """Return the files in the upper layers of overlays for the files that were reached through overlays."""
+    upper_files = {}
+    for file, place in places.items():
+        if place.mount.kind != "overlay":
+            continue
         for option in place.mount.options.split(","):
             if option.startswith("upperdir="):
                 try:
                     upper = os.stat(unescape(option[9:]) + str(place.inside))
                 except OSError:
                     continue
-                files[(upper.st_dev, upper.st_ino)] = "the file"
-    return Subject(
-        files=files,
-        bases={Path(identity.path).name: "the file"},
-        paths={identity.inode: path},
-        readers_count=True,
-    )
+                upper_files[(upper.st_dev, upper.st_ino)] = subject.files[file]
+    return upper_files
 
 
 def _mounts_of_others(processes: ProcessSurvey, proc_root: Path) -> Iterator[Mount]:

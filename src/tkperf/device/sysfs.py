@@ -11,6 +11,9 @@ SYS_ROOT = Path("/sys")
 PROC_ROOT = Path("/proc")
 # The kernel's unit of sizes and places, for any sector size of the device.
 SECTOR_BYTES = 512
+# Values of ``queue/zoned`` (Documentation/ABI/stable/sysfs-block of Linux 6.1): a disk whose zones take only
+# sequential writes, and one that takes any writes, but may be slow at them.
+HOST_MANAGED, HOST_AWARE = "host-managed", "host-aware"
 
 
 def text(path: Path) -> str | None:
@@ -83,6 +86,11 @@ def find_parts(node: Path) -> tuple[Path, ...]:
     """Return a node and, for a whole disk, its partitions."""
     resolved = node.resolve()
     return (resolved, *sorted(entry.parent for entry in resolved.glob("*/partition")))
+
+
+def find_zone_model(node: Path) -> str | None:
+    """Return how the disk of a node is zoned: ``none``, ``host-aware`` or ``host-managed``; None if not known."""
+    return text(find_disk(node) / "queue/zoned")
 
 
 def find_pci_function(node: Path) -> Path | None:

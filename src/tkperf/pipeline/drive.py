@@ -47,6 +47,7 @@ from tkperf.pipeline.subject import (
     fio_equipment,
     warn_of_link,
     warn_of_room,
+    warn_of_zones,
     would_be_refused,
 )
 from tkperf.procedures.profiles import Profile, resolve_active_range, resolve_range
@@ -82,6 +83,7 @@ class DriveSubject(RunSubject):
         self.warnings = (
             *self._unseen(),
             *warn_of_room(self.identity),
+            *warn_of_zones(self.identity),
             *warn_of_link(self.facts),
             *refusals,
         )

@@ -39,6 +39,7 @@ from tkperf.pipeline.subject import (
     find_ioengine,
     find_unseen,
     fio_equipment,
+    warn_of_zones,
 )
 
 
@@ -72,7 +73,11 @@ class SoftwareRaidSubject(RunSubject):
         self._raid.refuse_taken_node()
         self._raid.require_program()
         members = [drive.identity for drive in self._drives]
-        self.warnings = (*find_unseen(members), *_unused_policies(config))
+        self.warnings = (
+            *find_unseen(members),
+            *(warning for member in members for warning in warn_of_zones(member)),
+            *_unused_policies(config),
+        )
         self.identity = _stand_in(
             path,
             self._raid.least_capacity_bytes([member.capacity_bytes for member in members]),

@@ -18,6 +18,7 @@ from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts
 from tkperf.device.kernel_watch import watching
 from tkperf.device.permit import ErasePermit
+from tkperf.device.sysfs import HOST_AWARE, find_node, find_zone_model
 from tkperf.device.telemetry import reading_logs
 from tkperf.engine import Engine
 from tkperf.engine.device_jobs import RUN_SEED_BITS, DeviceJobs, Mapped, Seeds
@@ -226,6 +227,19 @@ def warn_of_room(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
         "--active-range"
     )
     return (RunWarning(code=NO_ROOM, text=text),)
+
+
+def warn_of_zones(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
+    """Warn if a disk is zoned and host-aware: it takes random writes, but may have to rearrange what it holds."""
+    if identity.major_minor is None:
+        return ()
+    if find_zone_model(find_node(identity.major_minor)) != HOST_AWARE:
+        return ()
+    text = (
+        f"{identity.path} is zoned and host-aware: random writes may be slower than on a disk without zones, "
+        "for minutes after they have ended, too"
+    )
+    return (RunWarning(code="preparation", text=text),)
 
 
 def warn_of_link(facts: DeviceFacts) -> tuple[RunWarning, ...]:

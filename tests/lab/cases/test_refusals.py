@@ -305,6 +305,33 @@ def test_a_free_partition_of_a_used_disk(drive_of: Callable[..., Drive], tmp_pat
         shell("umount /mnt/case")
 
 
+def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
+    """The kernel's own zoned disk: whole and below a linear mapping. Without zones the same disk is free."""
+    shell("modprobe configfs; mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config; "
+          "modprobe null_blk nr_devices=0")  # fmt: skip
+    for zoned in (1, 0):
+        shell("cd /sys/kernel/config/nullb && mkdir zoned && cd zoned && echo 64 >size && echo 1 >memory_backed && "
+              f"echo {zoned} >zoned && echo 4 >zone_size && echo 1 >power && udevadm settle")  # fmt: skip
+        try:
+            found = tkperf("doctor", "/dev/zoned", "--json").stdout
+            assert ("it is zoned and host-managed" in found) is bool(zoned), found
+            if zoned:
+                refused = tkperf("ssd", "a", "/dev/zoned", "-ft", "--output", tmp_path)
+                assert refused.status == 3
+                assert "it is zoned and host-managed" in refused.stderr
+                shell(
+                    "modprobe dm-mod; dmsetup create zones --table '0 131072 linear /dev/zoned 0'"
+                )
+                try:
+                    mapped = tkperf("doctor", "/dev/mapper/zones", "--json").stdout
+                    assert "it is zoned and host-managed" in mapped, mapped
+                finally:
+                    shell("dmsetup remove zones")
+        finally:
+            shell("udevadm settle; rmdir /sys/kernel/config/nullb/zoned")
+    shell("modprobe -r null_blk")
+
+
 @pytest.mark.core
 def test_data_that_nobody_uses_needs_the_serial(
     drive_of: Callable[..., Drive], tmp_path: Path

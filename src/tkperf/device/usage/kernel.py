@@ -155,6 +155,35 @@ def _look_up(says: str) -> LoopBacking | None:
     return LoopBacking(file=file, device=device, offset_bytes=0, size_limit_bytes=0)
 
 
+def stat_named(path: Path, file: FileId) -> os.stat_result | None:
+    """Return the status of a file if that name leads to it here; None if it leads nowhere or to another file.
+
+    The file behind a loop device can have lost its name, or a mount can hide the name.
+    """
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status if (status.st_dev, status.st_ino) == file else None
+
+
+def open_named(path: Path, file: FileId) -> int | None:
+    """Open a regular file for reading; None if that name does not lead to it, or it may not be read."""
+    status = stat_named(path, file)
+    # Opening anything but a regular file may have effects.
+    if status is None or not stat.S_ISREG(status.st_mode):
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    opened = os.fstat(descriptor)
+    if (opened.st_dev, opened.st_ino) == file:
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
 def _find_status(name: str) -> os.stat_result | None:
     """Return the status of a file by the name that the kernel shows, which may be a deleted file's; None if it is gone."""
     for path in (name, name.removesuffix(DELETED)):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tkperf.device.sysfs import (
+    SECTOR_BYTES,
     device_number,
     find_disk,
     find_node,
@@ -39,7 +40,7 @@ class Subject:
         files: names of regular files for messages, by device and inode.
         bases: names of the files by the last part of their paths, if the kernel shows no more.
         paths: path of each of the files.
-        readers_count: whether a process that only reads counts as a user, too.
+        unasked: names of loop devices of the target whose driver did not report the file behind them.
     """
 
     nodes: Mapping[int, Path] = field(default_factory=dict)
@@ -49,7 +50,7 @@ class Subject:
     files: Mapping[FileId, str] = field(default_factory=dict)
     bases: Mapping[str, str] = field(default_factory=dict)
     paths: Mapping[FileId, Path] = field(default_factory=dict)
-    readers_count: bool = False
+    unasked: tuple[str, ...] = ()
 
     @property
     def devices(self) -> tuple[Path, ...]:
@@ -81,6 +82,10 @@ class Subject:
         named = (node.name for node in self.devices if node.name == base)
         return self.bases.get(base) or next(named, None)
 
+    def is_name_of_file(self, name: str) -> bool:
+        """Return whether a name is that of a file, which must not be open at all; a device may have readers."""
+        return name in self.files.values()
+
     def is_part(self, loop: LoopDevice) -> bool:
         """Return whether a loop device is the target itself or lies under it."""
         return loop.number in self.nodes or loop.number in self.beneath
@@ -108,7 +113,85 @@ def find_device_subject(major_minor: str, loops: tuple[LoopDevice, ...], sys_roo
         files=layers.files,
         bases={layers.paths[file].name: name for file, name in layers.files.items()},
         paths=layers.paths,
+        unasked=tuple(layers.unasked),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRange:
+    """The part of a file that a block device reads and writes, through loop devices.
+
+    Attributes:
+        loop: the loop device in front of the file.
+        file: device and inode; None if the driver did not report them.
+        path: its name, as the kernel remembers it.
+    """
+
+    loop: str
+    file: FileId | None
+    path: Path
+    start_bytes: int
+    length_bytes: int
+
+
+def find_file_ranges(
+    major_minor: str, capacity_bytes: int, loops: tuple[LoopDevice, ...], sys_root: Path
+) -> Iterator[FileRange]:
+    """Yield the parts of files behind a block device: a loop device, its partition, or layers above loop devices.
+
+    Below RAID sets, volumes and mappings, the whole of each member counts: their layout is not looked up.
+    """
+
+    def walk(device: int, start_bytes: int, length_bytes: int) -> Iterator[FileRange]:
+        node = find_node(major_minor_of(device), sys_root)
+        disk = find_disk(node)
+        if node != disk:
+            start_bytes += (number(node / "start") or 0) * SECTOR_BYTES
+        for loop in loops:
+            if loop.number not in (device, device_number(disk)):
+                continue
+            backing = loop.backing
+            offset_bytes = start_bytes + (backing.offset_bytes if backing else 0)
+            if backing is not None and backing.device is not None:
+                yield from walk(backing.device, offset_bytes, length_bytes)
+                continue
+            yield FileRange(
+                loop=loop.name,
+                file=backing.file if backing is not None and loop.asked else None,
+                path=Path(loop.says),
+                start_bytes=offset_bytes,
+                length_bytes=length_bytes,
+            )
+        for slave in sorted(disk.glob("slaves/*")):
+            if (below := device_number(slave)) is not None:
+                yield from walk(below, 0, (number(slave / "size") or 0) * SECTOR_BYTES)
+
+    yield from walk(os.makedev(*map(int, major_minor.split(":"))), 0, capacity_bytes)
+
+
+def find_owned_layers(
+    major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path
+) -> tuple[tuple[Path, ...], FileRange | None]:
+    """Find what belongs to a block device alone: sysfs folders of devices, and the file at their bottom.
+
+    These are the device itself, and, below whole loop devices, the devices and the file behind them. Other
+    users may write to the disk of a partition, or to the members of a volume.
+    """
+    folders: list[Path] = []
+    device = os.makedev(*map(int, major_minor.split(":")))
+    while True:
+        node = find_node(major_minor_of(device), sys_root)
+        folders.append(node)
+        loop = next((loop for loop in loops if loop.number == device), None)
+        if loop is None or loop.backing is None:
+            return tuple(folders), None
+        if loop.backing.device is None:
+            file = loop.backing.file
+            end = FileRange(
+                loop=loop.name, file=file, path=Path(loop.says), start_bytes=0, length_bytes=0
+            )
+            return tuple(folders), end
+        device = loop.backing.device
 
 
 @dataclass(slots=True)
@@ -123,6 +206,7 @@ class _Layers:
     claimed: set[int] = field(default_factory=set)
     files: dict[FileId, str] = field(default_factory=dict)
     paths: dict[FileId, Path] = field(default_factory=dict)
+    unasked: list[str] = field(default_factory=list)
 
     def add(self, device: int, *, claimed: bool) -> None:
         """Add a device and the layers under it; ``claimed``: the layer above has a claim on it."""
@@ -148,6 +232,8 @@ class _Layers:
                 self._add_behind(loop)
 
     def _add_behind(self, loop: LoopDevice) -> None:
+        if not loop.asked:
+            self.unasked.append(loop.name)
         if loop.backing is None:
             return
         if loop.backing.device is not None:
