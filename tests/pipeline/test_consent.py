@@ -29,6 +29,7 @@ class StandIn:
     is_open: bool = True
 
     anchor: int = field(default=-1)
+    content: None = None
 
     def require_same(self) -> None:
         """Always is."""

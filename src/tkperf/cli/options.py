@@ -167,8 +167,8 @@ PURGE = (
 CONSENT = (
     on_target(
         "-ft", "--force-test", "--force", "force", is_flag=True,
-        help="Skip the question for a device without recognisable data, or a file without written data; never the "
-        "check that it is unused.",
+        help="Skip the question for a device or file in which no data was found; never the check that it is "
+        "unused.",
     ),
     common(
         "--yes-destroy", metavar="ID",

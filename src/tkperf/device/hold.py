@@ -16,17 +16,31 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from tkperf.device.content import Content, describe_write, read_content, read_write_marks
+from tkperf.device.file_map import READ_LIMIT_BYTES, Written, look_for_written_data
 from tkperf.device.identity import (
     DeviceIdentity,
     TargetKind,
+    file_system_of,
     identify,
     is_same_device,
     open_target,
 )
-from tkperf.device.signatures import Signature, describe_content, find_signatures
-from tkperf.device.sysfs import PROC_ROOT, find_node, find_parts, major_minor_of, text, wait_until
+from tkperf.device.signatures import Signature, describe_unknown_data, find_signatures
+from tkperf.device.sysfs import (
+    PROC_ROOT,
+    SYS_ROOT,
+    find_node,
+    find_parts,
+    major_minor_of,
+    text,
+    wait_until,
+)
+from tkperf.device.usage.kernel import find_loops, open_named
 from tkperf.device.usage.processes import find_openers
+from tkperf.device.usage.subject import find_file_ranges
 from tkperf.model.errors import DeviceError, RefusedError, reason_of
+from tkperf.model.units import format_capacity
 
 # udev locks a device while it reads it.
 LOCK_LIMIT_S = 5.0
@@ -51,7 +65,8 @@ class Hold:
     The lock belongs to a separate descriptor, the anchor. The anchor stays open while the exclusive
     descriptor is closed for a program that needs the device for itself. Programs that write inherit
     the anchor, so the lock lasts as long as they run, even if tkperf is killed. ``data`` has the
-    signatures found on the device before the first write. ``exclusive`` is negative while it is lent.
+    signatures found on the device before the first write, and ``content`` the look from which any later
+    change shows; None before that look. ``exclusive`` is negative while it is lent.
     """
 
     def __init__(self, identity: DeviceIdentity) -> None:
@@ -64,6 +79,7 @@ class Hold:
         self.identity = identity
         self.anchor = self.exclusive = -1
         self.data: tuple[Signature, ...] = ()
+        self.content: Content | None = None
         try:
             self.exclusive = _open_exclusively(Path(identity.path), identity)
             self.anchor = os.open(_link(self.exclusive), os.O_RDONLY | os.O_CLOEXEC)
@@ -114,28 +130,110 @@ class Hold:
         same = stat.S_ISBLK(named.st_mode) and named.st_rdev == held.st_rdev
         return str(path) if same else None
 
-    def find_data(self) -> tuple[Signature, ...]:
-        """Find data on the device: file systems, partition tables, members of sets, a file's content.
+    def look(self) -> None:
+        """Look at what the device holds, before the question.
 
         Raises:
             DeviceError: it cannot be read, so the data to lose is not known.
         """
-        if self.identity.kind is TargetKind.FILE:
-            signatures = find_signatures({self.identity.path: self.path})
-            return signatures or describe_content(self.identity.path, self.path)
-        places = {self.identity.path: self.path}
+        self.content = self.read_content()
+        self.data = self.find_data()
+
+    def read_content(self) -> Content:
+        """Read samples and the kernel's counters of writes, to compare them with a later reading.
+
+        Raises:
+            DeviceError: it cannot be read.
+        """
+        try:
+            return read_content(self.anchor, self.identity)
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def describe_write(self) -> str | None:
+        """Describe how somebody has written to the device since it was looked at; None if nobody has.
+
+        This looks only at what the kernel counts. Call it before the first write of tkperf's own.
+
+        Raises:
+            DeviceError: what was written to it cannot be written out.
+        """
+        if self.content is None:
+            return None
+        try:
+            now = read_write_marks(self.anchor, self.identity)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return describe_write(self.content.marks, now)
+
+    def find_data(self) -> tuple[Signature, ...]:
+        """Find data on the device: file systems, partition tables, members of sets, or data of any other kind.
+
+        Raises:
+            DeviceError: it cannot be read, so the data to lose is not known.
+        """
+        identity = self.identity
+        if identity.kind is TargetKind.FILE:
+            signatures = find_signatures({identity.path: self.path})
+            return signatures or self._find_written(
+                self.anchor, 0, identity.capacity_bytes, identity.path
+            )
+        places = {identity.path: self.path}
         with ExitStack() as opened:
-            for partition in find_parts(find_node(self.identity.major_minor or ""))[1:]:
+            for partition in find_parts(find_node(identity.major_minor or ""))[1:]:
                 node = Path("/dev") / partition.name
                 descriptor = _open_node(node, text(partition / "dev"))
                 if descriptor is not None:
                     opened.callback(os.close, descriptor)
                     places[str(node)] = _link(descriptor)
             signatures = find_signatures(places)
-        if signatures or self.identity.interface != "loop":
-            return signatures
-        # A loop device holds a user's file.
-        return describe_content(self.identity.path, self.path)
+        return signatures or self._find_unknown_data()
+
+    def _find_unknown_data(self) -> tuple[Signature, ...]:
+        """Find data of no known kind on a block device: in samples of it, or in the files behind loop devices."""
+        identity = self.identity
+        if self.content is not None and not self.content.is_zero:
+            return describe_unknown_data(identity.path, self.path)
+        for part in find_file_ranges(
+            identity.major_minor or "", identity.capacity_bytes, find_loops(SYS_ROOT), SYS_ROOT
+        ):
+            descriptor = None if part.file is None else open_named(part.path, part.file)
+            if descriptor is None:
+                kind = f"what the file behind {part.loop} holds, which cannot be read"
+                return (Signature(device=identity.path, kind=kind, label=None, member=None),)
+            try:
+                end_bytes = part.start_bytes + part.length_bytes
+                signatures = self._find_written(
+                    descriptor, part.start_bytes, end_bytes, str(part.path)
+                )
+            finally:
+                os.close(descriptor)
+            if signatures:
+                return signatures
+        return ()
+
+    def _find_written(
+        self, descriptor: int, start_bytes: int, end_bytes: int, name: str
+    ) -> tuple[Signature, ...]:
+        """Find written data in a part of a file, whatever the data is."""
+        try:
+            written = look_for_written_data(
+                descriptor,
+                start_bytes=start_bytes,
+                end_bytes=end_bytes,
+                file_system=file_system_of(Path(_link(descriptor))),
+            )
+        except OSError as error:
+            raise self._unreadable(error) from error
+        if written is Written.DATA:
+            return describe_unknown_data(self.identity.path, self.path)
+        if written is Written.UNKNOWN:
+            kind = f"more than {format_capacity(READ_LIMIT_BYTES)} of written space, of which the rest was not read"
+            return (Signature(device=name, kind=kind, label=None, member=None),)
+        return ()
+
+    def _unreadable(self, error: OSError) -> DeviceError:
+        return DeviceError(f"cannot look for data on {self.identity.path}: {reason_of(error)}")
 
     def lend(self) -> None:
         """Give up the exclusive claim, but keep the lock."""

@@ -30,6 +30,7 @@ class ErasePermit:
         # The kernel's name of the set or mapping that tkperf made of the device.
         self.lent_to: str | None = None
         self._shared = False
+        self._has_begun = False
 
     @property
     def identity(self) -> DeviceIdentity:
@@ -86,15 +87,20 @@ class ErasePermit:
     def recheck(self) -> None:
         """Check the held device again, just before a destructive act.
 
+        Before the first act of a run this includes what others have written since the device was looked at.
+
         Raises:
             DeviceError: the device is gone, or is not the confirmed one.
-            RefusedError: others use it now, or the permit is not in use.
+            RefusedError: others use it now or have written to it, or the permit is not in use.
         """
         self.require_in_use()
         self._held.require_same()
+        if not self._has_begun:
+            refuse_written(self.identity, self._held.describe_write(), begun=True)
         refuse_objections(
             self.identity, held=self._held.anchor, used_by_us=self.lent_to, begun=True
         )
+        self._has_begun = True
 
     def require_kernel_name(self) -> str:
         """Return the kernel's own node of the device, for programs that look at names.
@@ -228,7 +234,7 @@ def hold_target(identity: DeviceIdentity) -> Hold:
     held = Hold(identity)
     try:
         refuse_objections(identity, held=held.anchor)
-        held.data = held.find_data()
+        held.look()
         members = [signature for signature in held.data if signature.member]
         if members:
             what = ", ".join(map(str, members))
@@ -313,6 +319,20 @@ def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) ->
         return identity
 
     return SetPermit(identify, made_by=_MADE_HERE)
+
+
+def refuse_written(identity: DeviceIdentity, sign: str | None, *, begun: bool = False) -> None:
+    """Raise RefusedError if there is a sign that somebody wrote to a device since it was looked at.
+
+    Args:
+        sign: what shows it, in words; None if nothing does.
+        begun: as for ``refuse_objections``.
+    """
+    if sign is not None:
+        consequence = "Nothing more is written" if begun else "Nothing was touched"
+        raise RefusedError(
+            f"{identity.path} was written to since it was shown: {sign}. {consequence}"
+        )
 
 
 def refuse_objections(

@@ -5,20 +5,16 @@ Finds file systems, partition tables, members of sets, and content of any other 
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.model.errors import DeviceError, EngineError, reason_of
+from tkperf.model.errors import DeviceError, EngineError
 from tkperf.model.units import drop_controls
 from tkperf.system.process import Completed, find_program, run_command
 
 CONTENT_LIMIT_S = 60.0
-FIRST_BYTES, SAMPLES, SAMPLE_BYTES = 1 << 20, 1024, 4096
 # Names of libblkid for parts of larger wholes; erasing one may cost the whole.
 MEMBER_TYPES = {
     "LVM2_member": "LVM physical volume",
@@ -80,34 +76,13 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
     return tuple(signatures)
 
 
-def describe_content(name: str, path: str) -> tuple[Signature, ...]:
-    """Describe a file in which libblkid recognises nothing; empty if no byte of it was written.
-
-    A loop device does not show which bytes were written: the result is empty if samples read as zeros.
+def describe_unknown_data(name: str, path: str) -> tuple[Signature, ...]:
+    """Describe data in which libblkid recognises nothing; ``file`` may know more.
 
     Args:
-        name: the file's name for people.
+        name: the name of the device or file for people.
         path: the path to read.
-
-    Raises:
-        DeviceError: it cannot be read.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            if stat.S_ISBLK(os.fstat(descriptor).st_mode):
-                if _reads_zero(descriptor):
-                    return ()
-            else:
-                # Bytes that were only read are in the page cache, which some file systems take for data.
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-                os.lseek(descriptor, 0, os.SEEK_DATA)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        if error.errno == errno.ENXIO:
-            return ()
-        raise DeviceError(f"cannot look for data on {name}: {reason_of(error)}") from error
     kind = "data of no known kind"
     if find_program("file") is not None:
         try:
@@ -121,15 +96,6 @@ def describe_content(name: str, path: str) -> tuple[Signature, ...]:
         if answer.exit_status == 0 and recognised not in ("", "data"):
             kind = f"data that looks like {recognised}"
     return (Signature(device=name, kind=kind, label=None, member=None),)
-
-
-def _reads_zero(descriptor: int) -> bool:
-    """Return whether the beginning and samples all over the device read as zeros."""
-    size = os.lseek(descriptor, 0, os.SEEK_END)
-    if any(os.pread(descriptor, FIRST_BYTES, 0)):
-        return False
-    places = (size * index // SAMPLES for index in range(SAMPLES))
-    return not any(any(os.pread(descriptor, SAMPLE_BYTES, place)) for place in places)
 
 
 def _member(kind: str, path: str) -> str | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from tkperf.device.content import describe_change
 from tkperf.device.hold import Hold
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import (
@@ -19,6 +20,7 @@ from tkperf.device.permit import (
     grant_controller_permit,
     grant_permit,
     hold_target,
+    refuse_written,
 )
 from tkperf.model.errors import RefusedError
 
@@ -163,17 +165,19 @@ def permitted(
 def _require_same_data(holds: Sequence[Hold]) -> None:
     """Look at the data once more, as the answer may have taken hours.
 
+    Data that nobody recognises counts, too: samples, the kernel's counters of writes and the times of a file must
+    be the same as before the question.
+
     Raises:
-        RefusedError: a device now holds other data than the user was shown.
+        RefusedError: a device was written to since the user was shown what it holds.
     """
     for hold in holds:
         now = hold.find_data()
         if now != hold.data:
             found = ", ".join(map(str, now)) or "no data"
-            raise RefusedError(
-                f"{hold.identity.path} was written to since it was shown: it holds {found} now. "
-                "Nothing was touched"
-            )
+            refuse_written(hold.identity, f"it holds {found} now")
+        if hold.content is not None:
+            refuse_written(hold.identity, describe_change(hold.content, hold.read_content()))
 
 
 def ask_about(holds: Sequence[Hold], *, empty: bool = False, given_as: str = "") -> Question:

@@ -1,0 +1,221 @@
+"""Written data is found wherever it lies in a file, because no samples are taken."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import attach_loop, run_tool, why_no_loop_devices
+from tkperf.device import file_map
+from tkperf.device.file_map import Written, look_for_written_data
+from tkperf.device.identity import file_system_of, read_identity
+from tkperf.device.permit import hold_target
+from tkperf.device.usage.kernel import LoopBacking, LoopDevice
+from tkperf.device.usage.subject import FileRange, find_file_ranges
+
+MIB = 1 << 20
+GIB = 1 << 30
+# Between any two of 1,024 samples of 4 GiB, which are 4 MiB apart.
+BETWEEN = 2049 * MIB
+
+
+@contextmanager
+def loop_on(backing: Path, *options: str) -> Iterator[Path]:
+    if reason := why_no_loop_devices():
+        pytest.skip(reason)
+    device = attach_loop(*options, backing)
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def data_on(path: Path) -> str:
+    held = hold_target(read_identity(path))
+    held.release()
+    return ", ".join(map(str, held.data))
+
+
+@pytest.fixture
+def sparse(tmp_path: Path) -> Path:
+    """An empty image of 4 GiB."""
+    image = tmp_path / "disk.img"
+    with image.open("wb") as file:
+        file.truncate(4 * GIB)
+    return image
+
+
+def write(path: Path, place: int, data: bytes = b"diary") -> None:
+    with path.open("r+b", buffering=0) as file:
+        file.seek(place)
+        file.write(data)
+
+
+def map_and_write(path: Path, place: int) -> None:
+    """Written through memory, and not yet written back."""
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 4 * GIB) as memory:
+        memory[place : place + 5] = b"diary"
+
+
+def preallocate_and_write(path: Path, place: int) -> None:
+    """Five bytes in the middle of space that is only allocated."""
+    with path.open("r+b") as file:
+        os.posix_fallocate(file.fileno(), place - MIB, 3 * MIB)
+    write(path, place)
+
+
+@pytest.mark.parametrize("way", [write, map_and_write, preallocate_and_write])
+def test_a_few_bytes_between_samples_are_found(
+    sparse: Path, way: Callable[[Path, int], object]
+) -> None:
+    """In a file and behind a loop device, although nothing was written back to the disk yet."""
+    assert data_on(sparse) == ""
+    way(sparse, BETWEEN + 77)
+    assert data_on(sparse)
+    with loop_on(sparse) as device:
+        assert "data of no known kind" in data_on(device)
+
+
+def test_an_empty_image_holds_nothing(sparse: Path) -> None:
+    """Sparse, preallocated, or written with zeros only: nothing can be lost, so nothing has to be asked."""
+    image = sparse.with_name("small.img")
+    image.write_bytes(bytes(8 * MIB))
+    with image.open("r+b") as file:
+        file.truncate(16 * MIB)
+        os.posix_fallocate(file.fileno(), 12 * MIB, 4 * MIB)
+    for empty in (sparse, image):
+        assert data_on(empty) == ""
+        with loop_on(empty) as device:
+            assert data_on(device) == ""
+
+
+def test_what_was_written_to_a_loop_device_is_found(sparse: Path) -> None:
+    """Also while it is only in the page cache of the loop device."""
+    with loop_on(sparse) as device:
+        write(device, BETWEEN)
+        assert data_on(device)
+
+
+def test_only_the_part_that_a_loop_device_shows_counts(sparse: Path) -> None:
+    """A run cannot write before its offset, or behind its size limit."""
+    for place, found in ((0, False), (3 * GIB, False), (BETWEEN, True)):
+        write(sparse, place)
+        with loop_on(sparse, "--offset", str(GIB), "--sizelimit", str(2 * GIB)) as device:
+            assert bool(data_on(device)) is found, place
+
+
+def test_data_is_found_through_layers(sparse: Path) -> None:
+    """A loop device on a loop device, and a partition: each reaches the part of the file that is its own."""
+    with loop_on(sparse) as under, loop_on(under, "--offset", str(GIB)) as upper:
+        write(sparse, MIB)
+        assert data_on(upper) == ""
+        write(sparse, BETWEEN)
+        assert data_on(upper)
+    with loop_on(sparse) as disk:
+        for number, start in ((1, GIB), (2, 3 * GIB)):
+            run_tool("addpart", disk, str(number), str(start // 512), str(3 * MIB // 512))
+        write(sparse, 3 * GIB + 2 * MIB + 1)
+        try:
+            if not Path(f"{disk}p1").exists():
+                pytest.skip("partitions of loop devices get no nodes here")
+            assert data_on(Path(f"{disk}p1")) == ""
+            assert data_on(Path(f"{disk}p2"))
+        finally:
+            for number in (1, 2):
+                run_tool("delpart", disk, str(number))
+
+
+def look(path: Path, file_system: str | None) -> Written:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return look_for_written_data(
+            descriptor,
+            start_bytes=0,
+            end_bytes=path.stat().st_size,
+            file_system=file_system,
+        )
+    finally:
+        os.close(descriptor)
+
+
+def test_the_map_of_an_unknown_file_system_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network file system or FUSE may report a hole where another machine has written."""
+    image = tmp_path / "image"
+    write_holes(image, 64 * MIB)
+    write(image, 48 * MIB)
+    monkeypatch.setattr("tkperf.device.file_map.os.lseek", claims_a_hole_everywhere)
+    for file_system in ("nfs4", "fuse", "9p", "overlay", "zfs", None):
+        assert look(image, file_system) is Written.DATA
+
+
+def claims_a_hole_everywhere(descriptor: int, place: int, whence: int) -> int:
+    raise OSError(6, "No such device or address")
+
+
+def write_holes(image: Path, size: int) -> None:
+    with image.open("wb") as file:
+        file.truncate(size)
+
+
+def test_what_was_not_read_to_its_end_counts_as_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros are read up to a limit; data before the limit is recognised as such."""
+    monkeypatch.setattr(file_map, "READ_LIMIT_BYTES", 8 * MIB)
+    image = tmp_path / "image"
+    image.write_bytes(bytes(8 * MIB))
+    own = file_system_of(image)
+    assert look(image, own) is Written.NOTHING
+    image.write_bytes(bytes(8 * MIB + 1))
+    assert look(image, own) is Written.UNKNOWN
+    assert "of which the rest was not read" in data_on(image)
+    write(image, 7 * MIB)
+    assert look(image, own) is Written.DATA
+
+
+def test_a_volume_on_a_loop_device_leads_to_the_whole_file(tmp_path: Path) -> None:
+    """Its layout is not looked up, so any data in the file counts; a driver that does not answer gives no file."""
+    sys_root = tmp_path / "sys"
+    loop, volume = sys_root / "devices/loop7", sys_root / "devices/dm-0"
+    (volume / "slaves").mkdir(parents=True)
+    loop.mkdir()
+    (volume / "slaves/loop7").symlink_to(loop)
+    (loop / "size").write_text("4096\n")
+    (sys_root / "dev/block").mkdir(parents=True)
+    for folder, number in ((loop, "7:7"), (volume, "253:0")):
+        (folder / "dev").write_text(f"{number}\n")
+        (sys_root / "dev/block" / number).symlink_to(folder)
+    backing = LoopBacking(file=(1, 2), device=None, offset_bytes=512, size_limit_bytes=0)
+    for asked in (True, False):
+        device = LoopDevice("loop7", os.makedev(7, 7), backing, "/disk.img", asked)
+        assert list(find_file_ranges("253:0", MIB, (device,), sys_root)) == [
+            FileRange(
+                loop="loop7",
+                file=(1, 2) if asked else None,
+                path=Path("/disk.img"),
+                start_bytes=512,
+                length_bytes=4096 * 512,
+            )
+        ]
+
+
+@pytest.mark.root
+def test_a_block_device_with_data_in_a_sample_is_recognised(
+    loop_device: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A drive has no map of a file system: its beginning, its end and samples must read as zeros."""
+    under = loop_device(size=8 * MIB)
+    with loop_on(under) as device:
+        assert data_on(device)
+        under.write_bytes(bytes(8 * MIB))
+        assert data_on(device) == ""
+        write(under, 8 * MIB - 3, b"end")
+        assert data_on(device)
