@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from tests.builders import run_info, simulate
@@ -285,8 +286,28 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         asyncio.run(read_all(library))
         ((known, reason),) = library.listing.unreadable
         assert (known.place, reason) == ("a.tkperf", str(error))
+        long = start(tmp_path, Reader(error=FileError("x\n" * 10_000)))
+        asyncio.run(read_all(long))
+        assert len(long.listing.unreadable[0][1]) <= 500
         assert len(Index(path).rows) == kept
     assert Index(path).find_earlier(known.stamp) == Unreadable("damaged")
+
+
+@pytest.mark.parametrize("error", [msgspec.DecodeError("cut"), ValueError("embedded null byte")])
+def test_no_file_ends_the_reading_of_others(tmp_path: Path, error: Exception) -> None:
+    """Whatever its row is like."""
+    (tmp_path / "a.tkperf").touch()
+    library = start(tmp_path, Reader(error=error))
+    asyncio.run(read_all(library))
+    assert library.listing.unreadable[0][1] == str(error)
+
+
+def test_a_name_in_a_batch_ends_no_listing() -> None:
+    """A name that is no file name finds no run."""
+    names = ("", ".", "..", "/", "a/b", "\0", "x" * 10_000, "a.tkperf")
+    listing = list_rows({"x/rack7.batch": a_batch(*names), "x/a.tkperf": a_row(1)})
+    (batch,) = listing.batches.values()
+    assert list(batch.runs) == ["a.tkperf"]
 
 
 def test_a_file_that_may_be_read_later_is_tried_again(

@@ -27,7 +27,7 @@ from tkperf.page.progress import CellHistories, ProgressView
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_tables import DataTable
 from tkperf.runfile.writers import state_of
-from tkperf.web import data, following, live
+from tkperf.web import data, following, live, reading
 from tkperf.web.batches import BatchPages
 from tkperf.web.compare import ComparisonPages
 from tkperf.web.data import DataPages
@@ -438,3 +438,12 @@ def test_streams_and_watches_are_bounded(
     with (served / "rack-01.tkperf").open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         asyncio.run(run())
+
+
+def test_a_batch_of_too_many_drives_is_refused(
+    served: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger's file may name a million."""
+    monkeypatch.setattr(reading, "MOST_DRIVES", 1)
+    with pytest.raises(RunFileError, match="names 2 drives, a batch has 1 at most"):
+        make_row(known(served / "rack.batch"))

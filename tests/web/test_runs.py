@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import sqlite3
 import zipfile
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from tkperf.web.workers import BusyError, FileError, JobError, LateError
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 UUID = "0b9a7a34-7d8f-4a63-8f3c-6a1d9f1f0c11"
+TWICE = UUID.replace("0b9a", "2b9a")
 RUN_ID = UUID.replace("-", "")
 NAME = "a <img src=x onerror=alert(3)> ü\n"
 
@@ -52,6 +54,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     )
     content = (folder / "run.tkperf").read_bytes()
     (folder / "run.tkperf").unlink()
+    simulate(
+        folder,
+        run_info(name="twice", uuid=TWICE, device={"model": "original"}),
+        suite={"iops": IOPS_TEST},
+    )
+    (folder / "run.tkperf").rename(folder / "original.tkperf")
+    shutil.copy(folder / "original.tkperf", folder / "copy.tkperf")
+    with sqlite3.connect(folder / "copy.tkperf") as db:
+        changed = json.dumps({"model": "of-the-copy"})
+        db.execute("UPDATE run SET value = ? WHERE key = 'device'", (changed,))
     for size in (1, 100, 5000, len(content) // 2):
         (folder / f"cut-{size}.tkperf").write_bytes(content[:size])
     for number, at in enumerate(range(2000, len(content), len(content) // 6)):
@@ -227,6 +239,31 @@ def test_a_job_that_failed_has_a_page_with_the_reason(
     assert "it takes longer" in answer.text
     assert "<script>alert" not in answer.text
     assert client.get(f"/api/runs/{RUN_ID}").json() == {"error": f"it takes longer: {HOSTILE}"}
+
+
+def test_files_of_one_run_that_differ_have_addresses_of_their_own(client: TestClient) -> None:
+    """Pages, downloads, data and comparisons; the id that they share leads to the list of both."""
+    listed = client.get("/api/runs").json()["runs"]
+    both = {run["file"]: run for run in listed if run["uuid"] == TWICE.replace("-", "")}
+    assert set(both) == {"original.tkperf", "copy.tkperf"}
+    assert both["copy.tkperf"]["entries"] == both["original.tkperf"]["entries"]
+    for kind in ("", "/run", "/json", "/live"):
+        answer = client.get(f"/runs/{TWICE.replace('-', '')}{kind}")
+        assert answer.status_code == 300
+        assert "2 run files have the id" in answer.text
+        assert f'href="/?q={TWICE.replace("-", "")}"' in answer.text
+    ids = [run["id"] for run in both.values()]
+    query = "&".join(f"run={run_id}" for run_id in (TWICE.replace("-", ""), *ids))
+    assert client.get(f"/compare?{query}").status_code == 300
+    assert "differ" in client.get(f"/api/runs/{TWICE.replace('-', '')}").json()["error"]
+    page = client.get(f"/?q={TWICE.replace('-', '')}").text
+    for file, run in both.items():
+        assert run["differs"]
+        assert f'href="/runs/{run["id"]}"' in page
+        assert f"This file is {file}" in page
+        assert f"This file is {file}" in client.get(f"/runs/{run['id']}").text
+        results = client.get(f"/api/runs/{run['id']}").text
+        assert ("of-the-copy" in results) == (file == "copy.tkperf")
 
 
 def test_errors_have_the_servers_headers(client: TestClient) -> None:

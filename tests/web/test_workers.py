@@ -64,6 +64,15 @@ def test_jobs_that_fail_cost_their_own_page_only() -> None:
     assert "defect" in str(failed)
 
 
+def test_an_order_may_be_longer_than_a_message() -> None:
+    """The paths of 200 run files may take 800 kB, and a message of a socket about 200."""
+
+    async def use(workers: Workers) -> bytes:
+        return await workers.run("answer", words="x" * 1_000_000)
+
+    assert with_workers(use) == b"x" * 1_000_000
+
+
 def test_a_job_over_its_time_is_killed(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
 

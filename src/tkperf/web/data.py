@@ -20,8 +20,7 @@ from tkperf.runfile.writers import FileStamp
 from tkperf.web.bounds import MOST_FOR_LISTS
 from tkperf.web.files import look_again
 from tkperf.web.library import ListedRun, Listing
-from tkperf.web.list_answers import answer_in_pieces
-from tkperf.web.pages import encode_json
+from tkperf.web.pages import answer_in_pieces, encode_json
 from tkperf.web.site import Site
 from tkperf.web.workers import BusyError, JobError
 

@@ -17,9 +17,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISREG
 
+import msgspec
+
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import reason_of
 from tkperf.model.units import on_one_line
+from tkperf.page.facts import shorten
 from tkperf.runfile.writers import is_being_written, state_of
 from tkperf.web.bounds import MOST_ENTRIES, MOST_FILES
 from tkperf.web.files import KnownFile
@@ -31,6 +34,7 @@ from tkperf.web.workers import BusyError, FileError, JobError, Workers
 # changes with each step, is read again once a minute.
 LOOK_EVERY_S = 5.0
 READ_RUNNING_EVERY_S = 60.0
+_MOST_REASON_CHARACTERS = 500
 
 ReadRow = Callable[[KnownFile], Awaitable[Row]]
 """Makes the row of a file, in a worker."""
@@ -210,15 +214,16 @@ class Library:
         self._read_s[key] = time.monotonic()
         try:
             row = await self._read_row(known)
-        except (JobError, OSError) as error:
-            row = Unreadable(str(error))
+        except UnicodeEncodeError:
+            row = Unreadable("its name, or that of its folder, is not UTF-8: rename it")
+        # Whatever a file does to its worker must not end the reading of others.
+        except (JobError, OSError, ValueError, msgspec.MsgspecError) as error:
+            row = Unreadable(shorten(on_one_line(str(error)), _MOST_REASON_CHARACTERS))
             # Too many pages were being made, or the file may be opened to this user, which does not change its state.
             try_again = isinstance(error, BusyError) or not os.access(
                 known.folder / known.place, os.R_OK
             )
             kept = isinstance(error, FileError) and not try_again
-        except UnicodeEncodeError:
-            row = Unreadable("its name, or that of its folder, is not UTF-8: rename it")
         (self._try_again.add if try_again else self._try_again.discard)(key)
         self._index.put(known.stamp, row, kept=kept)
         self._is_old = True
@@ -312,7 +317,7 @@ def build_listing(found: Found, index: Index) -> Listing:
     of_batches: dict[Path, list[ListedBatch]] = {}
     for batch in listed_batches.values():
         for name in dict.fromkeys(batch.row.runs):
-            of_batches.setdefault(_path_of(batch.known).with_name(name), []).append(batch)
+            of_batches.setdefault(_path_of(batch.known).parent / name, []).append(batch)
     listed_runs, run_aliases = _list_runs(runs, of_batches)
     return Listing(
         runs=listed_runs,

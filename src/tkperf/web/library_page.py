@@ -11,8 +11,7 @@ from tkperf.page.facts import format_moment
 from tkperf.page.verdict import NoteLevel
 from tkperf.web.bounds import MOST_FILES, MOST_NAMED, MOST_UNREADABLE, PAGE_RUNS
 from tkperf.web.library import Listing, describe_difference
-from tkperf.web.list_answers import answer_in_pieces
-from tkperf.web.pages import draw_course, render_page
+from tkperf.web.pages import answer_in_pieces, draw_course, render_page
 from tkperf.web.rows import RunRow
 from tkperf.web.selection import SORTS, Query, Selection, parse_query, select
 from tkperf.web.site import Site

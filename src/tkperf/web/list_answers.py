@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-
-from starlette.responses import Response, StreamingResponse
+from collections.abc import Callable
 
 from tkperf.web.bounds import MOST_FOR_LISTS
 from tkperf.web.library import Listing
@@ -14,7 +12,6 @@ from tkperf.web.workers import BusyError
 # Of one listing. The page of 50 runs has about 150 kB, /api/runs about 1 kB for each run.
 _MOST_KEPT = 32
 _MOST_KEPT_BYTES = 32 << 20
-_PIECE_BYTES = 1 << 16
 
 
 class ListAnswers:
@@ -63,14 +60,3 @@ class ListAnswers:
             len(self._kept) > _MOST_KEPT or sum(map(len, self._kept.values())) > _MOST_KEPT_BYTES
         ):
             del self._kept[next(iter(self._kept))]
-
-
-def answer_in_pieces(content: bytes, media_type: str) -> Response:
-    """Answer with content that a slow reader does not have copied for it as a whole."""
-    headers = {"Content-Length": str(len(content))}
-    return StreamingResponse(_cut(content), media_type=media_type, headers=headers)
-
-
-async def _cut(content: bytes) -> AsyncIterator[bytes]:
-    for at in range(0, len(content), _PIECE_BYTES):
-        yield content[at : at + _PIECE_BYTES]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import cache
 from http import HTTPStatus
 from importlib import resources
 
 from jinja2 import Environment
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from tkperf.model.units import on_one_line
 from tkperf.render.environment import make_environment
@@ -21,6 +21,7 @@ from tkperf.web.bounds import RETRY_AFTER_S
 _FOLDER = resources.files("tkperf.web") / "static"
 # The style sheet of reports: all pages share its type, colours and tables.
 REPORT_STYLES = "report.css"
+_PIECE_BYTES = 1 << 16
 _KINDS = {".css": "text/css", ".js": "text/javascript"}
 
 
@@ -95,8 +96,20 @@ def serve_static(request: Request) -> Response:
 
 def answer_for_good(content: bytes, media_type: str) -> Response:
     """Answer with content that never changes at its address."""
-    headers = {"Cache-Control": "private, max-age=31536000, immutable"}
-    return Response(content, media_type=media_type, headers=headers)
+    answer = answer_in_pieces(content, media_type)
+    answer.headers["Cache-Control"] = "private, max-age=31536000, immutable"
+    return answer
+
+
+def answer_in_pieces(content: bytes, media_type: str) -> Response:
+    """Answer with content of any length: a slow reader has only a piece of it copied for it at a time."""
+    headers = {"Content-Length": str(len(content))}
+    return StreamingResponse(_cut(content), media_type=media_type, headers=headers)
+
+
+async def _cut(content: bytes) -> AsyncIterator[bytes]:
+    for at in range(0, len(content), _PIECE_BYTES):
+        yield content[at : at + _PIECE_BYTES]
 
 
 def draw_course(values: Sequence[float | None], size: tuple[int, int]) -> str:

@@ -24,6 +24,7 @@ from tkperf.page.facts import shorten
 from tkperf.page.findings import headlines
 from tkperf.page.verdict import describe_verdict
 from tkperf.pipeline.batch.book import MOST_BYTES, read_batch, read_log
+from tkperf.pipeline.batch.drives import MOST_DRIVES
 from tkperf.pipeline.kept_results import find_results
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.render.terminal.drawings import spread_over
@@ -89,7 +90,12 @@ def reach_batch(book: KnownFile) -> Path:
         RunFileError: the book cannot be read, or one of its run files is a link.
     """
     path = reach(book)
-    for drive in read_log(path).begun.request.drives:
+    drives = read_log(path).begun.request.drives
+    if len(drives) > MOST_DRIVES:
+        raise RunFileError(
+            f"{path.name} names {len(drives):,} drives, a batch has {MOST_DRIVES} at most"
+        )
+    for drive in drives:
         run_file = path.with_name(f"{drive.name}{RUN_FILE_SUFFIX}")
         if run_file.is_symlink():
             raise RunFileError(f"{run_file.name} is a link, which is not followed")
