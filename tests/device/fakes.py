@@ -48,7 +48,7 @@ def answer_of_version(situation, **fields):
 """
 
 HDPARM = r"""
-PASSWORD, COMMANDS = "tkperf", {
+COMMANDS = {
     "--security-set-pass": "SECURITY_SET_PASS", "--security-unlock": "SECURITY_UNLOCK", "--security-disable": "SECURITY_DISABLE",
     "--security-erase": "SECURITY_ERASE", "--security-erase-enhanced": "SECURITY_ERASE",
     "--sanitize-block-erase": "SANITIZE_BLOCK_ERASE", "--sanitize-crypto-scramble": "SANITIZE_CRYPTO_SCRAMBLE",

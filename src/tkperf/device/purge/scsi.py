@@ -34,7 +34,8 @@ SCSI_SANITIZES = {
 # What sg_opcodes prints of a command that the device has as the standard describes it; "supported [in a vendor specific manner]"
 # is another command.
 SUPPORTED = "Command is supported [conforming to SCSI standard]"
-# Options of sg_format that keep the protection information of a device: field FMTPINFO and protection field usage (SBC-4, section 5.3).
+# Options of sg_format that keep the protection information of a device: the fields FMTPINFO and PROTECTION
+# FIELD USAGE (manual of sg_format 1.49).
 PROTECTION_OPTIONS = {
     1: ("--fmtpinfo=2", "--pfu=0"),
     2: ("--fmtpinfo=3", "--pfu=0"),
