@@ -50,8 +50,8 @@ SANITIZE_ACTIONS = {
 NEVER_SANITIZED, SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = range(5)
 # The status as nvme-cli prints it, such as "(2) Sanitize in Progress."
 _STATUS = re.compile(r"\((\d+)\) ")
-# Sanitize state information: restricted and unrestricted failure.
-FAILURE_STATES = ("(2) ", "(4) ")
+# Sanitize state information: the drive is idle, so a failure of the last sanitize was left.
+IDLE_STATE = "(0) "
 # The words of any version of nvme-cli for the NVMe status "Sanitize In Progress" (1Dh).
 _ALL_VERSIONS_SAY = "a sanitize operation is in progress"
 
@@ -154,13 +154,13 @@ def find_nvme_sanitize(device: str) -> float | None:
 
     Raises:
         EngineError: the drive has no sanitize log, or it cannot be read.
-        DeviceError: the log has no known status, or the drive stays in a failure state.
+        DeviceError: the log has no known status, or the last sanitize failed and the drive may still be in a failure state.
     """
     log = _read_sanitize_log(device)
     if log is None:
         return 0.0
     status = _parse_status(log, device)
-    if status == FAILED and _is_in_failure_state(log):
+    if status == FAILED and not _is_idle(log):
         raise _failed(device)
     return _share(log) if status == IN_PROGRESS else None
 
@@ -205,20 +205,21 @@ def _parse_status(log: Mapping[str, object], device: str) -> int:
     return status
 
 
-def _is_in_failure_state(log: Mapping[str, object]) -> bool:
-    """Return whether the drive takes no I/O because of a failed sanitize, which nvme-cli reports since 2.12.
+def _is_idle(log: Mapping[str, object]) -> bool:
+    """Return whether the log says that the drive is idle. nvme-cli prints the state since 2.12.
 
-    Without that state, FAILED may tell of a failure that the user has left long ago.
+    After a failed sanitize, False means that the drive refuses I/O, or that nobody knows whether it does.
     """
     state = log.get("sanitize_state_information")
     text = state.get("sanitize_state") if isinstance(state, dict) else None
-    return isinstance(text, str) and text.startswith(FAILURE_STATES)
+    return isinstance(text, str) and text.startswith(IDLE_STATE)
 
 
 def _failed(device: str) -> DeviceError:
     return DeviceError(
-        f"the sanitize of {device} failed; the drive takes no other command until it is "
-        f"repeated or left: nvme sanitize --sanact={EXIT_FAILURE} {device}"
+        f"the last sanitize of {device} failed, and the drive may refuse all other commands. Repeat the sanitize, for "
+        f"example by block erase: nvme sanitize --sanact={BLOCK_ERASE} {device}. Or leave the failure state with "
+        f"--sanact={EXIT_FAILURE}; only nvme-cli 2.12 and newer show that it was left"
     )
 
 
