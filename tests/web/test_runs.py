@@ -236,6 +236,7 @@ def test_a_job_that_failed_has_a_page_with_the_reason(
     monkeypatch.setattr("tkperf.web.runs.find_run", fail)
     answer = client.get(f"/runs/{RUN_ID}")
     assert answer.status_code == status
+    assert ("retry-after" in answer.headers) == (status == 503)
     assert "it takes longer" in answer.text
     assert "<script>alert" not in answer.text
     assert client.get(f"/api/runs/{RUN_ID}").json() == {"error": f"it takes longer: {HOSTILE}"}

@@ -166,6 +166,12 @@ def _event(content: bytes) -> bytes:
     return b"".join(b"data: %s\n" % line for line in content.splitlines()) + b"\n"
 
 
-def render_live(*, run_id: str, name: str) -> Response:
-    """Return the page of a run under way, which its events fill."""
-    return render_page("live_page.html.j2", address=f"/runs/{run_id}/live", name=name)
+def render_live(*, run_id: str, name: str, differs: str) -> Response:
+    """Return the page of a run under way, which its events fill.
+
+    Args:
+        differs: a sentence about other files of this run that differ; empty: there are none.
+    """
+    return render_page(
+        "live_page.html.j2", address=f"/runs/{run_id}/live", name=name, differs=differs
+    )

@@ -33,10 +33,10 @@ class RunPages:
     async def show(self, request: Request) -> Response:
         """Answer with the report, or the page of a run under way; ``?report``: with the report so far."""
         run = find_run(self._site, request)
-        if "report" not in request.query_params and await self._site.is_written(run.known):
-            return render_live(run_id=run.run_id, name=run.known.name)
-        script = await self._site.charts.find_address()
         differs = describe_difference(run)
+        if "report" not in request.query_params and await self._site.is_written(run.known):
+            return render_live(run_id=run.run_id, name=run.known.name, differs=differs)
+        script = await self._site.charts.find_address()
         page = await self._make(
             request, "page", run_id=run.run_id, script_address=script, differs=differs
         )
