@@ -269,7 +269,7 @@ def test_nothing_of_a_step_that_ended_lies_around(make_engine: MakeEngine) -> No
     """A run of days must not fill the memory that its job files lie in."""
     engine = make_engine()
     measure(engine)
-    ((folder, _),) = engine._jobs._folder._made
-    assert [path.name for path in folder.iterdir()] == ["owner.lock"]
+    (folder,) = engine._jobs._folder._made
+    assert [path.name for path in folder.path.iterdir()] == ["owner.lock"]
     engine.close()
-    assert not Path(folder).exists()
+    assert not folder.path.exists()

@@ -8,10 +8,9 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import tempfile
 import time
-from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -83,6 +82,7 @@ from tkperf.pipeline.batch.watching import WatchedBatch
 from tkperf.pipeline.request import require_name
 from tkperf.pipeline.run_state import Brief
 from tkperf.runfile.snapshot import take_snapshot
+from tkperf.system.work_folder import private_folder
 
 LOOK_EVERY_S = 0.3
 # A look at a run file that has not changed costs nearly nothing.
@@ -217,8 +217,7 @@ def _plan(order: Plan, asker_uid: int) -> None:
     require_no_commands(order.request, asker_uid)
     require_sent_inputs(order.request, order.files)
     text = io.StringIO()
-    with tempfile.TemporaryDirectory(prefix="tkperf-plan-") as temporary, redirect_stdout(text):
-        folder = Path(temporary)
+    with _private_folder() as folder, redirect_stdout(text):
         _write_inputs(folder, order.files)
         print_plan_of_batch(
             _draft(order.request, folder).settle(name, DriveFinder(folder=folder)),
@@ -230,6 +229,21 @@ def _plan(order: Plan, asker_uid: int) -> None:
     for start in range(0, len(whole), _PLAN_PIECE):
         _say(Planned(text=whole[start : start + _PLAN_PIECE]))
     _say(Over())
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    """Yield a folder for the files of a plan.
+
+    Raises:
+        RunFileError: it cannot be made.
+    """
+    with ExitStack() as made:
+        try:
+            folder = made.enter_context(private_folder())
+        except OSError as error:
+            raise RunFileError(f"no folder for the plan's files: {reason_of(error)}") from error
+        yield folder
 
 
 def _options(given: Options, name: str) -> BatchOptions:
@@ -388,8 +402,8 @@ def _send_snapshot(folder: Path, order: Fetch) -> None:
     utc = datetime.fromtimestamp(time.time() - order.ahead_s, UTC).isoformat(timespec="seconds")
     for place in (folder, _MEMORY):
         try:
-            with tempfile.TemporaryDirectory(prefix=".snapshot-", dir=place) as temporary:
-                copy = Path(temporary) / "copy"
+            with private_folder(place) as temporary:
+                copy = temporary / "copy"
                 take_snapshot(path, copy, host=order.host, utc=utc, ahead_s=order.ahead_s)
                 _send_file(copy)
         except (OSError, RunFileError) as error:  # the disk may be full

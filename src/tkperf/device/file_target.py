@@ -8,7 +8,7 @@ import shutil
 import stat
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryFile
 
 from tkperf.device.identity import file_system_of
 from tkperf.model.errors import DeviceError, reason_of
@@ -21,7 +21,7 @@ _STAT_BLOCK_BYTES = 512
 def plan_file_target(path: Path) -> int:
     """Check that a scratch file could be created; return its smallest direct I/O block in bytes.
 
-    Tries this with a small file of another name in the same folder, and removes it at once.
+    Tries this with a small file without a name in the same folder, so that nothing is left even after a kill.
 
     Raises:
         DeviceError: something has that name, or the folder takes no such file.
@@ -29,10 +29,11 @@ def plan_file_target(path: Path) -> int:
     if os.path.lexists(path):
         raise _exists(path)
     try:
-        with NamedTemporaryFile(dir=path.parent, prefix=".tkperf-") as probe:
+        with TemporaryFile(dir=path.parent, prefix=".tkperf-") as probe:
             probe.write(bytes(mmap.PAGESIZE))
             probe.flush()
-            return find_direct_io_block_bytes(probe.name, called=str(path))
+            name = f"/proc/self/fd/{probe.fileno()}"
+            return find_direct_io_block_bytes(name, called=str(path))
     except OSError as error:
         raise DeviceError(f"cannot create the scratch file {path}: {reason_of(error)}") from error
 

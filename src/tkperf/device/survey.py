@@ -34,7 +34,11 @@ from tkperf.device.usage.mounts import (
 )
 from tkperf.device.usage.processes import ProcessSurvey, describe_process, look_at_processes
 from tkperf.device.usage.subject import Subject, find_device_subject
+from tkperf.system.descriptors import require_descriptors
 from tkperf.system.host import FileLock, read_locks
+
+# What the checks need at once; and, before anything is erased, what fio and the run file need besides.
+FREE_DESCRIPTORS_TO_LOOK, FREE_DESCRIPTORS_TO_START = 12, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +146,13 @@ def make_survey(
     Args:
         held: a descriptor of a file target, to look at the held file and not at its name.
         files_only: look for uses of files only by processes, not of devices.
+
+    Raises:
+        EngineError: too few files can be opened to see the users of the device.
     """
+    # A look that lacks a descriptor would find nothing, as if nobody used the device.
+    few = FREE_DESCRIPTORS_TO_START if held is None else FREE_DESCRIPTORS_TO_LOOK
+    require_descriptors(few, purpose=f"measuring {identity.path}")
     path = Path(identity.path) if held is None else Path(f"/proc/self/fd/{held}")
     loops = find_loops(sys_root)
     own_mounts = tuple(read_mounts(proc_root / "self", None))

@@ -1,42 +1,26 @@
-"""The fio jobs of steps and fills on one device or set: their seeds, their text, their folder, and their start.
+"""The fio jobs of steps and fills on one device or set: their seeds, their text, and their start.
 
 fio runs on this host, behind a gate, on devices that permits hold, and inherits their locks. Its job files and
-gates are in memory, with another place to go: a run of days must not end because /dev/shm was cleaned or
-full for a moment. A run that was killed leaves its folder: the next run removes it, if its owner is dead.
+gates are in a folder in memory, which may move to another place during the run.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
-import shutil
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from tkperf.device.permit import ErasePermit
 from tkperf.engine import EngineLoad
 from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
-from tkperf.model.errors import EngineError, reason_of
 from tkperf.model.phases import Fill
 from tkperf.model.workload import ActiveRange, Step
+from tkperf.system.work_folder import WorkFolder
 
-Made = TypeVar("Made")
-
-PREFIX = "tkperf-"
-# The kernel keeps this file locked for as long as its owner lives.
-OWNER_LOCK = "owner.lock"
-# The longest wait for a place to write to, and the interval of the tries.
-PLACE_WAIT_S = 300.0
-TRY_EVERY_S = 0.5
 # A run's seed is short enough to be typed, and exact as a number in JSON.
 RUN_SEED_BITS = 48
 # fio reads a signed number of 64 bits.
@@ -215,105 +199,3 @@ class DeviceJobs:
         filled = ActiveRange(offset_bytes=0, length_bytes=phase.length_bytes)
         drive = self._fill_permits[0].identity.path
         return (replace(self._target, path=drive, active_range=filled),)
-
-
-class WorkFolder:
-    """A private folder. If it cannot be written to, another one is made elsewhere."""
-
-    def __init__(self, places: Sequence[Path] | None = None) -> None:
-        self._places = _places() if places is None else tuple(places)
-        self._made: list[tuple[Path, int]] = []
-        for place in self._places:
-            remove_dead(place)
-
-    def write(self, make: Callable[[Path], Made], *, wait: bool = True) -> Made:
-        """Return the result of ``make`` in a folder that takes it. Try all places, again and again with ``wait``.
-
-        Raises:
-            EngineError: no place could be written to, for PLACE_WAIT_S.
-        """
-        patience_s = PLACE_WAIT_S if wait else 0.0
-        until_s = time.monotonic() + patience_s
-        while True:
-            reasons = []
-            for place in self._places:
-                try:
-                    return make(self._folder_in(place))
-                except OSError as error:
-                    reasons.append(f"{place}: {reason_of(error)}")
-            if time.monotonic() >= until_s:
-                raise EngineError(
-                    f"fio's job cannot be written anywhere ({'; '.join(reasons)}), tried for "
-                    f"{patience_s:.0f} s: make room there"
-                )
-            time.sleep(TRY_EVERY_S)
-
-    def close(self) -> None:
-        for folder, lock in self._made:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(lock)
-        self._made = []
-
-    def _folder_in(self, place: Path) -> Path:
-        for folder, _ in self._made:
-            if folder.parent == place and (folder / OWNER_LOCK).exists():
-                return folder
-        made = _make_locked(place)
-        self._made.append(made)
-        return made[0]
-
-
-def _make_locked(place: Path) -> tuple[Path, int]:
-    """Make a new folder. Return it with its lock, held. It gets its name when the lock is held, never before."""
-    # tempfile chooses the name. The dot at its beginning keeps other runs from removing it as a leftover.
-    nascent = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))
-    try:
-        lock = os.open(nascent / OWNER_LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            folder = place / nascent.name.removeprefix(".")
-            nascent.rename(folder)
-        except OSError:
-            os.close(lock)
-            raise
-    except OSError:
-        shutil.rmtree(nascent, ignore_errors=True)
-        raise
-    return folder, lock
-
-
-def remove_dead(place: Path) -> None:
-    """Remove the folders that dead runs of this user left behind here.
-
-    It follows no links, and leaves alone all folders that it cannot judge or remove.
-    """
-    with suppress(OSError):
-        for entry in os.scandir(place):
-            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
-                with suppress(OSError):
-                    _remove_if_dead(Path(entry.path))
-
-
-def _remove_if_dead(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if os.fstat(opened).st_uid != os.geteuid():
-            return
-        lock = os.open(
-            OWNER_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=opened
-        )
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while its owner lives
-            here = folder.lstat()
-            if os.path.samestat(here, os.fstat(opened)):
-                shutil.rmtree(folder)
-        finally:
-            os.close(lock)
-    finally:
-        os.close(opened)
-
-
-def _places() -> tuple[Path, ...]:
-    """Return the places, memory first: opening a gate must not wait for a busy disk's journal."""
-    places = (Path("/dev/shm"), Path(tempfile.gettempdir()))  # noqa: S108 - private folders in it
-    return tuple(dict.fromkeys(places))

@@ -21,6 +21,7 @@ A message says what happened, on which device or file, and what to do next. Only
 errors and exits.
 """
 
+import errno
 from collections.abc import Iterable
 from enum import IntEnum
 from typing import Self
@@ -97,6 +98,30 @@ def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
     return UsageError(f"{what} '{given[:40]}': {choose_from(given, choices)}")
 
 
+# What to do about a failure that no other file or folder would avoid. The other reasons speak for themselves.
+_ADVICE = {
+    errno.EMFILE: "raise the limit of this shell: ulimit -n",
+    errno.ENFILE: "the whole host has reached its limit: sysctl fs.file-max",
+    errno.ENOMEM: "free memory",
+    errno.EROFS: "mount it for writing, or choose another folder",
+    errno.EMLINK: "the file system takes no more links or folders there",
+    errno.EDQUOT: "remove files of this user, or raise the quota",
+    errno.EIO: "the disk or its file system fails: see the kernel log",
+}
+# Failures of this process or host, which another folder does not avoid.
+_EVERYWHERE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+def is_full(error: BaseException) -> bool:
+    """Return whether a disk or a quota is full: the one failure to write that waiting for room may end."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def is_everywhere(error: BaseException) -> bool:
+    """Return whether a failure concerns this process or host, so that another folder does not help."""
+    return isinstance(error, OSError) and error.errno in _EVERYWHERE
+
+
 def reason_of(error: BaseException) -> str:
     """Return the reason of a failure in words: no error number, no codec, no path again."""
     if isinstance(error, UnicodeDecodeError):
@@ -104,7 +129,8 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, UnicodeError):
         return "it has characters that cannot be sent or written there"
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+        advice = _ADVICE.get(error.errno or 0)
+        return f"{error.strerror} ({advice})" if advice else error.strerror
     return str(error) or type(error).__name__
 
 

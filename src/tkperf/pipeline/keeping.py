@@ -14,7 +14,15 @@ from tkperf.device.identity import TargetKind
 from tkperf.device.kernel_watch import KernelLog
 from tkperf.host.audit.site import DAY_S
 from tkperf.model.choices import RUN_FILE_SUFFIX
-from tkperf.model.errors import Interrupted, RunFileError, TkperfError, UsageError, reason_of
+from tkperf.model.errors import (
+    EngineError,
+    Interrupted,
+    RunFileError,
+    TkperfError,
+    UsageError,
+    is_everywhere,
+    reason_of,
+)
 from tkperf.model.host_use import HostLooks
 from tkperf.model.record import RunWarning
 from tkperf.model.run_info import RunInfo
@@ -282,10 +290,23 @@ def _looking_at_host(equipment: Equipment) -> Iterator[HostLooks | None]:
 
 
 @contextmanager
+def _naming_lack() -> Iterator[None]:
+    """Raise EngineError if this process or host lacks descriptors or memory, which may show anywhere in a run."""
+    try:
+        yield
+    except OSError as error:
+        if not is_everywhere(error):
+            raise
+        where = "" if error.filename is None else f"{error.filename}: "
+        raise EngineError(f"the run cannot continue: {where}{reason_of(error)}") from error
+
+
+@contextmanager
 def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterator[None]:
     """Add to an error that ends a run: the data that could not be kept, and the way to see the rest."""
     try:
-        yield
+        with _naming_lack():
+            yield
     except TkperfError as error:
         text = str(error)
         if writer.lost is not None and writer.lost not in text:

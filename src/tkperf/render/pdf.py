@@ -22,17 +22,25 @@ from typing import Any
 
 import typst
 
+from tkperf.model.errors import UsageError
 from tkperf.model.units import drop_controls
 from tkperf.render.fonts import FOLDER
 from tkperf.render.paper import Document, charts_of
+from tkperf.system.descriptors import require_descriptors
 
 Spec = dict[str, object]
 _TWO_IN_VEGA = re.compile("[\U00010000-\U0010ffff]")
 
 
+# V8 starts threads and reads its snapshot and the fonts.
+DESCRIPTORS = 16
+
+
 @cache
 def load_vega() -> ModuleType:
     """Load V8, which takes half a second and 100 MB, and draw something: only the first drawing is slow."""
+    # V8 takes a lack of descriptors for a failure without a reason.
+    require_descriptors(DESCRIPTORS, purpose="drawing charts", fault=UsageError)
     fonts = resources.files("tkperf.render") / "templates/no-system-fonts.conf"
     with _environment(
         "FONTCONFIG_FILE", str(fonts)

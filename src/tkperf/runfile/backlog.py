@@ -20,7 +20,9 @@ from pathlib import Path
 
 from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.units import format_capacity, format_duration
+from tkperf.runfile.causes import find_write_cause, is_busy, may_pass
 from tkperf.runfile.schema import create_tables
+from tkperf.runfile.writers import journal_of
 from tkperf.runner.events import Event
 
 # A reader takes well below a second; one that keeps the file longer must not delay the run.
@@ -134,7 +136,8 @@ class Backlog:
             A note when trouble is over, None otherwise.
 
         Raises:
-            RunFileError: the entries have waited too long, or too many bytes wait.
+            RunFileError: the entries have waited too long, too many bytes wait, or the file cannot be written for a
+                reason that does not pass by itself.
         """
         if not self._waiting or self.lost is not None:
             return None
@@ -179,6 +182,9 @@ class Backlog:
         rescued: Path | None = None
         try:
             while (error := self._try(until_s=None)) is not None:
+                error = find_write_cause(error, self._path)
+                if not may_pass(error):
+                    break
                 now_s = time.monotonic()
                 if now_s - began_s >= longest_s:
                     break
@@ -206,8 +212,15 @@ class Backlog:
             shutil.rmtree(rescued.parent, ignore_errors=True)
 
     def _wait(self, error: Exception) -> None:
-        """Record a failure to write; report it now and then; give up at the limits."""
+        """Record a failure to write; report it now and then; give up at the limits.
+
+        Raises:
+            RunFileError: waiting does not help, or not for longer.
+        """
         now_s = time.monotonic()
+        error = find_write_cause(error, self._path)
+        if not may_pass(error):
+            raise RunFileError(f"cannot write {self._path}: {describe_write_error(error)}")
         if self._trouble is None:
             self._trouble = _Trouble(now_s, now_s, 0.0, error)
         trouble = self._trouble
@@ -286,10 +299,6 @@ def run_statements(db: sqlite3.Connection, statements: Iterable[SqlStatement]) -
         db.executemany(sql, rows)
 
 
-def is_busy(error: Exception) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
 def describe_write_error(error: Exception) -> str:
     if is_busy(error):
         return "another program keeps it locked"
@@ -346,6 +355,10 @@ def _write_copy(
             for entry in waiting:
                 run_statements(copy, entry.statements)
     except BaseException:
-        shutil.rmtree(path.parent, ignore_errors=True)
+        # Without a descriptor: there may be none left.
+        with suppress(OSError):
+            for left in (path, journal_of(path)):
+                left.unlink(missing_ok=True)
+            path.parent.rmdir()
         raise
     return path

@@ -22,6 +22,7 @@ from tkperf.model.record import (
     TestRecord,
 )
 from tkperf.model.seconds import Seconds
+from tkperf.runfile.causes import find_read_cause
 from tkperf.runfile.columns import (
     SECOND_BYTES,
     as_seconds,
@@ -292,6 +293,7 @@ class RunFile:
             raise RunFileError(f"cannot read {self._path}: {self._explain(error)}") from error
 
     def _explain(self, error: Exception) -> str:
+        error = find_read_cause(error, self._path)
         journal = journal_of(self._path)
         if isinstance(error, sqlite3.OperationalError) and journal.exists():
             return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import math
 import os
 import sqlite3
@@ -16,6 +17,7 @@ from tkperf.model.measurement import Sample
 from tkperf.model.record import RunNote, RunStatus, RunWarning
 from tkperf.runfile import backlog
 from tkperf.runfile.backlog import Backlog, BacklogEntry, SqlStatement
+from tkperf.runfile.causes import find_write_cause
 from tkperf.runfile.schema import create_tables, require_schema
 from tkperf.runfile.statements import Statements
 from tkperf.runfile.writers import require_own
@@ -83,7 +85,8 @@ def create_run_file(path: Path) -> LockedDatabase:
         # The file is tkperf's own, and would prevent the next attempt.
         path.unlink(missing_ok=True)
         if isinstance(error, sqlite3.Error | OSError):
-            raise RunFileError(f"cannot create {path}: {reason_of(error)}") from error
+            cause = find_write_cause(error, path)
+            raise RunFileError(f"cannot create {path}: {reason_of(cause)}") from error
         raise
 
 
@@ -110,7 +113,8 @@ def reopen_run_file(path: Path) -> LockedDatabase:
         if isinstance(error, BlockingIOError):
             raise RunFileError(f"{path} is being written: its run is still going on") from None
         if isinstance(error, sqlite3.Error | OSError):
-            raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
+            cause = find_write_cause(error, path)
+            raise RunFileError(f"cannot write {path}: {reason_of(cause)}") from error
         raise
 
 
@@ -359,6 +363,7 @@ def write_whole(path: Path) -> Iterator[Observer]:
         RunFileError: the file exists or cannot be written, or the folder cannot be made.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    _remove_dead_parts(path)
     if os.path.lexists(path):
         raise RunFileError(describe_existing(path))
     try:
@@ -376,7 +381,8 @@ def write_whole(path: Path) -> Iterator[Observer]:
             db.execute("COMMIT")
             close_gaps(db)
         except (sqlite3.Error, OSError) as error:
-            raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
+            cause = find_write_cause(error, path)
+            raise RunFileError(f"cannot write {path}: {reason_of(cause)}") from error
         finally:
             db.close()
             os.close(lock)
@@ -384,6 +390,22 @@ def write_whole(path: Path) -> Iterator[Observer]:
     finally:
         partial.unlink(missing_ok=True)
         partial.with_name(partial.name + "-journal").unlink(missing_ok=True)
+
+
+def _remove_dead_parts(path: Path) -> None:
+    """Remove what killed processes left of a file of this name: the kernel has dropped their locks."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        with suppress(OSError):
+            descriptor = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                if os.fstat(descriptor).st_uid == os.geteuid():
+                    fcntl.flock(
+                        descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB
+                    )  # raises while its owner lives
+                    part.unlink()
+                    part.with_name(f"{part.name}-journal").unlink(missing_ok=True)
+            finally:
+                os.close(descriptor)
 
 
 def _move_to(path: Path, partial: Path) -> None:

@@ -12,6 +12,9 @@ from tkperf.cli.calling import Command
 from tkperf.cli.kinds import Count, RunFolder
 from tkperf.cli.streams import complain, ended_by_signals
 from tkperf.model.errors import RefusedError, UsageError
+from tkperf.system.descriptors import require_descriptors
+
+DESCRIPTORS = 64
 
 
 @click.command(cls=Command)
@@ -45,6 +48,8 @@ def serve(
       tkperf serve results/
       ssh -L 8757:localhost:8757 testhost tkperf serve /srv/results
     """
+    # A browser opens several connections, and each page reads files.
+    require_descriptors(DESCRIPTORS, purpose="serving pages", fault=UsageError)
     if os.geteuid() == 0 and not allow_root:
         raise RefusedError(
             "tkperf serve reads files that others may have written, so do not run it as root: start it as an ordinary "

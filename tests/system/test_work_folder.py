@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tkperf.engine import device_jobs
-from tkperf.engine.device_jobs import OWNER_LOCK, WorkFolder, remove_dead
 from tkperf.model.errors import EngineError
+from tkperf.system import work_folder
+from tkperf.system.work_folder import OWNER_LOCK, WorkFolder, private_folder, remove_dead
 
 
 def write(folder: Path) -> Path:
@@ -32,8 +33,8 @@ def places(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_jobs, "PLACE_WAIT_S", 0.5)
-    monkeypatch.setattr(device_jobs, "TRY_EVERY_S", 0.1)
+    monkeypatch.setattr(work_folder, "PLACE_WAIT_S", 0.5)
+    monkeypatch.setattr(work_folder, "TRY_EVERY_S", 0.1)
 
 
 def test_a_removed_folder_is_made_again(places: list[Path]) -> None:
@@ -83,11 +84,114 @@ def test_no_place_at_all_is_waited_for_and_then_told(places: list[Path]) -> None
     folder.close()
 
 
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (errno.EMFILE, "ulimit -n"),
+        (errno.ENFILE, "fs.file-max"),
+        (errno.ENOMEM, "free memory"),
+        (errno.EROFS, "mount it for writing"),
+        (errno.EIO, "kernel log"),
+        (errno.EACCES, "Permission denied"),
+        (errno.EMLINK, "no more links"),
+        (errno.ENODEV, "No such device"),
+    ],
+)
+def test_only_a_full_disk_or_quota_is_waited_for(
+    number: int, says: str, places: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any other failure stays as it is: it ends the run at once, with what to do."""
+    monkeypatch.setattr(work_folder, "PLACE_WAIT_S", 300.0)
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
+    folder = WorkFolder(places)
+
+    def make(_: Path) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(EngineError) as raised:
+        folder.write(make)
+    assert says in str(raised.value)
+    assert os.strerror(number) in str(raised.value)
+    folder.close()
+    assert not [entry for place in places for entry in place.iterdir()]
+
+
+def test_a_full_quota_is_waited_for(places: list[Path]) -> None:
+    """Also where the other place cannot be written to at all."""
+    folder = WorkFolder(places)
+    numbers = [errno.EDQUOT, errno.EROFS, errno.EDQUOT, errno.EROFS]
+
+    def make(within: Path) -> Path:
+        if numbers:
+            number = numbers.pop(0)
+            raise OSError(number, os.strerror(number))
+        return write(within)
+
+    assert folder.write(make).exists()
+    folder.close()
+
+
+@pytest.mark.parametrize("free", range(8))
+def test_a_lack_of_descriptors_leaves_no_folder(free: int, places: list[Path]) -> None:
+    """Neither where a folder cannot be made, nor where it was made and the descriptors ran out later."""
+    code = (
+        "import os, resource, sys; from pathlib import Path\n"
+        "from tkperf.model.errors import EngineError\n"
+        "from tkperf.system.work_folder import WorkFolder\n"
+        "import tempfile, shutil, fcntl\n"
+        "places, free = [Path(sys.argv[1]), Path(sys.argv[2])], int(sys.argv[3])\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3 + free, 3 + free))\n"
+        "folder = WorkFolder(places)\n"
+        "try:\n"
+        "    folder.write(lambda within: [os.open(within / str(n), os.O_CREAT | os.O_RDWR) for n in range(99)])\n"
+        "except EngineError as error:\n"
+        "    print(error)\n"
+        "folder.close()\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, *places, str(free)], capture_output=True, text=True, check=True
+    )
+    assert "Too many open files (raise the limit of this shell: ulimit -n)" in run.stdout
+    assert not [entry for place in places for entry in place.iterdir()]
+
+
+def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(
+    places: list[Path],
+) -> None:
+    """Not at once: another process may be about to lock it. Never with content that nobody locked."""
+    place = places[0]
+    empty, locked, fresh, foreign = (place / f".tkperf-{name}" for name in ("a", "b", "c", "d"))
+    for folder in (empty, locked, fresh, foreign):
+        folder.mkdir()
+    (locked / OWNER_LOCK).touch()
+    (foreign / "file").touch()
+    for folder in (empty, locked, foreign):
+        os.utime(folder, (0, 0))
+    remove_dead(place)
+    assert sorted(place.iterdir()) == [fresh, foreign]
+
+
+def test_a_private_folder_is_gone_afterwards(tmp_path: Path) -> None:
+    """Also after an error; and what a killed process left in the place."""
+    left = killed_run(tmp_path)
+
+    def fail() -> None:
+        with private_folder(tmp_path) as folder:
+            (folder / "file").touch()
+            assert folder.stat().st_mode & 0o777 == 0o700
+            assert not left.exists()
+            raise ValueError("x")
+
+    with pytest.raises(ValueError, match="x"):
+        fail()
+    assert not [*tmp_path.iterdir()]
+
+
 def killed_run(place: Path) -> Path:
     """The folder that a run killed by SIGKILL left."""
     code = (
         "import sys, os, signal; from pathlib import Path\n"
-        "from tkperf.engine.device_jobs import WorkFolder\n"
+        "from tkperf.system.work_folder import WorkFolder\n"
         "WorkFolder([Path(sys.argv[1])]).write(lambda f: (f / 'x').mkdir() or (f / 'x/y').touch())\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -1,0 +1,32 @@
+"""Whether this process may open enough files: without them, a look for users of a device would see nothing."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+
+from tkperf.model.errors import EngineError, TkperfError, is_everywhere, reason_of
+
+
+def require_descriptors(
+    count: int, *, purpose: str, fault: type[TkperfError] = EngineError
+) -> None:
+    """Check that this process can open so many more files now.
+
+    Args:
+        purpose: what needs them, for the message.
+
+    Raises:
+        EngineError: or ``fault``: it cannot; the message has the reason and the limit to raise.
+    """
+    with ExitStack() as opened:
+        for number in range(count):
+            try:
+                descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as error:
+                if not is_everywhere(error):
+                    raise
+                raise fault(
+                    f"{purpose} needs {count} more open files, and only {number} are possible: {reason_of(error)}"
+                ) from error
+            opened.callback(os.close, descriptor)

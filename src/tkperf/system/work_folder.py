@@ -1,0 +1,195 @@
+"""Private folders for files that no result needs: in memory if possible, and never left behind.
+
+A run of days must not end because /dev/shm was cleaned or full for a moment, so that a folder may move to another place.
+A process that was killed leaves its folder: the next process of that user removes the folder, because the kernel has
+dropped the lock in it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from tkperf.model.errors import EngineError, is_everywhere, is_full, reason_of
+
+Made = TypeVar("Made")
+
+PREFIX = "tkperf-"
+# The kernel keeps this file locked for as long as its owner lives.
+OWNER_LOCK = "owner.lock"
+# The longest wait for a place to write to, and the interval of the tries.
+PLACE_WAIT_S = 300.0
+TRY_EVERY_S = 0.5
+# A folder gets its lock and then its name within milliseconds. After so long, its maker was killed in between.
+NASCENT_S = 600.0
+# Removing a tree takes descriptors, of which there may be no more.
+_SPARE_DESCRIPTORS = 4
+
+
+class WorkFolder:
+    """A private folder. If it cannot be written to, another one is made elsewhere."""
+
+    def __init__(self, places: Sequence[Path] | None = None) -> None:
+        self._places = _places() if places is None else tuple(places)
+        self._made: list[_LockedFolder] = []
+        for place in self._places:
+            remove_dead(place)
+
+    def write(self, make: Callable[[Path], Made], *, wait: bool = True) -> Made:
+        """Return the result of ``make`` in a folder that takes it, in the first place that can be written to.
+
+        Args:
+            wait: for room, if a place is full.
+
+        Raises:
+            EngineError: no place can be written to: at once, or after PLACE_WAIT_S if one of them is full.
+        """
+        patience_s = PLACE_WAIT_S if wait else 0.0
+        until_s = time.monotonic() + patience_s
+        while True:
+            reasons, may_have_room = [], False
+            for place in self._places:
+                try:
+                    return make(self._folder_in(place))
+                except OSError as error:
+                    if is_everywhere(error):
+                        raise EngineError(
+                            f"fio's job cannot be written to {place}: {reason_of(error)}"
+                        ) from error
+                    may_have_room |= is_full(error)
+                    reasons.append(f"{place}: {reason_of(error)}")
+            tried = ""
+            if may_have_room:
+                tried = f", tried for {patience_s:.0f} s: make room there"
+            if not may_have_room or time.monotonic() >= until_s:
+                raise EngineError(
+                    f"fio's job cannot be written anywhere ({'; '.join(reasons)}){tried}"
+                )
+            time.sleep(TRY_EVERY_S)
+
+    def close(self) -> None:
+        for folder in self._made:
+            folder.remove()
+        self._made = []
+
+    def _folder_in(self, place: Path) -> Path:
+        for folder in self._made:
+            if folder.path.parent == place and (folder.path / OWNER_LOCK).exists():
+                return folder.path
+        made = _LockedFolder(place)
+        self._made.append(made)
+        return made.path
+
+
+@contextmanager
+def private_folder(place: Path | None = None) -> Iterator[Path]:
+    """Yield a private folder in a place, or where temporary files belong. It is gone afterwards.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    place = Path(tempfile.gettempdir()) if place is None else place
+    remove_dead(place)
+    folder = _LockedFolder(place)
+    try:
+        yield folder.path
+    finally:
+        folder.remove()
+
+
+class _LockedFolder:
+    """A new folder with its lock. It gets its name when the lock is held, never before."""
+
+    def __init__(self, place: Path) -> None:
+        """Make the folder, or leave nothing behind.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        # tempfile chooses the name. Other processes leave the name with the dot alone, for a while.
+        nascent = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))
+        self.path = place / nascent.name.removeprefix(".")
+        self._descriptors: list[int] = []
+        try:
+            lock = os.open(
+                nascent / OWNER_LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600
+            )
+            self._descriptors.append(lock)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Closed before the folder is removed, so that removing it never lacks a descriptor.
+            for _ in range(_SPARE_DESCRIPTORS):
+                self._descriptors.append(os.dup(lock))
+            nascent.rename(self.path)
+        except BaseException:
+            # Without a descriptor: there may be none left.
+            with suppress(OSError):
+                (nascent / OWNER_LOCK).unlink(missing_ok=True)
+                nascent.rmdir()
+            self._close()
+            raise
+
+    def remove(self) -> None:
+        lock, *spares = self._descriptors
+        for descriptor in spares:
+            os.close(descriptor)
+        self._descriptors = [lock]
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._close()
+
+    def _close(self) -> None:
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._descriptors = []
+
+
+def remove_dead(place: Path) -> None:
+    """Remove the folders that dead processes of this user left behind here.
+
+    It follows no links, and leaves alone all folders that it cannot judge or remove.
+    """
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if not entry.name.removeprefix(".").startswith(PREFIX):
+                continue
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    _remove_if_dead(Path(entry.path))
+
+
+def _remove_if_dead(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(opened)
+        if status.st_uid != os.geteuid():
+            return
+        if folder.name.startswith(".") and time.time() - status.st_mtime < NASCENT_S:
+            return
+        try:
+            lock = os.open(
+                OWNER_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=opened
+            )
+        except FileNotFoundError:
+            if folder.name.startswith("."):
+                folder.rmdir()  # only if it is empty
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while its owner lives
+            if os.path.samestat(folder.lstat(), status):
+                shutil.rmtree(folder)
+        finally:
+            os.close(lock)
+    finally:
+        os.close(opened)
+
+
+def _places() -> tuple[Path, ...]:
+    """Return the places, memory first: opening a gate must not wait for a busy disk's journal."""
+    places = (Path("/dev/shm"), Path(tempfile.gettempdir()))  # noqa: S108 - private folders in it
+    return tuple(dict.fromkeys(places))
