@@ -36,7 +36,7 @@ _OTHERWISE = frozenset({
     "name", "description", "rw", "readwrite", "bs", "blocksize", "bsrange", "blocksize_range", "bssplit",
     "kb_base", "rwmixread", "rwmixwrite", "numjobs", "iodepth", "runtime", "timeout", "group_reporting",
     "stonewall", "wait_for", "new_group", "startdelay", "start_delay", "thread", "time_based", "randseed",
-    "exec_prerun", "exec_postrun", "per_job_logs", "unit_base", "disk_util", "percentile_list",
+    "exec_prerun", "exec_postrun", "job_start_clock_id", "comm", "per_job_logs", "unit_base", "disk_util", "percentile_list",
     "lat_percentiles", "clat_percentiles", "slat_percentiles", "unified_rw_reporting", *_LIMITS,
 })  # fmt: skip
 _OUTPUT = (

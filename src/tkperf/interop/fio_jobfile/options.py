@@ -2,8 +2,8 @@
 
 Readers are stricter than fio: it takes ``4q`` for 4 and ``4.5k`` for 4 bytes. A value is unclear if fio reads
 it differently from its look. Sizes, times and their units follow ``interop.fio_options``. Options outside
-the tables are listed as not carried over. The names are from ``fio --cmdhelp=all`` (3.33) and from the
-engines io_uring and libaio.
+the tables are listed as not carried over. The names are from ``fio --cmdhelp=all`` and ``--enghelp`` of the
+engines io_uring and libaio (3.33, 3.39 and 3.42).
 """
 
 from __future__ import annotations
@@ -195,19 +195,20 @@ CARRIED_OVER = {
 # addresses are drawn independently, every write has new random data, every second is recorded.
 WITHOUT_EFFECT = frozenset({
     "direct", "buffered", "ba", "invalidate", "thread", "group_reporting", "time_based", "name",
-    "description", "norandommap", "random_generator", "randrepeat", "allrandrepeat", "randseed",
+    "description", "norandommap", "random_generator", "randrepeat", "randseed",
     "refill_buffers", "scramble_buffers", "clat_percentiles", "lat_percentiles",
     "slat_percentiles", "percentile_list", "disable_lat", "disable_clat", "disable_slat",
     "gtod_reduce", "write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log",
-    "per_job_logs", "log_avg_msec", "log_hist_msec", "log_max_value", "log_offset",
-    "log_unix_epoch",
+    "per_job_logs", "log_avg_msec", "log_hist_msec", "log_window_value", "log_offset",
+    "log_alternate_epoch", "log_issue_time", "job_start_clock_id", "comm",
 })  # fmt: skip
 
 # Options that would change the measurement, by the reason; a value given here is harmless.
 _REFUSED = {
     "it makes the device do other work than the reads and writes that tkperf counts": """
-        fsync=0 fdatasync=0 write_barrier=0 end_fsync=0 fsync_on_close=0 sync=0 sync=none
-        sync_file_range atomic=0 pre_read=0 trim_percentage=0
+        fsync=0 fdatasync=0 write_barrier=0 end_fsync=0 end_syncfs=0 fsync_on_close=0 sync=0 sync=none
+        sync_file_range atomic=0 pre_read=0 trim_percentage=0 num_range=1 readfua=0 writefua=0 write_mode=write
+        sprandom=0
     """,
     "checking data takes time and reads that would count as load": """
         verify=0 verify=none verify_only=0
@@ -219,7 +220,7 @@ _REFUSED = {
         buffer_pattern zero_buffers=0 dedupe_percentage=0 buffer_compress_chunk=512
     """,
     "the device would wait between I/Os by fio's rules; offer a rate with rate_iops": """
-        thinktime=0
+        thinktime=0 thinkcycles=0
     """,
     "offered rates are in IOPS: divide by the block size and write rate_iops": "rate=0",
     "fio would pace or end the load by what it measures; tkperf's loads stay the same": """
@@ -231,20 +232,22 @@ _REFUSED = {
     """,
     "an I/O engine's own mode changes latency; tkperf uses io_uring or libaio as they are": """
         hipri=0 fixedbufs=0 registerfiles=0 sqthread_poll=0 userspace_reap=0 nonvectored=0
-        cmdprio_percentage=0 cmdprio_bssplit
+        cmdprio_percentage=0 cmdprio_bssplit libaio_vectored=0
     """,
     "it changes the host's part; tkperf leaves threads and CPUs as they are": """
-        nice=0 mem=malloc prio prioclass cpumask cpus_allowed numa_cpu_nodes numa_mem_policy
+        nice=0 mem=malloc prio prioclass priohint cpumask cpus_allowed numa_cpu_nodes numa_mem_policy
         cgroup ioscheduler
     """,
     "addresses are random or sequential, at multiples of the block size, without zones or gaps": """
         zonemode=none bs_unaligned=0 offset_align=0 bs_is_seq_rand=0 percentage_random
     """,
-    "it asks the device to treat the data in another way": "write_hint=none",
+    "it asks the device to treat the data in another way": """
+        write_hint=none fdp=0 dataplacement=none plids plid_select dp_scheme
+    """,
     "tkperf measures one device, not a set of files": """
         nrfiles=1 file_append=0 fill_device=0 create_only=0 opendir filesize
     """,
-    "a load runs for a time, not for an amount or a number of I/Os": "io_size number_ios",
+    "a load runs for a time, not for an amount or a number of I/Os": "io_size number_ios ramp_size",
     "a load begins when the one before it ends: jobs follow each other by stonewall only": """
         startdelay=0 wait_for
     """,
