@@ -27,7 +27,7 @@ from tkperf.engine.gate import Gate
 from tkperf.model.errors import StepFailedError
 from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Plan, why_implausible
-from tkperf.model.workload import Access, Step
+from tkperf.model.workload import Access, BlockShare, Step
 
 pytestmark = pytest.mark.fio
 MakeEngine = Callable[..., FioEngine]
@@ -111,6 +111,17 @@ def test_honest_steps_are_believed(
     """Whatever the mix and depth, and with another program on the CPU."""
     seen = measure(make_engine(), io_depth=io_depth, read_percent=read_percent)
     assert judge(*seen) is None
+
+
+def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) -> None:
+    """Not at an eighth of it, as ``rate_iops`` before fio 3.42: the drive would seem not to keep up."""
+    blocks = (BlockShare(4096, 50), BlockShare(65536, 50))
+    load = workload(jobs=1, block_size_bytes=65536, read_percent=100)
+    step = Step(workload=replace(load, block_mix=blocks, offered_iops=100.0), duration_s=2.0)
+    execution = make_engine().measure(step, then=None, on_sample=lambda _: None)
+    assert judge(execution, Plan(workload=step.workload, duration_s=2.0)) is None
+    chance = 4 * step.workload.arrivals_deviation(200)
+    assert execution.measurement.ios == pytest.approx(200, abs=chance)
 
 
 def test_a_fill_is_believed(make_engine: MakeEngine) -> None:

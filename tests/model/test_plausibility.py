@@ -16,7 +16,7 @@ from tkperf.model.histogram import Histogram
 from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement
 from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Evidence, JobSeen, Plan, why_implausible
-from tkperf.model.workload import Access, BlockShare, Step, Workload
+from tkperf.model.workload import Access, Arrival, BlockShare, Step, Workload
 
 QUICK = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=16)
 STEP = Plan(workload=QUICK, duration_s=1.0)
@@ -174,6 +174,17 @@ def test_at_an_offered_rate_the_queue_need_not_be_full() -> None:
     assert "never had 16" in str(why_implausible(measurement, unbounded, evidence))
     said = why_implausible(measurement, unbounded, replace(evidence, jobs=reached))
     assert "outstanding on average, where 32 were asked" in str(said)
+
+
+def test_the_number_of_offered_ios_varies_only_by_chance() -> None:
+    """Not if they are evenly spaced and of one size; a mix of sizes is offered by its bytes, and varies with the sizes."""
+    evenly = replace(QUICK, block_size_bytes=65536, offered_iops=100.0)
+    assert evenly.arrivals_deviation(400.0) == 0
+    assert replace(evenly, arrival=Arrival.POISSON).arrivals_deviation(400.0) == 20.0
+    blocks = (BlockShare(4096, 50), BlockShare(65536, 50))
+    mix = replace(evenly, block_mix=blocks)
+    # Half of the difference of the sizes is their standard deviation.
+    assert mix.arrivals_deviation(400.0) == pytest.approx(20.0 * 30720 / 34816)
 
 
 def test_no_more_than_is_offered_can_be_done() -> None:

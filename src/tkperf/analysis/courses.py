@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import sqrt
 
 from tkperf.analysis.characteristics import (
     AFTER_RECOVERY,
@@ -90,9 +89,10 @@ def has_backlog(cell: CellResult) -> bool:
     if offered_iops is None or waiting_ios is None:
         return True
     limit_ios = cell.workload.total_outstanding_ios + offered_iops * LEAST_BEHIND_S
+    due = (cell.value(IOS) or 0.0) + (cell.value(BACKLOG) or 0.0)
+    limit_ios += ARRIVALS_SPREAD * cell.workload.arrivals_deviation(due)
     if cell.workload.arrival is Arrival.POISSON:
-        due = (cell.value(IOS) or 0.0) + (cell.value(BACKLOG) or 0.0)
-        limit_ios += RANDOM_RATE_ERROR * due + ARRIVALS_SPREAD * sqrt(due)
+        limit_ios += RANDOM_RATE_ERROR * due
     return waiting_ios > limit_ios
 
 

@@ -89,10 +89,11 @@ def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
     of waiting I/Os is the number due minus the number done and the number of places. Its area over time is the sum of
     their waits (Little's law). The mean is this area, minus the part of I/Os that still wait at the end, divided by
     the number of submitted I/Os. This is exact if I/Os are submitted in the order in which they are due. The due times of
-    random arrivals are not known: half a percent fewer than offered would look like a wait of 0.1 s in a minute.
+    random arrivals, and of a mix of block sizes, are not known: half a percent fewer than offered would look like a
+    wait of 0.1 s in a minute.
     """
     offered_iops = workload.offered_iops
-    if offered_iops is None or workload.arrival is Arrival.POISSON:
+    if offered_iops is None or workload.arrival is Arrival.POISSON or workload.block_mix:
         return None
     if not len(seconds) or not (seconds.iops > 0).any():
         return None

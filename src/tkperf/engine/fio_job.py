@@ -226,8 +226,9 @@ def _rate_lines(workload: Workload) -> list[str]:
     """Return the options for the offered rate, as fio takes them for each job and direction.
 
     Evenly spaced I/Os are asked for in bytes a second: fio's ``rate_iops`` takes whole I/Os only, and
-    each of many jobs would be off by up to a half. A mix of block sizes and random arrivals have no
-    other way than ``rate_iops``: fio derives the times of random arrivals from whole I/Os a second.
+    each of many jobs would be off by up to a half. For a mix of block sizes, fio before 3.42 takes ``rate_iops`` for
+    so many I/Os of the smallest size, which are far fewer I/Os (commit 3a0e8ddf). Random arrivals have no other
+    way than ``rate_iops``: fio derives their times from whole I/Os a second.
 
     Raises:
         UsageError: the offer is less than one I/O a second for a job and direction.
@@ -244,10 +245,8 @@ def _rate_lines(workload: Workload) -> list[str]:
         )
     if workload.arrival is Arrival.POISSON:
         option, whole = "rate_iops", [rate and find_poisson_setting(rate) for rate in rates]
-    elif workload.block_mix:
-        option, whole = "rate_iops", [round(rate) for rate in rates]
     else:
-        option, whole = "rate", [round(rate * workload.block_size_bytes) for rate in rates]
+        option, whole = "rate", [round(rate * workload.mean_block_bytes) for rate in rates]
     spelled = ",".join(str(rate) if rate else "" for rate in whole)
     return [f"{option}={spelled}", f"rate_process={workload.arrival.value}"]
 

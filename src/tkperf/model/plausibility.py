@@ -348,7 +348,8 @@ def _offered(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str |
         return None
     due = offered_iops * measurement.duration_s
     # I/Os of a slice may have been due before it; a random process has spread.
-    late = plan.workload.total_outstanding_ios + RANDOM_ARRIVALS_SPREAD * math.sqrt(due)
+    spread = max(math.sqrt(due), plan.workload.arrivals_deviation(due))
+    late = plan.workload.total_outstanding_ios + RANDOM_ARRIVALS_SPREAD * spread
     if plan.running or measurement.ios <= due * (1 + OFFERED_SHARE) + late:
         return None
     return f"{measurement.iops:,.0f} IOPS were done where {offered_iops:,.6g} were offered"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -149,6 +150,21 @@ class Workload:
         if not self.block_mix:
             return self.block_size_bytes
         return sum(share.block_size_bytes * share.percent for share in self.block_mix) / 100
+
+    def arrivals_deviation(self, due_ios: float) -> float:
+        """Return the standard deviation of the number of I/Os offered in a time in which ``due_ios`` are due on average.
+
+        Random arrivals vary by their nature. A mix of block sizes is offered evenly in bytes, while fio draws the size
+        of each I/O: the number of I/Os varies with the sizes. Otherwise I/Os are evenly spaced.
+        """
+        if self.arrival is Arrival.POISSON:
+            return math.sqrt(due_ios)
+        mean_bytes = self.mean_block_bytes
+        variance = sum(
+            share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2
+            for share in self.block_mix
+        )
+        return math.sqrt(due_ios * variance) / mean_bytes
 
     @property
     def mix_and_size(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
 
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import (
@@ -22,12 +21,12 @@ from tkperf.model.phases import (
 from tkperf.model.quantity import BACKLOG, Window
 from tkperf.model.steady_state import SteadyStateVerdict, judge
 from tkperf.model.units import KIB, format_capacity, format_count, format_window
-from tkperf.model.workload import Access, Arrival, Step, Workload
+from tkperf.model.workload import Access, Step, Workload
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import SteadyStateTable
 
 HISTOGRAM_SECTION = "Response time histogram"
-ARRIVALS_SPREAD = 3.0  # standard deviations of the number of random arrivals
+ARRIVALS_SPREAD = 3.0  # standard deviations of the number of arrivals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,10 +379,10 @@ def mean_latency_us(measurement: Measurement) -> float:
 
 
 def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percent: float) -> bool:
-    """Return whether this share of the offered I/Os was done. Random arrivals may be fewer by chance."""
+    """Return whether this share of the offered I/Os was done. Random arrivals or sizes may make them fewer by chance."""
     assert workload.offered_iops is not None
     due = workload.offered_iops * sum(step.duration_s for step in measured)
-    fewer = ARRIVALS_SPREAD * sqrt(due) if workload.arrival is Arrival.POISSON else 0.0
+    fewer = ARRIVALS_SPREAD * workload.arrivals_deviation(due)
     return sum(step.ios for step in measured) >= due * kept_up_percent / 100 - fewer
 
 
