@@ -245,14 +245,12 @@ class RunFile:
             quoted = str(name).replace('"', '""')
             # In the order of the table itself.
             for row in self._db.execute(f'SELECT * FROM "{quoted}" NOT INDEXED'):  # noqa: S608 - quoted
-                for value in row:
-                    if isinstance(value, bytes):
-                        digest.update(b"%d:" % len(value))
-                        digest.update(value)
-                    else:
-                        digest.update(repr(value).encode())
-                    digest.update(b",")
-                digest.update(b";")
+                # Blobs count as they are; their lengths, in brackets, are no value that a row can have.
+                blobs = [value for value in row if isinstance(value, bytes)]
+                values = [(len(value),) if isinstance(value, bytes) else value for value in row]
+                digest.update(repr(values).encode())
+                for blob in blobs:
+                    digest.update(blob)
         return digest.digest()
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
