@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tkperf.engine import fio_setup
 from tkperf.engine.fio_setup import ChosenClock, ChosenEngine, choose_clock, choose_ioengine
 from tkperf.model.errors import EngineError
-from tkperf.system.process import Completed
+from tkperf.system.process import Completed, run_command
 
 GOOD = Completed(exit_status=0, stdout='{"jobs": [{"error": 0}]}', stderr="")
 FAILURES = {
@@ -32,8 +33,12 @@ FAILURES = {
 }  # fmt: skip
 
 
-def answers(monkeypatch: pytest.MonkeyPatch, **by_engine: Completed) -> None:
+def answers(
+    monkeypatch: pytest.MonkeyPatch, version: str = "fio-3.33", **by_engine: Completed
+) -> None:
     def run(argv: list[str], **_: object) -> Completed:
+        if argv == ["fio", "--version"]:
+            return Completed(exit_status=0, stdout=f"{version}\n", stderr="")
         (ioengine,) = [word.removeprefix("--ioengine=") for word in argv if "ioengine=" in word]
         return by_engine[ioengine]
 
@@ -53,6 +58,48 @@ def test_the_reason_why_io_uring_is_not_used_is_told(
 def test_what_works_needs_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, io_uring=GOOD)
     assert choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1) == ChosenEngine(name="io_uring")
+
+
+@pytest.mark.parametrize(
+    ("version", "io_depths", "name"),
+    [
+        ("fio-3.33", {1, 2, 4, 32}, "io_uring"),
+        ("fio-3.33", {4, 6}, "libaio"),
+        ("fio-3.38", {20}, "libaio"),
+        ("fio-3.39", {6, 20}, "io_uring"),
+        ("fio-3.42-17-gabcdef", {6}, "io_uring"),
+    ],
+)
+def test_an_engine_that_does_not_keep_a_queue_depth_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, version: str, io_depths: set[int], name: str
+) -> None:
+    """Before fio 3.39, io_uring keeps 8 I/Os outstanding where 6 are asked: the cell would be of another depth."""
+    answers(monkeypatch, version, io_uring=GOOD, libaio=GOOD)
+    for depths in (io_depths, ()):
+        io_depth = 1 if depths else max(io_depths)  # of the heaviest load alone, too
+        chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=io_depth, io_depths=depths)
+        if name == "io_uring":
+            assert chosen == ChosenEngine(name="io_uring")
+        else:
+            assert chosen.name == "libaio"
+            assert "I/Os outstanding at a queue depth of" in (chosen.instead_of or "")
+    if name == "libaio":
+        with pytest.raises(EngineError, match=r"fio 3\.39 and newer keep"):
+            choose_ioengine("/dev/x", 512, "io_uring", jobs=1, io_depth=1, io_depths=io_depths)
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("io_depth", [3, 20])
+def test_the_chosen_engine_keeps_the_queue_depth(scratch: Path, io_depth: int) -> None:
+    """By fio's own numbers: mean latency and IOPS give the mean number of I/Os outstanding (Little's law)."""
+    chosen = choose_ioengine(str(scratch), 512, None, jobs=1, io_depth=io_depth)
+    done = run_command(
+        ["fio", "--name=a", f"--filename={scratch}", f"--ioengine={chosen.name}", f"--iodepth={io_depth}",
+         "--rw=randread", "--direct=1", "--thread=1", "--number_ios=5000", "--output-format=json"],
+        timeout_s=60,
+    )  # fmt: skip
+    read = json.loads(done.stdout)["jobs"][0]["read"]
+    assert read["iops"] * read["lat_ns"]["mean"] / 1e9 < 1.1 * io_depth
 
 
 def test_if_none_works_every_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -364,6 +364,24 @@ def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
         run_of(json.dumps(document(job(reads=100, options=options | {"read_iolog": "trace"}))))
 
 
+@pytest.mark.parametrize(
+    ("version", "ioengine", "iodepth", "rounded"),
+    [
+        ("3.33", "io_uring", "20", True),
+        ("3.33", "io_uring", "32", False),
+        ("3.33", "libaio", "20", False),
+        ("3.42", "io_uring", "20", False),
+    ],
+)
+def test_a_depth_that_fio_rounded_up_is_told(
+    version: str, ioengine: str, iodepth: str, rounded: bool
+) -> None:
+    """Before 3.39 fio kept 32 I/Os outstanding where 20 were asked of io_uring."""
+    text = written(100, version=version, options={"ioengine": ioengine, "iodepth": iodepth})
+    found = {warning.code for warning in run_of(text).warnings}
+    assert ("depth-rounded" in found) is rounded
+
+
 # Real fio
 
 

@@ -340,7 +340,7 @@ def find_fio_fault(
         killed = f"fio on {device} was killed by {by}{output}"
         return LostAtGateError(killed) if ended_at_gate else StepFailedError(killed)
     if failed:
-        names = ", ".join(f"{error} ({os.strerror(error)})" for error in failed)
+        names = ", ".join(f"{error} ({os.strerror(abs(error))})" for error in failed)
         return EngineError(f"fio failed on {device}: job error {names}{output}")
     if status:
         return EngineError(f"fio failed on {device}: exit status {status}{output}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from tkperf.system.process import Completed, run_command
 
 # Tests of json+ histograms, exec_prerun and io_uring used this version.
 OLDEST_FIO = (3, 33)
+# Older versions round the queue depth up to a power of two with io_uring: asked for 20, they keep 32 I/Os
+# outstanding (engines/io_uring.c, commit af0ad0fa).
+EXACT_URING_DEPTH = (3, 39)
 # The length of a look at a device's read speed.
 PROBE_S = 10
 _PROBE_BLOCK_BYTES = 128 * 1024
@@ -28,18 +32,24 @@ def find_fio_version() -> str:
     Raises:
         EngineError: fio is missing, too old, or reports no version.
     """
+    return _read_version()[0]
+
+
+def _read_version() -> tuple[str, tuple[int, int]]:
+    """Return the version in fio's words and in numbers. Raises as ``find_fio_version`` does."""
     answer = run_command(["fio", "--version"], timeout_s=30)
     match = re.match(r"fio-(\d+)\.(\d+)", answer.stdout)
     if answer.exit_status != 0 or match is None:
         output = (answer.stdout or answer.stderr).strip()[:200]
         raise EngineError(f"'fio --version' reports no version but: {output!r}; is it fio?")
-    if (int(match[1]), int(match[2])) < OLDEST_FIO:
+    numbers = int(match[1]), int(match[2])
+    if numbers < OLDEST_FIO:
         oldest = ".".join(str(number) for number in OLDEST_FIO)
         raise EngineError(
             f"{answer.stdout.strip()} is too old: tkperf needs fio {oldest} or newer "
             "(Debian 12, Ubuntu 24.04 and later have it)"
         )
-    return answer.stdout.strip()
+    return answer.stdout.strip(), numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +119,14 @@ def choose_ioengine(
     *,
     jobs: int,
     io_depth: int,
+    io_depths: Collection[int] = (),
     direct: bool = True,
 ) -> ChosenEngine:
     """Return the first I/O engine with which fio can read the device: io_uring, else libaio.
 
     The test uses the jobs and the depth of the run: limits on locked memory or on
     asynchronous I/O show only then. ``direct``: past the page cache, as runs read; not every file allows it.
+    ``io_depths``: the queue depths of all loads of the run, each of which the engine has to keep.
 
     Raises:
         UsageError: the wanted engine is not one of these.
@@ -124,11 +136,25 @@ def choose_ioengine(
         raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
     reasons: list[str] = []
     for ioengine in (wanted,) if wanted else IO_ENGINES:
-        reason = _why_not(path, block_bytes, ioengine, jobs, io_depth, direct)
+        reason = _why_not_exact(ioengine, {io_depth, *io_depths})
+        if reason is None:
+            reason = _why_not(path, block_bytes, ioengine, jobs, io_depth, direct)
         if reason is None:
             return ChosenEngine(name=ioengine, instead_of="; ".join(reasons) or None)
         reasons.append(f"{ioengine}: {reason}")
-    raise EngineError(f"fio cannot read {path} ({'; '.join(reasons)})")
+    raise EngineError(f"fio cannot read {path} as the run would ({'; '.join(reasons)})")
+
+
+def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
+    """Return why this fio would not keep the queue depths that are asked for; None: it does."""
+    rounded = sorted(depth for depth in io_depths if depth & (depth - 1))
+    if ioengine != "io_uring" or not rounded:
+        return None
+    version, numbers = _read_version()
+    if numbers >= EXACT_URING_DEPTH:
+        return None
+    asked, kept = rounded[0], 1 << rounded[0].bit_length()
+    return f"{version} would keep {kept} I/Os outstanding at a queue depth of {asked}; fio 3.39 and newer keep {asked}"
 
 
 def _why_not(
@@ -149,7 +175,7 @@ def _why_not(
     if answer.exit_status == 0 and error == 0:
         return None
     words = _find_words(answer)
-    reason = os.strerror(error) if error and abs(error) < 4096 else ""
+    reason = os.strerror(abs(error)) if error and abs(error) < 4096 else ""
     if not (words or reason):
         reason = (
             f"exit status {answer.exit_status}" if answer.exit_status else "it printed no result"

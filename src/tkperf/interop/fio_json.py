@@ -6,6 +6,7 @@ reason; the import fails only if nothing remains.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
@@ -183,6 +184,7 @@ class FioResults:
             self.remarks.leave_out_job(file, jobname, why)
             return []
         measurement = found.measurement
+        self._say_if_rounded(document, options, found.workload.io_depth, file)
         series_key = build_series_key(
             file=file,
             jobname=jobname,
@@ -221,6 +223,21 @@ class FioResults:
             uneven=found.uneven,
         )
         return [result]
+
+    def _say_if_rounded(
+        self, document: Mapping[str, Any], options: Mapping[str, Any], io_depth: int, file: str
+    ) -> None:
+        """Say that this fio kept more I/Os outstanding than its ``iodepth`` (commit af0ad0fa in fio 3.39)."""
+        version = re.match(r"fio-(\d{1,4})\.(\d{1,4})", str(document.get("fio version", "")))
+        is_old = version is not None and (int(version[1]), int(version[2])) < (3, 39)
+        if is_old and options.get("ioengine") == "io_uring" and io_depth & (io_depth - 1):
+            self.remarks.say(
+                "depth-rounded",
+                "fio before 3.39 rounds iodepth up to a power of two with io_uring: more I/Os were outstanding than "
+                "the queue depth says",
+                file,
+                f" (iodepth={io_depth}, {1 << io_depth.bit_length()} outstanding)",
+            )
 
     def _of_all_clients(
         self, document: Mapping[str, Any], results: Sequence[Result], place: tuple[int, int]

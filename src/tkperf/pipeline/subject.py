@@ -96,6 +96,7 @@ def find_ioengine(wanted: str | None, fitted: Fitted, permit: ErasePermit) -> Ch
         wanted,
         jobs=heaviest.jobs,
         io_depth=heaviest.io_depth,
+        io_depths={load.io_depth for test in fitted.tests for load in test.workloads},
     )
 
 
