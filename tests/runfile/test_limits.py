@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +14,19 @@ import pytest
 from tests.fuzz.run import run_limited
 from tests.runfile.runs import a_run
 from tkperf.analysis.run_results import analyse
+from tkperf.interop.fio_json import MOST_RESULTS
+from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.errors import RunFileError
 from tkperf.model.histogram import BUCKETS
+from tkperf.model.phases import Round
+from tkperf.procedures import TESTS, load_profile
+from tkperf.procedures.plan import Case, _Imagination, phases_of
 from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers
+from tkperf.runfile.limits import MOST_ROWS, MOST_SECONDS
 from tkperf.runfile.reader import RunFile
 
+PROFILES = ("myce", "pts-2.0", "pts-2.0-client", "pts-c-1.2", "pts-e-1.1", "quick", "tkperf-2.2")
+NUMBERS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {})"
 Change = Callable[[sqlite3.Connection], None]
 
 
@@ -94,18 +103,59 @@ def many_tests(db: sqlite3.Connection) -> None:
     )
 
 
+def disturbances_of_a_step(db: sqlite3.Connection) -> None:
+    db.execute(
+        f"{NUMBERS.format(1001)} INSERT INTO disturbance SELECT 1, n, 'foreign-io', 'x', 0, 1, NULL FROM c"
+    )
+
+
+def many_drives(db: sqlite3.Connection) -> None:
+    db.execute(
+        f"{NUMBERS.format(257)} INSERT INTO telemetry (host_id, at_s, drive, source) "
+        "SELECT 1, n, 'd' || n, 'nvme' FROM c"
+    )
+
+
+def heat_of_all_time(db: sqlite3.Connection) -> None:
+    """1,001 steps that last as long as 1,000 readings, each of which shows heat."""
+    many_steps(db, 1000, number="n", duration_s="1e6")
+    db.execute(
+        f"{NUMBERS.format(1000)} INSERT INTO telemetry (host_id, at_s, drive, source, thermal_1_s, "
+        "percentage_used) SELECT 1, n, 'd', 'nvme', n, 1 FROM c"
+    )
+
+
+def long_text(db: sqlite3.Connection) -> None:
+    db.execute("INSERT INTO warning VALUES (1, 'c', ?, NULL, 0)", ("x" * 100_000,))
+
+
+def long_json(db: sqlite3.Connection) -> None:
+    db.execute("UPDATE run SET value = ? WHERE key = 'name'", (f'"{"x" * 2_000_000}"',))
+
+
+def many_objects(db: sqlite3.Connection) -> None:
+    for number in range(200):
+        db.execute(f"CREATE TABLE x{number} (a)")
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (full_seconds, "it says more than"),
-        (shared_text, "it says more than"),
-        (full_histograms, "it says more than"),
+        (full_seconds, "it is too large: its seconds and histograms unpack to more than"),
+        (shared_text, "it is too large: its rows need more than"),
+        (full_histograms, "it is too large: its rows need more than"),
         (endless_view, "step is not a plain table"),
         (computed_column, "has columns that are computed"),
         (virtual_table, "note is not a plain table"),
         (trigger, "t is not a plain table"),
         (many_sections, "sections, a run has 1,000 at most"),
-        (many_tests, "tests, a run has 100 at most"),
+        (many_tests, "table test has 5,001 rows, a run has 100 at most"),
+        (disturbances_of_a_step, "1,001 rows of table disturbance of one step, a run has 1,000"),
+        (many_drives, "257 drives in table telemetry, a run has 256 at most"),
+        (heat_of_all_time, "times that steps were throttled, a run has 200,000 at most"),
+        (long_text, "table warning, column text has a text of 100,000 characters; the longest has"),
+        (long_json, "table run, column value has a text of 2,000,002 characters; the longest has"),
+        (many_objects, "tables and indexes, a run has 100 at most"),
     ],
 )
 def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, says: str) -> None:
@@ -114,6 +164,67 @@ def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, sa
     assert path.stat().st_size < 8e6
     said = run_limited(lambda: read_all(path))
     assert says in said, said
+    assert "damaged" not in said
+
+
+@pytest.mark.parametrize("table", ["warning", "note", "run", "host"])
+def test_a_table_with_more_rows_than_a_run_has(tmp_path: Path, table: str) -> None:
+    """The error names the table, the number of its rows and the limit; a row less is read."""
+    most = MOST_ROWS[table]
+    rows = {
+        "warning": "(code, text) SELECT 'c', 't'",
+        "note": "(code, text) SELECT 'c', 't'",
+        "run": "SELECT 'k' || n, '1'",
+        "host": "SELECT n + 1, NULL",
+    }[table]
+
+    def fill(db: sqlite3.Connection) -> None:
+        (found,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()
+        db.execute(f"{NUMBERS.format(most - found)} INSERT INTO {table} {rows} FROM c")
+
+    path = made(tmp_path, fill)
+    with RunFile(path) as run_file:
+        run_file.record()
+    another = rows.replace("'k' || n", "'another'").replace("n + 1", "100000")
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"{NUMBERS.format(1)} INSERT INTO {table} {another} FROM c")
+        db.commit()
+    says = f"it is too large: table {table} has {most + 1:,} rows, a run has {most:,} at most"
+    with RunFile(path) as run_file, pytest.raises(RunFileError, match=says):
+        run_file.record()
+
+
+def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
+    """Steps of the densest 24 hours of all tests of each shipped profile, and what comes with each second and minute."""
+    for name in PROFILES:
+        profile = load_profile(name)
+        densities = sorted(
+            (steps_of(test.procedure(profile, 10**12)) for test in TESTS if test.is_in(profile)),
+            key=lambda each: each[0] / each[1],
+            reverse=True,
+        )
+        hours, day_steps = 24.0, 0.0
+        for steps, took_s in densities:
+            share = min(1.0, hours * 3600 / took_s)
+            day_steps, hours = day_steps + share * steps, hours - share * took_s / 3600
+        assert 10 * day_steps <= MOST_ROWS["step"], name
+    assert MOST_SECONDS >= 10 * 24 * 3600
+    assert MOST_ROWS["under_way_part"] >= 10 * 24 * 60
+    # A reading a minute of 16 drives; a verdict is made for a round of at least two minutes.
+    assert MOST_ROWS["telemetry"] >= 10 * 24 * 60 * 16
+    assert MOST_ROWS["verdict"] >= 10 * 24 * 30
+    # Each kind of disturbance and warning once in each test.
+    assert 10 * len(DisturbanceCode) * len(TESTS) <= MOST_ROWS["warning"]
+    assert MOST_ROWS["step"] == MOST_RESULTS
+
+
+def steps_of(procedure: Generator[Any, Any, None]) -> tuple[int, float]:
+    """The number of steps of a test, in the best case, and its time."""
+    imagine, steps, took_s = _Imagination(Case.BEST, 10**12), 0, 1.0
+    for phase in phases_of(procedure, imagine):
+        steps += len(phase.steps) if isinstance(phase, Round) else 1
+        took_s += imagine.duration_s(phase)
+    return steps, took_s
 
 
 def made(folder: Path, change: Change) -> Path:

@@ -5,10 +5,10 @@ A drive's log covers a minute, so its data may arrive only after a step was kept
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, pairwise, takewhile
+from itertools import accumulate, islice, pairwise, takewhile
 from operator import attrgetter
 from typing import Protocol
 
@@ -29,6 +29,26 @@ _HEAT = {
     "critical_minutes": "its time above its critical temperature grew",
 }
 _heat_values = attrgetter(*_HEAT)
+
+
+class Intervals:
+    """Intervals, any of which may overlap: a search takes the logarithm of their number."""
+
+    def __init__(self, pairs: Iterable[tuple[float, float]]) -> None:
+        ordered = sorted(pairs)
+        self._begins = [begin for begin, _ in ordered]
+        # The greatest end of each interval and all before it.
+        self._ends = list(accumulate((end for _, end in ordered), max))
+
+    def overlap(self, begin: float, end: float) -> bool:
+        """Return whether any interval has a part inside another; a common border is none."""
+        before = bisect_left(self._begins, end)
+        return before > 0 and self._ends[before - 1] > begin
+
+    def contain(self, value: float) -> bool:
+        """Return whether a value is in any interval, or on its border."""
+        before = bisect_right(self._begins, value)
+        return before > 0 and self._ends[before - 1] >= value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +77,12 @@ def find_throttling(
     Args:
         pauses: (begin, end) of each pause of the run; readings on both sides of a pause are not compared.
     """
+    paused = Intervals(pauses)
     for of_drive in by_drive(readings).values():
         for before, after in pairwise(reading for reading in of_drive if reading.is_full):
-            paused = any(
-                before.at_s < ended_s and began_s < after.at_s for began_s, ended_s in pauses
-            )
-            if not paused and (because := find_heat(before, after)):
+            if not paused.overlap(before.at_s, after.at_s) and (
+                because := find_heat(before, after)
+            ):
                 yield Throttled(
                     drive=after.drive,
                     began_s=before.at_s,
@@ -152,6 +172,21 @@ def with_throttled_steps(record: RunRecord) -> RunRecord:
         return record
     tests = tuple(_test(test, stretches) for test in record.tests)
     return replace(record, tests=tests)
+
+
+def count_throttled_steps(record: RunRecord, *, most: int) -> int:
+    """Return how many marks ``with_throttled_steps`` would make; counting ends beyond ``most``."""
+    stretches, count = find_stretches(record), 0
+    for test in record.tests if stretches else ():
+        for step in test.steps:
+            ended_s = step.started_s + step.measurement.duration_s
+            for of_drive in stretches:
+                first = bisect_right(of_drive, step.started_s, key=lambda one: one.ended_s)
+                last = bisect_left(of_drive, ended_s, key=lambda one: one.began_s)
+                count += max(0, last - first)
+            if count > most:
+                return count
+    return count
 
 
 def find_stretches(record: RunRecord) -> list[list[Throttled]]:

@@ -34,10 +34,10 @@ SECOND_BYTES = 8 * len(SECOND_COLUMNS)
 _INTEGER_BYTES = 8
 _LEAST = [NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SECOND_COLUMNS]
 _MOST = 2**63 - 1
-# Limit for one step: a day and a half in an empty blob, or more for a longer blob.
-_ALWAYS_SECONDS = 1 << 17
+# Limit for one step: a day and a half in an empty blob, or more for a longer blob, to ten days.
+_ALWAYS_SECONDS, _MOST_SECONDS = 1 << 17, 10 * 86_400
 # Limit of filled buckets in all seconds of a step, two integers each; real ones take about a byte.
-_ALWAYS_FILLED, _FILLED_PER_BYTE = 4 << 20, 8
+_ALWAYS_FILLED, _FILLED_PER_BYTE, _MOST_FILLED = 4 << 20, 8, 32 << 20
 # fio takes its counts one after the other while threads go on. So a histogram's total
 # differs a little from the count next to it, or more if fio itself was delayed.
 _MOST_TRAILING_IOS, _MOST_TRAILING_SHARE = 1024, 0.5
@@ -150,7 +150,9 @@ def decode_seconds(blob: bytes | None) -> IntArray:
     """
     if blob is None:
         return np.zeros((len(SECOND_COLUMNS), 0), dtype=np.int64)
-    numbers = unpack_integers(blob, len(SECOND_COLUMNS) * (_ALWAYS_SECONDS + len(blob)))
+    numbers = unpack_integers(
+        blob, len(SECOND_COLUMNS) * min(_ALWAYS_SECONDS + len(blob), _MOST_SECONDS)
+    )
     table = numbers.reshape(len(SECOND_COLUMNS), -1)
     lowest = table.min(axis=1, initial=_MOST)
     if (lowest < _LEAST).any() or table[1].min(initial=1) < 1:
@@ -180,7 +182,7 @@ def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sam
 
 
 def _decode_histograms(blob: bytes, count: int) -> Iterator[Histogram]:
-    most = min(_ALWAYS_FILLED + _FILLED_PER_BYTE * len(blob), count * BUCKETS)
+    most = min(_ALWAYS_FILLED + _FILLED_PER_BYTE * len(blob), count * BUCKETS, _MOST_FILLED)
     numbers = unpack_integers(blob, count + 2 * most)
     if numbers.size < count or (numbers[:count] < 0).any():
         raise ValueError(_DO_NOT_FIT)

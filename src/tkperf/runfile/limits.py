@@ -1,8 +1,9 @@
-"""Limits for the cost of reading a run file, by its size: a stranger's file can expand far beyond it.
+"""Limits for the cost of reading a run file: a stranger's file can expand far beyond its size.
 
 Pages listed many times, text shared by all rows, zeroes packed to nothing, an endless view in place of
-a table: a file of 2 MB could take gigabytes and hours. The files of tkperf stay far
-below these limits; docs/run-file.md lists them.
+a table, a million warnings: a file of 2 MB could take gigabytes and hours. docs/run-file.md lists the limits.
+Each is at least ten times what the largest run of 24 hours needs (tests/runfile/test_limits.py). A file that
+is larger than USUAL_FILE_BYTES may contain more, in proportion.
 """
 
 from __future__ import annotations
@@ -10,33 +11,83 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from tkperf.model.errors import RunFileError
-from tkperf.model.units import GIB, MIB, format_capacity
+from tkperf.model.units import GIB, MIB, drop_controls, format_capacity
 from tkperf.runfile.writers import is_being_written, journal_of, may_roll_back, others_can_lay
 
 MOST_FILE_BYTES = 2 * GIB
-# For one reading, in memory at once: values, text and blobs, JSON; unpacked histograms with
-# the texts of jobs, which steps share.
-VALUES, VALUES_PER_BYTE = 1 << 20, 2
-TEXT_BYTES, TEXT_PER_BYTE = 16 * MIB, 8
-JSON_BYTES, JSON_PER_BYTE = 4 * MIB, 1.25
-STEP_BYTES, STEPS_PER_BYTE = 16 * MIB, 16
+USUAL_FILE_BYTES = 60_000_000
+
+MOST_ROWS = {
+    "run": 1000,
+    "host": 100,
+    "test": 100,
+    "purge": 5000,
+    "job": 60_000,
+    "step": 60_000,
+    "disturbance": 200_000,
+    "verdict": 10_000,
+    "outcome": 5000,
+    "under_way": 100,
+    "under_way_part": 20_000,
+    "telemetry": 250_000,
+    "note": 10_000,
+    "warning": 10_000,
+    "resumption": 1000,
+}
+"""Rows of each table, in a file of the usual size."""
+MOST_SECTIONS, MOST_DRIVES, MOST_DISTURBANCES_OF_A_STEP, MOST_LEFT_OUT = 1000, 256, 1000, 60_000
+MOST_SECONDS = 2_000_000
+# Tables and indexes of the database; a run file has 16.
+_MOST_TABLES = 100
+
+# Characters of a value: of most texts, and of those that contain JSON or a fio job.
+_TEXT_CHARACTERS = 64 * 1024
+_LONG_TEXTS = {
+    ("run", "value"): MIB,
+    ("host", "facts"): MIB,
+    ("test", "plan"): MIB,
+    ("job", "text"): MIB,
+    ("outcome", "outcome"): 256 * 1024,
+}
+# Bytes of any value that SQLite returns: the greatest is the last document of fio with a thousand threads.
+_VALUE_BYTES = 64 * MIB
+
+# Memory for one reading and what is made of it, as measured with bench/hostile_files.py: of a row of each
+# table, of a histogram with its filled buckets, and of each character of JSON. A small row takes about 1 KB.
+MEMORY_BYTES = 450_000_000
+_ROW_BYTES = {"step": 7000, "verdict": 5000, "outcome": 8000, "test": 8000, "resumption": 4000}
+_SMALL_ROW_BYTES, _BUCKET_BYTES, _JSON_BYTES = 1000, 16, 24
+_JSON_COLUMNS = (
+    "value",
+    "facts",
+    "outcome",
+    "verdict",
+    "plan",
+    "host_use",
+    "repeated",
+    "repeated_ids",
+    "added",
+    "changes",
+    "command_line",
+    "block_mix",
+    "zones",
+)
 # For all readings together, because they take time: operations of SQLite, seconds unpacked.
 WORK, WORK_PER_BYTE = 50_000_000, 100
-UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 200
-MOST_TESTS, MOST_SECTIONS, MOST_RESUMPTIONS = 100, 1000, 1000
+UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 40
 
 _HEADER = b"SQLite format 3\0"
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
-_JSON_COLUMNS = ("value", "facts", "outcome", "verdict")
 _WORK_AT_ONCE = 10_000
-_SIZED = (str, bytes)  # str | bytes would create a new object for each value
 
 
 class ExcessError(Exception):
-    """A file contains more than its size allows: no single row is the cause, so none is left out."""
+    """A file contains more than a run can: no single row is the cause, so none is left out. The text names what, and both numbers."""
 
 
 class Meter:
@@ -48,21 +99,24 @@ class Meter:
 
     def __init__(self, file_bytes: int) -> None:
         self._file_bytes = file_bytes
+        self._share = max(1.0, file_bytes / USUAL_FILE_BYTES)
         self._work_left = WORK + WORK_PER_BYTE * file_bytes
         self._unpacked_left = UNPACKED_BYTES + UNPACKED_PER_BYTE * file_bytes
         self.begin()
 
     def begin(self) -> None:
         """Begin another reading; memory of the one before counts as free."""
-        self._values_left = VALUES + VALUES_PER_BYTE * self._file_bytes
-        self._text_left = TEXT_BYTES + TEXT_PER_BYTE * self._file_bytes
-        self._json_left = JSON_BYTES + JSON_PER_BYTE * self._file_bytes
-        self._steps_left = STEP_BYTES + STEPS_PER_BYTE * self._file_bytes
+        self._memory_left = MEMORY_BYTES * self._share
+        self._seconds_left = self.most(MOST_SECONDS)
+
+    def most(self, usual: int) -> int:
+        """Return a limit for this file, from the limit for a file of the usual size."""
+        return int(usual * self._share)
 
     def watch(self, db: sqlite3.Connection) -> None:
-        db.row_factory = self._row
+        db.row_factory = sqlite3.Row
         db.set_progress_handler(self._tick, _WORK_AT_ONCE)
-        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(MIB, min(self._file_bytes * 4, GIB)))
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES)
 
     @property
     def exhausted(self) -> bool:
@@ -73,40 +127,50 @@ class Meter:
         self._work_left -= _WORK_AT_ONCE
         return self.exhausted
 
-    def count_step(self, step_bytes: int) -> None:
-        """Count a step's histograms and the text of its job."""
-        self._steps_left -= step_bytes
-        self._require_budgets()
+    def count_row(self, table: str, values: Iterable[tuple[str, object]]) -> None:
+        """Count a row of a table with its values, each with its column."""
+        cost = _ROW_BYTES.get(table, _SMALL_ROW_BYTES)
+        for column, value in values:
+            if not isinstance(value, str):
+                continue
+            most = _LONG_TEXTS.get((table, column), _TEXT_CHARACTERS)
+            if len(value) > most:
+                raise ExcessError(
+                    f"table {table}, column {column} has a text of {len(value):,} characters; the longest "
+                    f"has {most:,}"
+                )
+            cost += len(value) * (_JSON_BYTES if column in _JSON_COLUMNS else 1)
+        self._use(cost)
 
-    def unpack(self, values: int, bytes_: int) -> None:
-        """Count the seconds of a blob: values to keep, and the unpacked bytes."""
-        self._values_left -= values
+    def count_step(self, job_characters: int, filled: int) -> None:
+        """Count the job of a step and the filled buckets of its histograms."""
+        self._use(job_characters + _BUCKET_BYTES * filled)
+
+    def count_seconds(self, seconds: int) -> None:
+        """Count seconds that are kept until the next reading of the run."""
+        self._seconds_left -= seconds
+        if self._seconds_left < 0:
+            most = self.most(MOST_SECONDS)
+            raise ExcessError(f"its steps have more than {most:,} seconds, which is the most")
+
+    def unpack(self, bytes_: int) -> None:
+        """Count the unpacked bytes of a blob."""
         self._unpacked_left -= bytes_
-        self._require_budgets()
+        if self._unpacked_left < 0:
+            raise ExcessError(
+                f"its seconds and histograms unpack to more than {self._of_its_size(UNPACKED_BYTES, UNPACKED_PER_BYTE)}"
+            )
 
-    def _row(self, cursor: sqlite3.Cursor, values: tuple[object, ...]) -> sqlite3.Row:
-        self._values_left -= len(values)
-        for index, value in enumerate(values):
-            if isinstance(value, _SIZED):
-                self._account(cursor.description[index][0], value)
-        self._require_budgets()
-        return sqlite3.Row(cursor, values)
+    def _of_its_size(self, fixed: int, per_byte: int) -> str:
+        return format_capacity(fixed + per_byte * self._file_bytes)
 
-    def _require_budgets(self) -> None:
-        budgets = (
-            self._values_left,
-            self._text_left,
-            self._json_left,
-            self._steps_left,
-            self._unpacked_left,
-        )
-        if min(budgets) < 0:
-            raise ExcessError(f"it says more than {format_capacity(self._file_bytes)} can hold")
-
-    def _account(self, column: str, value: str | bytes) -> None:
-        self._text_left -= len(value)
-        if isinstance(value, str) and column in _JSON_COLUMNS:
-            self._json_left -= len(value)
+    def _use(self, memory_bytes: float) -> None:
+        self._memory_left -= memory_bytes
+        if self._memory_left < 0:
+            most = format_capacity(self.most(MEMORY_BYTES))
+            raise ExcessError(
+                f"its rows need more than {most} of memory all together, which is the most"
+            )
 
 
 def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.Connection, Meter]:
@@ -116,8 +180,8 @@ def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.C
         content: all its bytes, for a caller that must not look at its name and its neighbours again.
 
     Raises:
-        RunFileError: it cannot be a run file.
-        OSError, sqlite3.Error, ExcessError: it cannot be read, or does not consist of plain tables.
+        RunFileError: it cannot be a run file, for example because it does not consist of plain tables.
+        OSError, sqlite3.Error, ExcessError: it cannot be read, or contains too much.
     """
     status = _require_database(path)
     meter = Meter(status.st_size)
@@ -133,7 +197,7 @@ def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.C
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")
         db.execute("PRAGMA mmap_size = 0")
-        _require_plain_tables(db)
+        _require_plain_tables(db, path)
     except BaseException:
         db.close()
         raise
@@ -218,12 +282,15 @@ def _require_own_journal(journal: Path) -> None:
         raise RunFileError(f"{journal} is no journal of tkperf: move it away to read the run file")
 
 
-def _require_plain_tables(db: sqlite3.Connection) -> None:
+def _require_plain_tables(db: sqlite3.Connection, path: Path) -> None:
     """Refuse views, triggers and computed tables: reading them may never end."""
     tables = []
+    (count,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    require_few(count, _MOST_TABLES, "tables and indexes")
     for kind, name, root in db.execute("SELECT type, name, rootpage FROM sqlite_master"):
+        shown = drop_controls(str(name))[:40]
         if kind not in ("table", "index") or not root:
-            raise ExcessError(f"{name} is not a plain table")
+            raise RunFileError(f"{path} is not a run file of tkperf: {shown} is not a plain table")
         if kind == "table":
             tables.append(name)
     for name in tables:
@@ -231,14 +298,33 @@ def _require_plain_tables(db: sqlite3.Connection) -> None:
             "SELECT count(*) FROM pragma_table_xinfo(?) WHERE hidden", (name,)
         ).fetchone()
         if hidden:
-            raise ExcessError(f"table {name} has columns that are computed")
+            shown = drop_controls(str(name))[:40]
+            raise RunFileError(
+                f"{path} is not a run file of tkperf: table {shown} has columns that are computed"
+            )
 
 
 def require_few(count: int, most: int, what: str) -> None:
-    """Refuse too many: each test and section is a chapter with charts in a report.
+    """Refuse too many.
 
     Raises:
-        ExcessError: no suite has as many.
+        ExcessError: no run has as many.
     """
     if count > most:
         raise ExcessError(f"{count:,} {what}, a run has {most:,} at most")
+
+
+def require_rows(db: sqlite3.Connection, table: str, found: int, meter: Meter) -> None:
+    """Refuse a table of which more rows were found than a run has.
+
+    Raises:
+        ExcessError: the text has the table, the number of all its rows and the limit.
+    """
+    most = meter.most(MOST_ROWS[table])
+    if found <= most:
+        return
+    count = f"more than {most:,}"
+    with suppress(sqlite3.Error):  # of a damaged table the number is not known
+        (rows,) = db.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()  # noqa: S608 - own names only
+        count = f"{rows:,}"
+    raise ExcessError(f"table {table} has {count} rows, a run has {most:,} at most")

@@ -16,10 +16,10 @@ from tkperf.model.record import (
     StepRecord,
     UnfinishedStep,
 )
-from tkperf.model.throttling import find_stretches, is_throttled
+from tkperf.model.throttling import Intervals, find_stretches, is_throttled
 from tkperf.model.units import drop_controls
-from tkperf.runfile.columns import decode_samples
-from tkperf.runfile.limits import Meter
+from tkperf.runfile.columns import SECOND_BYTES, decode_samples
+from tkperf.runfile.limits import MOST_DISTURBANCES_OF_A_STEP, Meter, require_few
 from tkperf.runfile.rows import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
 from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
 from tkperf.runfile.step_rows import STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
@@ -30,6 +30,19 @@ _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
     "verdict": (parse_verdict, "verdict {sequence} of {test}"),
     "outcome": (parse_outcome, "how {section} of test {test} ended"),
 }
+
+
+def count_samples(meter: Meter, samples: Sequence[Sample]) -> None:
+    """Count the unpacked seconds of one blob with their histograms.
+
+    Raises:
+        ExcessError: they are too many.
+    """
+    filled = sum(
+        stats.histogram.indices.size for each in samples for stats in (each.read, each.write)
+    )
+    meter.count_seconds(len(samples))
+    meter.unpack(len(samples) * SECOND_BYTES + 16 * filled)
 
 
 class LogRows:
@@ -45,7 +58,7 @@ class LogRows:
         self._salvage = salvage
         self._db = salvage.db
         self._meter = meter
-        self._resumptions: Sequence[Resumption] = ()
+        self._set_aside: dict[int, Intervals] = {}
         self._after = after
         self.entries: list[LogEntry] = []
         self.places: dict[tuple[object, ...], int] = {}
@@ -53,7 +66,15 @@ class LogRows:
 
     def read(self, tests: Mapping[int, str], resumptions: Sequence[Resumption]) -> None:
         """Read the rows of these tests, named by the number of the test's row."""
-        self._resumptions = resumptions
+        by_test: dict[int, list[tuple[float, float]]] = {}
+        for one in resumptions:
+            if (
+                one.test_id is not None
+                and one.set_aside_from is not None
+                and one.set_aside_to is not None
+            ):
+                by_test.setdefault(one.test_id, []).append((one.set_aside_from, one.set_aside_to))
+        self._set_aside = {test_id: Intervals(pairs) for test_id, pairs in by_test.items()}
         self._read_steps(tests)
         self._read_others(tests)
         self.entries.sort(key=lambda entry: entry.sequence)
@@ -72,10 +93,8 @@ class LogRows:
                     self._add(row, record)
 
     def _is_set_aside(self, columns: Columns) -> bool:
-        return any(
-            resumption.test_id == columns["test_id"] and resumption.sets_aside(columns["sequence"])
-            for resumption in self._resumptions
-        )
+        rows = self._set_aside.get(columns["test_id"])
+        return rows is not None and rows.contain(columns["sequence"])
 
     def _add(self, row: Columns, record: Logged) -> None:
         entry = LogEntry(
@@ -93,12 +112,23 @@ class LogRows:
         lost: list[LostRows] = []
         names = ", ".join(STEP_COLUMNS)
         for columns in read_rows(
-            self._db, "step", names, after=self._after, lost=lambda *rows: lost.append(rows)
+            self._db,
+            "step",
+            names,
+            self._meter,
+            after=self._after,
+            lost=lambda *rows: lost.append(rows),
         ):
             if disturbances is None:
                 disturbances = {}
                 for row in self._salvage.rows("disturbance"):
-                    disturbances.setdefault(row["step_sequence"], []).append(row)
+                    of_step = disturbances.setdefault(row["step_sequence"], [])
+                    of_step.append(row)
+                    require_few(
+                        len(of_step),
+                        MOST_DISTURBANCES_OF_A_STEP,
+                        "rows of table disturbance of one step",
+                    )
             sequence, test_id = columns["sequence"], columns["test_id"]
             found.add(sequence)
             if test_id not in tests:
@@ -133,9 +163,7 @@ class LogRows:
             )
             return None
         histograms = step.measurement.read.histogram, step.measurement.write.histogram
-        self._meter.count_step(
-            len(step.job_file) + sum(16 * each.indices.size for each in histograms)
-        )
+        self._meter.count_step(len(step.job_file), sum(each.indices.size for each in histograms))
         for column, reason in unread.items():
             what = f"{column} of {_row_name(test, columns)}"
             self._salvage.leave_out(
@@ -204,7 +232,7 @@ class LogRows:
             "NULL OR foreign_write_bytes IS NOT NULL OR host_use IS NOT NULL) AS is_watched"
         )
         looked = disturbed = 0
-        for row in read_rows(self._db, "step", columns, lost=lambda *_: None):
+        for row in read_rows(self._db, "step", columns, self._meter, lost=lambda *_: None):
             if row["test_id"] in tests and not self._is_set_aside(row):
                 looked += bool(row["is_watched"])
                 disturbed += row["sequence"] in disturbed_by_others or is_throttled(
@@ -234,9 +262,13 @@ class LogRows:
         samples: list[Sample] = []
         newest = after_part
         columns = "number, seconds, second_histograms"
-        for row in read_rows(self._db, "under_way_part", columns, after=after_part, lost=lost):
+        for row in read_rows(
+            self._db, "under_way_part", columns, self._meter, after=after_part, lost=lost
+        ):
             newest = row["number"]
-            samples += decode_samples(row["seconds"], row["second_histograms"])
+            part = decode_samples(row["seconds"], row["second_histograms"])
+            count_samples(self._meter, part)
+            samples += part
         return newest, samples
 
 

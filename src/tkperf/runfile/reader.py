@@ -7,7 +7,6 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import Self
 
@@ -30,7 +29,8 @@ from tkperf.runfile.columns import (
     decode_seconds,
     decompress_output,
 )
-from tkperf.runfile.limits import ExcessError, Meter, open_metered
+from tkperf.runfile.limits import MOST_SECONDS, ExcessError, Meter, open_metered, require_few
+from tkperf.runfile.log_rows import count_samples
 from tkperf.runfile.rows import BAD_ROW
 from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import require_damage
@@ -88,6 +88,7 @@ class RunFile:
         self._db.execute("PRAGMA query_only = ON")
         self._rows = RunRows(self._db, self._meter)
         self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # both results and pages ask
+        self._kept_seconds = 0
 
     def __enter__(self) -> Self:
         return self
@@ -101,6 +102,7 @@ class RunFile:
         An unreadable row is left out and named in ``left_out``; the rest is there.
         """
         self._seconds_read.clear()
+        self._kept_seconds = 0
         with self._reading() as (self._rows, record):
             return record
 
@@ -160,10 +162,7 @@ class RunFile:
 
     def _samples(self, sequence: int) -> tuple[Sample, ...]:
         samples = decode_samples(*self._blobs(sequence, "seconds", "second_histograms"))
-        filled = sum(
-            stats.histogram.indices.size for each in samples for stats in (each.read, each.write)
-        )
-        self._meter.unpack(0, len(samples) * SECOND_BYTES + 16 * filled)
+        count_samples(self._meter, samples)
         return samples
 
     def _blobs(self, sequence: int, *columns: str) -> Sequence[bytes | None]:
@@ -213,7 +212,9 @@ class RunFile:
                 what = f"the seconds of {step_name(test.name, step)}"
                 self._rows.leave_out(what, error, test=test.name)
                 seconds = Seconds()
-            self._meter.unpack(len(fields(Seconds)) * len(seconds), len(seconds) * SECOND_BYTES)
+            self._meter.unpack(len(seconds) * SECOND_BYTES)
+            self._kept_seconds += len(seconds)
+            require_few(self._kept_seconds, self._meter.most(MOST_SECONDS), "seconds of all steps")
             yield seconds
 
     def content(self) -> bytes:
@@ -300,8 +301,12 @@ class RunFile:
             )
         if isinstance(error, OSError):
             return reason_of(error)
+        if isinstance(error, ExcessError):
+            return f"it is too large: {error}"
         if self._meter.exhausted:
-            return "it is damaged (it takes more work than its size allows)"
+            return "it is too large: it takes more work than its size allows"
+        if isinstance(error, MemoryError):
+            return "there is not enough memory"
         if type(error) is sqlite3.DatabaseError:  # errors about locks or room have their own class
             return f"it is damaged ({error}); sqlite3 {self._path} .recover may save some of it"
         if isinstance(error, sqlite3.Error):

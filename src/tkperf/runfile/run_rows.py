@@ -21,11 +21,12 @@ from tkperf.model.record import (
     TestRecord,
     VerdictRecord,
 )
-from tkperf.model.throttling import with_throttled_steps
+from tkperf.model.telemetry.reading import Reading
+from tkperf.model.throttling import count_throttled_steps, with_throttled_steps
 from tkperf.runfile.limits import (
-    MOST_RESUMPTIONS,
+    MOST_DRIVES,
+    MOST_ROWS,
     MOST_SECTIONS,
-    MOST_TESTS,
     Meter,
     require_few,
 )
@@ -64,7 +65,8 @@ class RunRows:
 
     def __init__(self, db: sqlite3.Connection, meter: Meter, *, after: int = 0) -> None:
         """Prepare to read; ``after``: only rows of the log after this one, for a caller that has the others."""
-        self._salvage = Salvage(db)
+        self._meter = meter
+        self._salvage = Salvage(db, meter)
         self.log = LogRows(self._salvage, meter, after=after)
         self.leave_out = self._salvage.leave_out
 
@@ -111,15 +113,21 @@ class RunRows:
             planned=planned,
             warnings=tuple(self._salvage.records("warning", parse_warning)),
             notes=tuple(self._salvage.records("note", parse_note)),
-            telemetry=tuple(
-                sorted(
-                    self._salvage.records("telemetry", parse_reading),
-                    key=lambda reading: reading.at_s,
-                )
-            ),
+            telemetry=self._telemetry(),
             left_out=tuple(self.left_out),
         )
+        most = self._meter.most(MOST_ROWS["disturbance"])
+        throttled = count_throttled_steps(record, most=most)
+        require_few(throttled, most, "times that steps were throttled")
         return with_throttled_steps(record)
+
+    def _telemetry(self) -> tuple[Reading, ...]:
+        """Return the readings of all drives in the order of their time."""
+        readings = sorted(
+            self._salvage.records("telemetry", parse_reading), key=lambda reading: reading.at_s
+        )
+        require_few(len({one.drive for one in readings}), MOST_DRIVES, "drives in table telemetry")
+        return tuple(readings)
 
     def _facts(self) -> dict[str, Any]:
         def parse(row: Columns) -> tuple[str, Any]:
@@ -158,8 +166,7 @@ class RunRows:
         return end
 
     def _resumptions(self) -> tuple[Resumption, ...]:
-        rows = list(self._salvage.rows("resumption"))
-        require_few(len(rows), MOST_RESUMPTIONS, "resumptions")
+        rows = self._salvage.rows("resumption")
         return tuple(
             self._salvage.parse(rows, parse_resumption, lambda row: f"resumption {row['number']}")
         )
@@ -198,7 +205,6 @@ class RunRows:
         """Return the rows of table test; a lost row is replaced by its known values."""
         lost_before = len(self.left_out)
         found = {row["id"]: row for row in self._salvage.rows("test")}
-        require_few(len(found), MOST_TESTS, "tests")
         if len(self.left_out) > lost_before and not resumptions:
             # Tests begin in the order of the plan.
             for test_id, name in enumerate(planned, start=1):

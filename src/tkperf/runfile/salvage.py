@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tkperf.model.errors import reason_of
 from tkperf.model.record import LeftOut
+from tkperf.runfile.limits import MOST_LEFT_OUT, ExcessError, Meter, require_few, require_rows
 from tkperf.runfile.rows import BAD_ROW, Columns
 
 # The file or its disk is the obstacle, and not merely a lock.
@@ -32,12 +33,27 @@ def require_damage(error: BaseException) -> None:
 
 
 def read_rows(
-    db: sqlite3.Connection, table: str, columns: str, *, after: int = 0, lost: Lost
+    db: sqlite3.Connection, table: str, columns: str, meter: Meter, *, after: int = 0, lost: Lost
 ) -> Iterator[Columns]:
     """Yield the rows with a number above ``after``, by column, in the order of their numbers.
 
     After an unreadable page it continues with the first row behind it.
+
+    Raises:
+        ExcessError: the table has more rows, or a longer text, than a run has.
     """
+    try:
+        for found, row in enumerate(_read_readable(db, table, columns, after, lost), start=1):
+            require_rows(db, table, found, meter)
+            meter.count_row(table, row.items())
+            yield row
+    except sqlite3.DataError as error:
+        raise ExcessError(f"table {table} has a value that is too long ({error})") from error
+
+
+def _read_readable(
+    db: sqlite3.Connection, table: str, columns: str, after: int, lost: Lost
+) -> Iterator[Columns]:
     first: int | None = after + 1
     while first is not None:
         begun = first
@@ -110,12 +126,14 @@ class Salvage:
     One bad row, for example from a damaged disk, must not hide days of good ones.
     """
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, meter: Meter) -> None:
         self.db = db
+        self.meter = meter
         self.left_out: list[LeftOut] = []
 
     def leave_out(self, what: str, reason: object, **place: Any) -> None:
         """Leave out something; ``place``: test, section and number, as far as known."""
+        require_few(len(self.left_out), self.meter.most(MOST_LEFT_OUT), "unreadable values")
         words = reason_of(reason) if isinstance(reason, BaseException) else str(reason)
         self.left_out.append(LeftOut(what=what, reason=words[:_LONGEST_REASON], **place))
 
@@ -125,7 +143,7 @@ class Salvage:
         def lost(*rows: Any) -> None:
             self.leave_out_rows(table, *rows)
 
-        return read_rows(self.db, table, "*", after=after, lost=lost)
+        return read_rows(self.db, table, "*", self.meter, after=after, lost=lost)
 
     def records(self, table: str, parse: Callable[[Columns], T]) -> Iterator[T]:
         """Yield the readable rows of a table as records; unreadable ones are left out, named by their id."""
