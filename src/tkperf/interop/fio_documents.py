@@ -13,6 +13,8 @@ import msgspec
 
 from tkperf.interop.fio_options import options_of, pattern_of
 from tkperf.interop.imported import Unusable
+from tkperf.interop.json_memory import MOST_PER_BYTE, needs_too_much
+from tkperf.model.units import MIB
 
 # Longest idle time between two status reports of one fio.
 IDLE_MS = 2000.0
@@ -22,6 +24,8 @@ SHORTEST_INTERVAL_MS = 100.0
 LARGEST = 1e18
 # Most braces in the text around results. A file with more is not fio's, and would take long to search.
 MOST_ATTEMPTS = 1000
+# Times that text is searched for JSON again, behind a brace that begins none.
+MOST_REPEATED = 10
 # Nesting of fio's documents in other tools' JSON: none goes deeper.
 DEEPEST = 5
 # Name of the row in which fio's client adds up all others.
@@ -39,18 +43,26 @@ _ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 
 
 class Documents:
-    """Documents of one text, in their order; ``cut_off`` is final after the last one."""
+    """Documents of one text, in their order; ``cut_off`` is final after the last one.
 
-    def __init__(self, content: str) -> None:
+    ``file_bytes``: the size of the file, ten times of which is the most memory for its values.
+    """
+
+    def __init__(self, content: str, file_bytes: int | None = None) -> None:
         self._text = content
+        self._file_bytes = len(content) if file_bytes is None else file_bytes
         self.cut_off = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the documents.
 
         Raises:
-            Unusable: the text is full of braces that begin no JSON.
+            Unusable: the text is full of braces that begin no JSON, or of values that need much more memory than text.
         """
+        if needs_too_much(self._text, self._file_bytes):
+            raise Unusable(
+                f"its values would need more than {MOST_PER_BYTE} times its size in memory; is it fio's output?"
+            )
         try:
             # Three times as fast for a file that is a single document.
             values = [msgspec.json.decode(self._text)]
@@ -62,15 +74,21 @@ class Documents:
 
     def _search(self) -> Iterator[dict[str, Any]]:
         decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
+        # Characters that were decoded for nothing: the rest may begin with many braces.
+        left = MOST_REPEATED * len(self._text) + MIB
         text = _NO_NUMBER.sub(lambda match: " " * len(match[1]) + "NaN", self._text)
         text = _ESCAPED.sub(lambda match: match[0] if match[1] else "\\\\", text)
         while (position := text.find("{", position)) >= 0:
             try:
                 value, position = decoder.raw_decode(text, position)
-            except (ValueError, RecursionError):
+            except (ValueError, RecursionError) as error:
+                if isinstance(error, json.JSONDecodeError):
+                    left -= error.pos - position
                 if _BEGINS_ALIKE.search(text, position, position + 400):
                     self.cut_off = True
                 position, failed = position + 1, failed + 1
+                if left < 0:
+                    raise Unusable("JSON that is cut off or damaged fills it") from None
                 if failed > MOST_ATTEMPTS:
                     raise Unusable(
                         f"more than {MOST_ATTEMPTS:,} braces in it begin no JSON; is it fio's output?"

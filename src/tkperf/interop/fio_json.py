@@ -45,6 +45,9 @@ from tkperf.interop.imported import (
 )
 from tkperf.model.errors import UsageError
 
+# As many as a run file has steps (MOST_ROWS in runfile/limits.py).
+MOST_RESULTS = 60_000
+
 
 class FioResults:
     """Collect the results of fio's files, which come in the natural order of their names.
@@ -60,9 +63,9 @@ class FioResults:
         self._sources: dict[object, int] = {}
         self._at_once: dict[str, str] = {}
 
-    def add(self, file: str, text: str) -> None:
-        """Take the results of a file; leave out unusable ones."""
-        documents, taken = Documents(text), 0
+    def add(self, file: str, text: str, file_bytes: int | None = None) -> None:
+        """Take the results of a file of this size; leave out unusable ones."""
+        documents, taken = Documents(text, file_bytes), 0
         self._names.append(file)
         try:
             for number, document in enumerate(last_of_each_run(documents)):
@@ -139,6 +142,11 @@ class FioResults:
             )
             return
         self._results += results
+        if len(self._results) > MOST_RESULTS:
+            raise UsageError(
+                f"{file}: with its results there are more than {MOST_RESULTS:,}, which is the most that a run file "
+                "can hold: import fewer files"
+            )
         for jobname in find_jobs_at_once(document):
             self._at_once.setdefault(jobname, file)
 

@@ -42,13 +42,15 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.model.steady_state import judge
-from tkperf.model.units import KIB, format_block_size, format_window
+from tkperf.model.units import KIB, MIB, format_block_size, format_capacity, format_window
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
 from tkperf.procedures.building_blocks import mean_latency_us
 
 # Limits: no drive is faster, no response slower, no step longer.
 LARGEST_IOPS, LARGEST_KIB_PER_S, LONGEST_US, LONGEST_STEP_S = 1e10, 1e12, 3.6e9, 1e7
+# Many times the size of four tests with a day of write saturation. Elements and values need up to 40 times their size in memory.
+MOST_BYTES = 4 * MIB
 # TKperf's default, for a file without the length of a step.
 DEFAULT_STEP_S = 60.0
 # TKperf tracks this block size, and writes.
@@ -167,6 +169,11 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     Raises:
         InputFileError: it is no XML, dangerous XML, or not from TKperf; names file and place.
     """
+    if len(text) > MOST_BYTES:
+        raise InputFileError(
+            f"{file}: {format_capacity(len(text))} of XML are no result of TKperf, the largest has "
+            f"{format_capacity(MOST_BYTES)}"
+        )
     try:
         root = fromstring(text, forbid_dtd=True)
     except DefusedXmlException as error:

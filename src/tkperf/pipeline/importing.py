@@ -174,7 +174,9 @@ def _read_all(
             fio.leave_out(str(file), str(error))
             continue
         of_fio.add(file)
-        fio.add(str(file), _text(content))
+        text, file_bytes = _text(content), len(content)
+        del content  # the values of the text need the room
+        fio.add(str(file), text, file_bytes)
     return xml, fio, next((file for file in files if file in of_fio), None)
 
 

@@ -1,0 +1,130 @@
+"""How much memory does `tkperf import` need for a file, by the size of the file?
+
+Makes files of several shapes, imports each in a process of its own, and prints the peak of its memory without that
+of an import of nothing, in MB and as a multiple of the size.
+
+    python bench/import_memory.py [--megabytes 176] [--shape NAME ...]
+
+Exit status 1 if a file needs more than ten times its size and 64 MiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+MB = 1_000_000
+ALWAYS_MB, MOST_TIMES = 67, 10
+
+JOB = {
+    "jobname": "j",
+    "job options": {"rw": "randread", "bs": "4k", "runtime": "10", "time_based": "1", "direct": "1"},
+    "read": {
+        "total_ios": 1000, "io_bytes": 4096000, "runtime": 10000, "iops": 100.0, "bw": 400,
+        "clat_ns": {
+            "min": 1000, "max": 90000, "mean": 50000.5, "stddev": 10.0, "N": 1000,
+            "bins": {str(1000 * n): n for n in range(1, 200)},
+        },
+    },
+    "write": {"total_ios": 0, "io_bytes": 0, "runtime": 0},
+}  # fmt: skip
+
+
+def of_jobs(job: str):  # type: ignore[no-untyped-def]
+    def make(size: int) -> str:
+        head = '{"fio version":"fio-3.33","jobs":['
+        return head + ",".join([job] * (size // (len(job) + 1))) + "]}"
+
+    return make
+
+
+def document(number: int, indent: int | None) -> str:
+    fio = {"fio version": "fio-3.33", "timestamp_ms": 10**12 + 20_000 * number, "jobs": [JOB]}
+    return json.dumps(fio, indent=indent)
+
+
+def of_documents(indent: int | None):  # type: ignore[no-untyped-def]
+    def make(size: int) -> str:
+        one = document(0, indent)
+        return "\n".join(document(n, indent) for n in range(size // len(one)))
+
+    return make
+
+
+SHAPES = {
+    "empty jobs": of_jobs("{}"),
+    "empty arrays": of_jobs("[]"),
+    "numbers": of_jobs("1.5"),
+    "great numbers": of_jobs("1234567"),
+    "short strings": of_jobs('"a"'),
+    "other letters": of_jobs('"\U0001f600"'),
+    "jobs of one key": of_jobs('{"a":0}'),
+    "nested": of_jobs("[[[[[[[[]]]]]]]]"),
+    "deep": lambda size: "[" * (size // 2) + "]" * (size // 2),
+    "deep objects": lambda size: '{"a":' * (size // 6) + "0" + "}" * (size // 6),
+    "keys": lambda size: "{" + ",".join(f'"{n}":1' for n in range(size // 11)) + "}",
+    "one string": lambda size: json.dumps({"fio version": "x" * size, "jobs": []}),
+    "one wide string": lambda size: '{"jobs":["' + "x" * size + '\U0001f600"]}',
+    "cut off": lambda size: '{"a":' * 900 + "[" + "0," * (size // 2),
+    "braces": lambda size: "{" * size,
+    "documents": of_documents(2),
+    "documents on one line": of_documents(None),
+    "XML of elements": lambda size: "<r>" + "<a/>" * (size // 4) + "</r>",
+}
+
+
+def measure(path: Path) -> tuple[float, float, str]:
+    """Peak memory (MB) and CPU time (s) of an import, and what it says."""
+    folder = path.parent / "out"
+    argv = [sys.executable, "-m", "tkperf", "import", str(path), "--output", str(folder)]
+    said = path.parent / "said"
+    with said.open("wb") as errors:
+        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    lines = said.read_text(errors="replace").splitlines() or [""]
+    for made in folder.glob("*.tkperf"):
+        made.unlink()
+    return used.ru_maxrss * 1024 / MB, used.ru_utime + used.ru_stime, lines[0]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--megabytes", type=int, default=176)
+    parser.add_argument("--shape", action="append", choices=list(SHAPES))
+    parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.make:
+        content = SHAPES[asked.shape[0]](asked.megabytes * MB)
+        asked.make.write_text(content, encoding="utf-8")
+        return 0
+    over = 0
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "r.json"
+        path.write_text("{}")
+        base_mb, _, _ = measure(path)
+        print(f"without a result: {base_mb:.0f} MB")
+        for shape in asked.shape or SHAPES:
+            # In another process: the peak of a child is at least that of its parent.
+            argv = ["--shape", shape, "--megabytes", str(asked.megabytes), "--make", str(path)]
+            subprocess.run([sys.executable, __file__, *argv], check=True)
+            size_mb = path.stat().st_size / MB
+            memory_mb, cpu_s, said = measure(path)
+            more_mb = memory_mb - base_mb
+            is_over = more_mb > max(MOST_TIMES * size_mb, ALWAYS_MB)
+            over += is_over
+            print(
+                f"{shape:24}{size_mb:7.1f} MB {more_mb:8.0f} MB {more_mb / size_mb:6.1f} times"
+                f" {cpu_s:6.1f} s {'!' if is_over else ' '} {said[:110]}",
+                flush=True,
+            )
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
