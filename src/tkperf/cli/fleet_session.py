@@ -26,6 +26,7 @@ from tkperf.pipeline.batch.fleet.fleet import Fleet, plan_on
 from tkperf.pipeline.batch.fleet.install import push_archive
 from tkperf.pipeline.batch.fleet.messages import Options
 from tkperf.pipeline.batch.request import BatchRequest
+from tkperf.render.export_json import encode_json
 
 
 def _passed_on(options: BatchOptions) -> Options:
@@ -95,13 +96,13 @@ def plan_fleet(
         try:
             return plan_on(host, request, _passed_on(options), no_probe=no_probe, as_json=as_json)
         except TkperfError as error:
-            return f"{msgspec.json.encode({'error': str(error)}).decode() if as_json else error}\n"
+            return f"{encode_json({'error': str(error)}) if as_json else error}\n"
 
     with ThreadPoolExecutor(max_workers=len(request.hosts)) as pool:
         texts = dict(zip(request.hosts, pool.map(ask, request.hosts), strict=True))
     if as_json:
         plans = {host: msgspec.json.decode(text) for host, text in texts.items()}
-        return msgspec.json.encode({"schema": "tkperf-fleet-plan/1", "hosts": plans}).decode()
+        return encode_json({"schema": "tkperf-fleet-plan/1", "hosts": plans})
     return "\n".join(f"{host}\n\n{text}" for host, text in texts.items()).rstrip()
 
 

@@ -20,6 +20,7 @@ from tkperf.model.units import (
     format_durations,
     format_number,
 )
+from tkperf.render.export_json import encode_json
 from tkperf.runner.events import (
     Event,
     EventsDropped,
@@ -198,7 +199,7 @@ class JsonLines:
         """Write an object of a kind of event."""
         line = {"event": event, **self._about, **fields}
         # NaN becomes null, as JSON has no NaN.
-        self._stream.write(msgspec.json.encode(line).decode() + "\n")
+        self._stream.write(encode_json(line) + "\n")
         self._stream.flush()
 
 

@@ -159,6 +159,18 @@ def wrap_words(
     return [line.replace("\0", " ") for line in lines]
 
 
+CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters other than tab and line feed, characters that turn the direction of the text after them, and halves of
+a surrogate pair. No output contains one: a terminal would obey it, and a name could pass for another."""
+
+
+def escape_controls(json_text: str) -> str:
+    """Return a JSON text with each control character as its escape (RFC 8259), so that the value stays the same."""
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+
+
 def drop_controls(text: str) -> str:
     """Return text from outside without control and direction characters; line ends and no-break spaces stay."""
     if text.replace("\n", "").isprintable():  # as nearly all is

@@ -15,6 +15,7 @@ from tkperf.analysis.outlook import Outlook
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, Measure
+from tkperf.model.units import escape_controls
 from tkperf.model.workload import Workload
 from tkperf.page.batch_plan import describe_batch_plan_verdict
 from tkperf.page.findings import findings, headlines
@@ -80,6 +81,14 @@ def finite(value: object) -> object:
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return value
+
+
+def encode_json(value: object) -> str:
+    """Return a value as one line of JSON, without control characters; half of a surrogate pair is escaped, too."""
+    try:
+        return escape_controls(msgspec.json.encode(value).decode())
+    except UnicodeEncodeError:
+        return json.dumps(finite(msgspec.to_builtins(value)), allow_nan=False)
 
 
 _UNCERTAIN = tuple(quantity for quantity in QUANTITIES.values() if quantity is not IOS)

@@ -18,7 +18,10 @@ from tkperf.model.measurement import Sample
 from tkperf.model.record import StepRecord, UnfinishedStep
 from tkperf.model.run_info import RunInfo
 from tkperf.model.telemetry.reading import Reading
+from tkperf.model.units import drop_controls
 from tkperf.render.export_tables import SAMPLE_PERCENTILES, Samples
+
+_BLANKS = str.maketrans("\r\t\v\f", "    ")
 
 Labels = Mapping[str, str]
 SampleValues = Mapping[str, float | None]
@@ -174,9 +177,8 @@ def render_line_protocol(points: Iterable[SeriesPoint]) -> Iterator[str]:
         known = {name: value for name, value in point.values.items() if value is not None}
         if known:
             measurement = "tkperf_drive" if "drive" in point.labels else "tkperf_second"
-            tags = "".join(
-                f",{name}={_escaped(text)}" for name, text in point.labels.items() if text
-            )
+            escaped = ((name, _escaped(text)) for name, text in point.labels.items())
+            tags = "".join(f",{name}={text}" for name, text in escaped if text)
             fields = ",".join(
                 f"{name.removeprefix('tkperf_')}={_number(value)}" for name, value in known.items()
             )
@@ -193,10 +195,12 @@ def _number(value: float) -> str:
 
 
 def _quoted(text: str) -> str:
+    """Return the value of a label: OpenMetrics escapes the backslash, the quote and the line feed, and no other character."""
+    text = drop_controls(text.translate(_BLANKS))
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _escaped(text: str) -> str:
     """Return a tag of line protocol: characters that end a tag are escaped; a line's end cannot be."""
-    text = " ".join(text.split("\n")).rstrip("\\")
+    text = drop_controls(" ".join(text.translate(_BLANKS).split("\n"))).strip(" ").rstrip("\\")
     return "".join(f"\\{letter}" if letter in ",= " else letter for letter in text)

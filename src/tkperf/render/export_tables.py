@@ -19,6 +19,7 @@ from tkperf.model.measurement import Sample
 from tkperf.model.quantity import QUANTITIES, Direction, to_us
 from tkperf.model.record import StepRecord
 from tkperf.model.telemetry.reading import Reading
+from tkperf.model.units import drop_controls
 from tkperf.render.export_json import U95, UNCERTAINTY, u95_row, uncertainty_rows
 from tkperf.render.export_workload import WORKLOAD, Row, workload_row
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # tables of a run have no use for it
 
 SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
 _PIECE_CHARACTERS = 1 << 20
+_BLANKS = str.maketrans("\n\r\t\v\f", "     ")
 # Start of a formula: the start of a field, whatever character divides fields.
 _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
@@ -375,10 +377,16 @@ def _disturbances(codes: tuple[DisturbanceCode, ...] | None) -> str | None:
 
 
 def _field(value: object) -> object:
-    """Return booleans as 0/1, and a quote before text that a spreadsheet would take for a formula.
+    """Return booleans as 0/1, and text on one line; a quote before text that a spreadsheet would take for a formula.
 
-    A spreadsheet set to a country with decimal commas divides fields at semicolons.
+    RFC 4180 has no escape for control characters, and line ends within a field split a row in many readers: both
+    are left out. A spreadsheet set to a country with decimal commas divides fields at semicolons.
     """
     if isinstance(value, bool):
         return int(value)
-    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
+    return _FORMULA.sub(r"\1'", one_line(value)) if isinstance(value, str) else value
+
+
+def one_line(text: str) -> str:
+    """Return text from outside without control characters, a blank for each line end and tab."""
+    return drop_controls(text.translate(_BLANKS))

@@ -14,6 +14,7 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from tkperf.model.errors import UsageError
+from tkperf.model.units import CONTROLS
 from tkperf.page.facts import typeset
 from tkperf.page.marking import find_keywords, list_badges, list_stamp
 from tkperf.page.page import ChartView, ReportView
@@ -36,12 +37,6 @@ _FIGURE = re.compile(
 _VL_CONVERT = metadata.version("vl-convert-python")
 # A cached file without it was cut short.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
-
-# Control characters, which HTML does not allow, and characters that turn the direction of the text after
-# them: a name could pass for another.
-_CONTROLS = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +69,7 @@ def render_view(view: ReportView, frame: Frame | None = None) -> str:
         script=None if frame else render_script(),
     )
     # At the end, so that it covers every text from outside, in JSON too.
-    return _CONTROLS.sub("", page)
+    return CONTROLS.sub("", page)
 
 
 def load_templates() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from itertools import islice
 
-from tkperf.render.export_tables import COUNTS, FLAG_COLUMNS, TEXTS, DataTable
+from tkperf.render.export_tables import COUNTS, FLAG_COLUMNS, TEXTS, DataTable, one_line
 from tkperf.render.packages import packages_of
 
 _ROWS_AT_ONCE = 1 << 16
@@ -44,7 +44,13 @@ def render_parquet(table: DataTable) -> bytes:
         while batch := list(islice(rows, _ROWS_AT_ONCE)):
             arrays = zip(*batch, strict=True)
             columns = [
-                pa.array(values, kind) for values, kind in zip(arrays, schema.types, strict=True)
+                pa.array(map(_clean, values), kind)
+                for values, kind in zip(arrays, schema.types, strict=True)
             ]
             writer.write_batch(pa.record_batch(columns, schema=schema))
     return file.getvalue()
+
+
+def _clean(value: object) -> object:
+    """Return a text as the tables in CSV have it: without control characters, on one line."""
+    return one_line(value) if isinstance(value, str) else value

@@ -13,7 +13,7 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from tkperf.model.units import on_one_line
+from tkperf.model.units import escape_controls, on_one_line
 from tkperf.render.environment import make_environment
 from tkperf.render.reports import render_styles
 from tkperf.web.bounds import RETRY_AFTER_S
@@ -66,6 +66,10 @@ def render_error(request: Request, status: int, message: str, *, more: str = "")
 def encode_json(content: object) -> bytes:
     """Return JSON; the name of a file may have bytes that are not UTF-8."""
     return json.dumps(content, ensure_ascii=False).encode(errors="replace")
+def answer_json(content: object, *, status: int = 200) -> Response:
+    """Answer with JSON; the name of a file may have bytes that are not UTF-8."""
+    text = json.dumps(content, ensure_ascii=False).encode(errors="replace").decode()
+    return Response(escape_controls(text), status_code=status, media_type="application/json")
 
 
 def static_address(name: str) -> str:
