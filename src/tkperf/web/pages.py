@@ -65,11 +65,8 @@ def render_error(request: Request, status: int, message: str, *, more: str = "")
 
 def encode_json(content: object) -> bytes:
     """Return JSON; the name of a file may have bytes that are not UTF-8."""
-    return json.dumps(content, ensure_ascii=False).encode(errors="replace")
-def answer_json(content: object, *, status: int = 200) -> Response:
-    """Answer with JSON; the name of a file may have bytes that are not UTF-8."""
     text = json.dumps(content, ensure_ascii=False).encode(errors="replace").decode()
-    return Response(escape_controls(text), status_code=status, media_type="application/json")
+    return escape_controls(text).encode()
 
 
 def static_address(name: str) -> str:
