@@ -42,6 +42,8 @@ MOST_ROWS = {
 """Rows of each table, in a file of the usual size."""
 MOST_SECTIONS, MOST_DRIVES, MOST_DISTURBANCES_OF_A_STEP, MOST_LEFT_OUT = 1000, 256, 1000, 60_000
 MOST_SECONDS = 2_000_000
+# Workloads, counted in each section: each is a row of tables and a line of charts.
+MOST_CELLS = 10_000
 # Tables and indexes of the database; a run file has 16.
 _MOST_TABLES = 100
 

@@ -24,6 +24,7 @@ from tkperf.model.record import (
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.throttling import count_throttled_steps, with_throttled_steps
 from tkperf.runfile.limits import (
+    MOST_CELLS,
     MOST_DRIVES,
     MOST_ROWS,
     MOST_SECTIONS,
@@ -197,6 +198,8 @@ class RunRows:
         tests = [self._test(test_id, row, logs[test_id], written) for test_id, row in rows.items()]
         sections = {(test.name, step.section) for test in tests for step in test.steps}
         require_few(len(sections), MOST_SECTIONS, "sections")
+        cells = {(test.name, step.section, step.workload) for test in tests for step in test.steps}
+        require_few(len(cells), MOST_CELLS, "different workloads in its sections")
         return tests
 
     def _test_rows(
