@@ -42,6 +42,7 @@ from tkperf.model.measurement import Measurement
 from tkperf.model.record import StepKind
 from tkperf.model.workload import Access, ActiveRange, Step, Workload
 from tkperf.runner.run_watch import RunWatch
+from tkperf.system.process import require_program
 
 SIZE_BYTES = 256 << 20
 IOENGINE = "libaio"
@@ -81,7 +82,9 @@ def figures_of(measurement: Measurement, document: bytes) -> Figures:
 
 
 def by_hand(job: Path, *options: str) -> Figures:
-    output = subprocess.check_output(["fio", "--output-format=json+", "--eta=never", *options, job])
+    output = subprocess.check_output(
+        [require_program("fio"), "--output-format=json+", "--eta=never", *options, job]
+    )
     *_, document = DocumentSplitter().feed(output)
     last = parse_document(document)
     measurement = Measurement(

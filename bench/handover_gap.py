@@ -63,6 +63,7 @@ from tkperf.render.terminal.console import OutputConsole
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, Observer, StepEnded
 from tkperf.runner.runner import RunParts, execute_run
+from tkperf.system.process import require_program
 
 T = TypeVar("T")
 SIZE_BYTES = 1 << 30
@@ -268,7 +269,9 @@ def run_plain(device: str, folder: Path, steps: tuple[Step, ...], rounds: int) -
             job = folder / "plain.fio"
             job.write_text(render_step_job(step, target))
             subprocess.run(
-                ["fio", "--output-format=json", job], check=True, stdout=subprocess.DEVNULL
+                [require_program("fio"), "--output-format=json", job],
+                check=True,
+                stdout=subprocess.DEVNULL,
             )
             boundaries.append(time.monotonic())
     return boundaries[:-1]
