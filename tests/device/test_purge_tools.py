@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,11 @@ from tkperf.device.purge import (
     scsi,
 )
 from tkperf.device.purge import method as method_module
-from tkperf.device.purge.method import Offer, PurgeMethod, PurgeRefusal
+from tkperf.device.purge.method import NO_WATCH, Offer, PurgeMethod, PurgeRefusal
 from tkperf.device.purge.sense import parse_sense
 from tkperf.device.safety import Reason
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
+from tkperf.model.units import MIB
 from tkperf.pipeline.diagnosis import _find_erase
 
 
@@ -334,6 +336,27 @@ def test_nvme_sanitize(
     assert found == "verified: all 128 samples read as zeros"
     assert seen == [0.5, 0.5]
     assert "--sanact=2" in tools.commanded("sanitize")[0]
+
+
+@pytest.mark.parametrize("name", ["nvme-format", "nvme-sanitize-block"])
+def test_nvme_commands_get_the_name_of_the_kernel(
+    tools: FakeTools, disk: Path, loop_device: Callable[..., Path], tmp_path: Path, name: str
+) -> None:
+    """nvme-cli 3.0 opens only names in /dev. The name is that of the held device, whatever the user's name leads to now."""
+    first, second = loop_device(size=MIB), loop_device(size=MIB)
+    node = tmp_path / "disk"
+    os.mknod(node, 0o600 | stat.S_IFBLK, first.stat().st_rdev)
+    identity = read_identity(node)
+    tools.update(drive=str(first), controller={"oacs": 2, "sanicap": 2}, namespace={}, polls=1)
+    offers = nvme.offer_nvme(identity, disk)
+    permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem()
+    node.unlink()
+    os.mknod(node, 0o600 | stat.S_IFBLK, second.stat().st_rdev)
+    chosen(offers, name).act(permit, NO_WATCH)
+    permit.release()
+    command = name.split("-")[1]
+    assert tools.commanded(command)[0][2] == str(first)
+    assert {call[-1] for call in tools.commanded("sanitize-log")} <= {str(first)}
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ again just before each act. The permit for a RAID set follows from its members' 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
 from tkperf.device.hold import Handle, Hold, require_shown
-from tkperf.device.identity import DeviceIdentity, read_identity
+from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.safety import find_objections
 from tkperf.device.sysfs import find_node, text
 from tkperf.model.errors import DeviceError, RefusedError
@@ -105,6 +106,8 @@ class ErasePermit:
     def require_kernel_name(self) -> str:
         """Return the kernel's own node of the device, for programs that look at names.
 
+        The kernel gives this name to no other device while the permit holds this one.
+
         Raises:
             DeviceError: it is missing or another device's.
         """
@@ -112,9 +115,19 @@ class ErasePermit:
         if path is None:
             raise DeviceError(
                 f"{self.identity.path}: the kernel's node for it in /dev is not there or another "
-                "device's; a --purge-command cannot be given its name. Nothing more is written"
+                "device's; a program that purges by name cannot be given it. Nothing more is written"
             )
         return path
+
+    def named_handle(self) -> Handle:
+        """Return a handle with the kernel's node, for programs that look at names; of a file, the same as ``handle``.
+
+        Raises:
+            DeviceError: the node is missing or another device's.
+        """
+        if self.identity.kind is not TargetKind.BLOCK:
+            return self.handle
+        return replace(self.handle, path=self.require_kernel_name())
 
     def lend(self, *, shared: bool = False) -> None:
         """Give up the exclusive hold for a borrower that needs it: mdadm, a vendor's tool, a mapping.

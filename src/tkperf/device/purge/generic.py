@@ -9,7 +9,6 @@ import shlex
 import struct
 from pathlib import Path
 
-from tkperf.device.identity import TargetKind
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, PurgeRefusal, PurgeWatch, run_tool
 from tkperf.device.sysfs import binary, number
@@ -114,17 +113,13 @@ def offer_command(command: str) -> PurgeMethod:
         raise UsageError(f"--purge-command: the program '{words[0]}' is not installed")
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
-        device = permit.handle
-        path = device.path
         # Many such tools open the device exclusively, as tkperf does.
         permit.lend()
         try:
-            if permit.identity.kind is TargetKind.BLOCK:
-                # Such tools look at names. The kernel gives this one to no other device meanwhile.
-                path = permit.require_kernel_name()
-            argv = [word.replace("{device}", path) for word in words]
+            device = permit.named_handle()
+            argv = [word.replace("{device}", device.path) for word in words]
             run_tool(
-                permit.handle,
+                device,
                 argv,
                 limit_s=VENDOR_LIMIT_S,
                 on_tick=lambda: watch.progress(None),

@@ -2,7 +2,8 @@
 
 The sanitize log is read as JSON. All versions of nvme-cli from 1.8 to 3.0-rc1 print the status as a
 text that begins with the number of the specification in brackets. ``-o binary`` would be the log
-page itself, but nvme-cli 2.3 of Debian 12 prints other text after the page.
+page itself, but nvme-cli 2.3 of Debian 12 prints other text after the page. nvme-cli 3.0-rc1 opens a
+device only by a name such as nvme0n1, in /dev, and not by a descriptor (libnvme, lib-linux.c).
 docs/devices.md has the versions that were checked.
 """
 
@@ -97,7 +98,7 @@ def _offer_format(
     lba_format, extended = size & 0xF | (size & 0x60) >> 1, size >> 4 & 1
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
-        device = permit.handle
+        device = permit.named_handle()
         run_tool(
             device,
             [
@@ -132,7 +133,7 @@ def _offer_sanitize(
         return PurgeRefusal(name=name, because=because)
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
-        device = permit.handle
+        device = permit.named_handle()
         argv = ["nvme", "sanitize", device.path, f"--sanact={action}"]
         if action == OVERWRITE:
             argv += ["--owpass=1", "--ovrpat=0"]
