@@ -387,11 +387,13 @@ def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
     files = [str(tmp_path / name) for name in ("r.json", *(f"w{each}.json" for each in range(10)))]
     ran = CliRunner().invoke(cli, ["import", *files, "--name", "x", "--output", str(tmp_path)])
     assert ran.exit_code == 0, ran.exception
-    (section,) = tkperf.load(tmp_path / "x.tkperf").tests[0].sections
-    assert section.window == (6, 7, 8, 9, 10)
-    assert [each.number for each in section.rounds] == list(range(1, 11))
-    cells = {cell.workload.read_percent: (cell.value(IOPS), cell.rounds) for cell in section.cells}
-    assert cells == {0: (1007, 5), 100: (2000, 1)}
+    sections = tkperf.load(tmp_path / "x.tkperf").tests[0].sections
+    writes, reads = sections
+    assert (writes.name, writes.window) == ("fio RND TC1/QD8", (5, 6, 7, 8, 9))
+    assert [each.number for each in writes.rounds] == list(range(10))
+    assert (reads.name, reads.window) == ("fio RND TC1/QD8, round 1", (1,))
+    cells = [(cell.value(IOPS), cell.rounds) for section in sections for cell in section.cells]
+    assert cells == [(1007, 5), (2000, 1)]
     path = str(tmp_path / "x.tkperf")
     assert CliRunner().invoke(cli, ["report", path, "--csv", str(tmp_path)]).exit_code == 0
     assert "2000.0" in (tmp_path / "cells.csv").read_text(encoding="utf-8")
@@ -406,7 +408,8 @@ def test_the_cell_that_fills_the_window_is_tracked() -> None:
         job["read"], job["write"] = job["write"], job["read"]
         reads.append(("r.json", json.dumps(document)))
     run = parse_fio_json([("w.json", result(7)), *reads], name="x")
-    (section,) = run.tests[0].outcomes
+    section, of_the_write = run.tests[0].outcomes
+    assert of_the_write.window == (1,)
     assert section.window == (2, 3, 4, 5, 6)
     assert section.verdict is not None
     assert section.verdict.reached

@@ -21,7 +21,7 @@ from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.comparing.entries import Span
 from tkperf.cli.main import cli
 from tkperf.interop.imported import ImportedRun
-from tkperf.model.errors import UsageError
+from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import IOPS
 from tkperf.runfile.writer import connect_to_write
@@ -73,30 +73,30 @@ def test_rounds_are_in_the_order_of_their_times() -> None:
 
 
 def test_names_that_contradict_the_times_are_told() -> None:
-    """A drive's rounds numbered anew after the fact: the time counts, the reader is told."""
+    """The number that the file gives is the round's; the reader is told that the times say otherwise."""
     files = [
         ("r1.json", written(2, 120)),
         ("r2.json", written(1, 60)),
         ("r3.json", written(3, 180)),
     ]
     run = run_of(*files)
-    assert rounds_of(run) == {"fio RND TC1/QD1": [1, 2, 3]}
+    assert rounds_of(run) == {"fio RND TC1/QD1": [2, 1, 3]}
     assert (
-        "r2.json: the order of the files' names is not that of the times"
+        "r2.json: the numbers in the names are not in the order of the times"
         in said(run)["order-conflict"]
     )
 
 
 @pytest.mark.parametrize("stamps", ["timestamp_ms", "timestamp", "time"])
 def test_any_time_that_fio_wrote_orders(stamps: str) -> None:
-    """ms, else seconds, else words."""
+    """ms, else seconds, else words; process ids in the names say nothing."""
     words = ["Wed Nov 15 09:00:00 2023", "Wed Nov 15 10:30:00 2023", "Fri Dec  1 00:00:00 2023"]
     files = []
     for number in (2, 0, 1):
         of_file = json.loads(written(10 + number, 3600.0 * number))
         only = {"timestamp_ms": 0, "timestamp": 0, "time": words[number]}
         only |= {name: of_file[name] for name in ("timestamp_ms", "timestamp") if name == stamps}
-        files.append((f"{'cab'[number]}.json", json.dumps(of_file | only)))
+        files.append((f"fio.{(31_000, 700, 9_000)[number]}.json", json.dumps(of_file | only)))
     assert rounds_of(run_of(*files)) == {"fio RND TC1/QD1": [10, 11, 12]}
 
 
@@ -173,7 +173,7 @@ def test_jobs_of_different_names_are_no_rounds() -> None:
 
 def test_rounds_that_ran_at_the_same_time_are_told() -> None:
     """Two fios at once, on two drives or on one: no rounds, and nothing in the files says which."""
-    run = run_of(("a.json", written(10, 60)), ("b.json", written(11, 61)))
+    run = run_of(("r1.json", written(10, 60)), ("r2.json", written(11, 61)))
     assert "measured at the same time" in said(run)["rounds-overlap"]
 
 
@@ -293,6 +293,46 @@ def test_a_job_that_did_its_amount_is_whole() -> None:
     assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1"]
 
 
+CUT_SHORT: dict[str, dict[str, str]] = {
+    "time_based": {"size": str(5000 * 4096), "time_based": ""},
+    "time_based, number_ios": {"number_ios": "5000", "time_based": "1"},
+    "more than its amount": {"size": str(1000 * 4096)},
+    "less than its loops": {"size": str(5000 * 4096), "loops": "3"},
+}
+
+
+@pytest.mark.parametrize("how", CUT_SHORT)
+def test_an_amount_ends_no_job_that_is_time_based(how: str) -> None:
+    """5 s of 60 s are a part, whatever it moved: with time_based fio goes on, and lists the option only with a value."""
+    text = written(1000, runtime_ms=5_000, options={"runtime": "60"} | CUT_SHORT[how])
+    assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1, ended early"]
+
+
+@pytest.mark.parametrize(
+    "amount", [{"size": str(2500 * 4096), "loops": "2"}, {"number_ios": "5000"}]
+)
+def test_an_amount_that_was_done_ends_a_job(amount: dict[str, str]) -> None:
+    text = written(1000, runtime_ms=5_000, options={"runtime": "60"} | amount)
+    assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1"]
+
+
+@pytest.mark.parametrize("name", ["n" * 127, "nightly," + "x" * 119, "\u00e9" * 63 + "n"])
+def test_a_name_that_fio_cut_is_that_of_its_job(name: str) -> None:
+    """fio cuts jobname to 127 bytes, and lists the option in full (FIO_JOBNAME_SIZE in stat.h)."""
+    known = {"rw": "randwrite", "bs": "4k", "name": name + "more", "group_reporting": ""}
+    cut = job(name=name, writes=50_000, options=known)
+    cut["job options"]["name"] = name + "more"
+    assert section_names(run_of(("a.json", json.dumps(document(cut))))) == ["fio RND TC1/QD1"]
+
+
+def test_a_short_name_that_differs_is_of_another_job() -> None:
+    """Then fio shows several jobs as one."""
+    merged = job(name="a", writes=50_000, options={"rw": "randwrite", "bs": "4k"})
+    merged["job options"]["name"] = "ab"
+    with pytest.raises(UsageError, match="several jobs as one"):
+        run_of(("a.json", json.dumps(document(merged))))
+
+
 def test_a_result_that_fio_was_stopped_in_is_left_out() -> None:
     """By fio's own word, which stands before the document; others in the text are taken."""
     text = f"{written(5, 1)}\n\nfio: terminating on signal 2\n{written(6, 90)}\n{written(7, 180)}"
@@ -306,11 +346,86 @@ def test_a_cut_off_file_is_called_so(cut: float) -> None:
     whole = written(7)
     part = whole[: round(len(whole) * cut)]
     run = run_of(
-        ("good.json", written(5, 60)), ("part.json", part), ("both.json", written(6, 120) + part)
+        ("r1.json", written(5, 60)), ("r2.json", part), ("r3.json", written(6, 120) + part)
     )
-    assert rounds_of(run) == {"fio RND TC1/QD1": [5, 6]}
-    assert said(run)["file-left-out"] == "part.json is left out: its JSON is cut off or damaged"
-    assert said(run)["cut-off"].startswith("both.json: is cut off")
+    assert [step.measurement.iops for step in run.tests[0].steps] == [5, 6]
+    assert [step.number for step in run.tests[0].steps] == [1, 3]
+    assert said(run)["file-left-out"] == "r2.json is left out: its JSON is cut off or damaged"
+    assert said(run)["cut-off"].startswith("r3.json: is cut off")
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize(
+    "odd", ["no jobs", "jobs of numbers", "clients without results", "cut off"]
+)
+def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
+    """Whether it is the first, a middle or the last one of a file."""
+    texts = [written(5, 60), written(6, 120)]
+    texts.insert(place, {
+        "no jobs": '{"fio version": "fio-3.1", "jobs": []}',
+        "jobs of numbers": '{"fio version": "fio-3.1", "jobs": [1, 2]}',
+        "clients without results": '{"fio version": "fio-3.1", "client_stats": []}',
+        "cut off": written(9, 30)[:300],
+    }[odd])  # fmt: skip
+    run = run_of(("all.txt", "\n".join(texts)))
+    assert [step.measurement.iops for step in run.tests[0].steps] == [5, 6]
+    assert "all.txt" in said(run)["cut-off" if odd == "cut off" else "read-in-part"]
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.xml", "a.txt"])
+@pytest.mark.parametrize(
+    "before", ["<vm> Starting 1 process\n", "<a.home> error: {x}\n\n", "\n<1>\n"]
+)
+def test_text_before_json_may_begin_with_a_bracket(tmp_path: Path, name: str, before: str) -> None:
+    """fio's client names the server so, before each line that this one wrote."""
+    (tmp_path / name).write_text(before + written(5))
+    ran = import_files(tmp_path, tmp_path / name)
+    assert ran.exit_code == 0, ran.exception
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("x: (groupid=0, jobs=1): err= 0: pid=7: Sat Nov 28 10:30:29 2026\n  read: IOPS=256k\n", "text"),
+        ("<host> x: (groupid=0, jobs=1): err= 0: pid=7: Sat Nov 28 10:30:29 2026\n", "text"),
+        ("3;fio-3.33;x;0;0;1024;1024000;256000;1;0;0;0.0\n", "terse"),
+    ],
+)  # fmt: skip
+def test_other_outputs_of_fio_are_refused_in_one_line(tmp_path: Path, text: str, form: str) -> None:
+    """With what to do instead (forms of fio 3.33)."""
+    (tmp_path / "a.json").write_text(text)
+    ran = import_files(tmp_path, tmp_path / "a.json")
+    assert isinstance(ran.exception, InputFileError)
+    assert f"it is fio's {form} output" in str(ran.exception)
+    assert "--output-format=json+" in str(ran.exception)
+    assert "\n" not in str(ran.exception)
+
+
+def clients(total_ios: int, mean_us: float) -> str:
+    """Two servers with 1,000 and 1,200 IOPS for ten seconds, and fio's sum."""
+    known = {"rw": "randread", "bs": "4k"}
+    rows = [
+        job(reads=ios, mean_us=mean, options=known, hostname=host, port=8765)
+        for host, ios, mean in (("h1", 10_000, 900.0), ("h2", 12_000, 800.0))
+    ]
+    total = job(name="All clients", reads=total_ios, mean_us=mean_us)
+    del total["job options"]
+    found = document(at_s=0.0)
+    del found["jobs"]
+    return json.dumps(found | {"client_stats": [*rows, total]})
+
+
+def test_a_sum_over_clients_agrees_with_them_or_is_no_result() -> None:
+    """fio 3.33 may add up the first second only, or not all servers."""
+    right = run_of(("a.json", clients(22_000, 845.0)))
+    assert rounds_of(right)["fio RND TC2/QD1, all clients"] == [2200]
+    assert "sum-contradicts" not in said(right)
+    for wrong in (24_000, 20_000, 2_200):
+        run = run_of(("a.json", clients(wrong, 845.0)))
+        assert sorted(rounds_of(run).values()) == [[1000], [1200]]
+        assert f"in I/Os: {wrong:,} instead of 22,000" in said(run)["job-left-out"]
+    odd = run_of(("a.json", clients(22_000, 400.0)))
+    assert "not between those of its hosts" in said(odd)["sum-contradicts"]
 
 
 ODD: dict[str, str] = {

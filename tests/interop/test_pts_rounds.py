@@ -170,14 +170,14 @@ def test_folders_with_rounds_of_the_same_names_are_runs() -> None:
 
 
 def test_rounds_counted_in_another_order_than_their_times_are_in_doubt() -> None:
-    """The counter may be wrong, or the clock."""
+    """The counter may be wrong, or the clock: a round keeps its number, and the reader is told."""
     files = [
         (f"bs4k_round{each}.json", written(each, 60.0 * at))
         for at, each in enumerate((1, 2, 4, 3, 5))
     ]
     run = run_of(*files)
-    assert rounds_of(run) == {"fio RND TC1/QD1": [1, 2, 4, 3, 5]}
-    assert said(run)["order-conflict"].startswith("bs4k_round4.json: the order")
+    assert rounds_of(run) == {"fio RND TC1/QD1": [1, 2, 3, 4, 5]}
+    assert said(run)["order-conflict"].startswith("bs4k_round4.json: the numbers")
 
 
 # Preconditioning

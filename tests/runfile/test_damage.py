@@ -239,7 +239,7 @@ def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
         ("UPDATE step SET write_latency_ios = -1", "write, key latency_ios"),
         ("UPDATE step SET write_latency_max_ns = -1", "write_latency_max_ns of step 2 of iops"),
         ("UPDATE step SET write_histogram = 'text'", "write_histogram of step"),
-        ("UPDATE step SET number = 0", "key number"),
+        ("UPDATE step SET number = -1", "key number"),
         ("UPDATE step SET jobs = 'x'", "key jobs"),
         ("UPDATE step SET host_limited = 7", "key host_limited"),
         ("UPDATE step SET job_id = 77", "fio job 77"),

@@ -41,6 +41,18 @@ _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
 # A backslash in a Windows path begins no JSON escape, so it is literal.
 _ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 
+# The line of each job in fio's output for people, with or without the prefix of a server, and its terse output.
+_FOR_PEOPLE = re.compile(r"\(groupid=\d+, jobs=\d+\): err=")
+_TERSE = re.compile(r"^(?:<[^>]*> )?\d;fio-\d", re.MULTILINE)
+
+
+def describe_text(text: str) -> str | None:
+    """Return why a text without JSON cannot be imported, if it is one of fio's other outputs."""
+    for name, form in (("text", _FOR_PEOPLE), ("terse", _TERSE)):
+        if form.search(text):
+            return f"it is fio's {name} output, which lacks many numbers: run fio with --output-format=json+"
+    return None
+
 
 class Documents:
     """Documents of one text, in their order; ``cut_off`` is final after the last one.
@@ -145,35 +157,6 @@ def host_of(job: Mapping[str, Any]) -> str | None:
         return None
     port = job.get("port")
     return f"{job['hostname']}" if port in (None, 8765) else f"{job['hostname']}:{port}"
-
-
-def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    """Group the jobs of a document: jobs that did not wait for each other are together.
-
-    Jobs that wait (stonewall) begin a new group; fio does not list a stonewall without a value.
-    Results of several hosts may come in any order.
-    """
-    groups: list[list[dict[str, Any]]] = []
-    latest: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
-    for job in document["jobs"]:
-        if not isinstance(job, dict):
-            continue
-        options, group = options_of(document, job), job.get("groupid")
-        waits = "wait_for" in options or (group is None and "stonewall" in options)
-        place = host_of(job), str(group)
-        if waits or place not in latest:
-            latest[place] = []
-            groups.append(latest[place])
-        latest[place].append(job)
-    return groups
-
-
-def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of jobs that shared the device; clones of one job (numjobs) are one load."""
-    names_at_once = (
-        dict.fromkeys(str(job.get("jobname")) for job in group) for group in group_jobs(document)
-    )
-    return tuple(name for names in names_at_once if len(names) > 1 for name in names)
 
 
 def last_of_each_run(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

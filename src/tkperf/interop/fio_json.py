@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
 from tkperf.interop import FIO_TEST
+from tkperf.interop.fio_arrangement import arrange_series
 from tkperf.interop.fio_documents import (
     ALL_CLIENTS,
     STOPPED,
     Documents,
-    find_jobs_at_once,
-    group_jobs,
+    describe_text,
     host_of,
     last_of_each_run,
     stamp_ms,
@@ -30,7 +30,13 @@ from tkperf.interop.fio_result import (
     read_result,
 )
 from tkperf.interop.fio_rounds import build_test
-from tkperf.interop.fio_series import Result, arrange_series, build_series_key, start_of
+from tkperf.interop.fio_series import ENDED_EARLY, Result, build_series_key, start_of
+from tkperf.interop.fio_together import (
+    LoadBeside,
+    find_jobs_at_once,
+    find_loads_beside,
+    group_jobs,
+)
 from tkperf.interop.imported import (
     LARGEST_DEMAND,
     MOST_LISTED,
@@ -43,7 +49,10 @@ from tkperf.interop.imported import (
     readable,
     require_room,
 )
-from tkperf.model.errors import UsageError
+from tkperf.model.errors import InputFileError, UsageError
+
+# Difference between fio's sum over its servers and theirs, as a share.
+SUM_TOLERANCE = 0.01
 
 # As many as a run file has steps (MOST_ROWS in runfile/limits.py).
 MOST_RESULTS = 60_000
@@ -66,11 +75,15 @@ class FioResults:
     def add(self, file: str, text: str, file_bytes: int | None = None) -> None:
         """Take the results of a file of this size; leave out unusable ones."""
         documents, taken = Documents(text, file_bytes), 0
+        unusable: list[Unusable] = []
         self._names.append(file)
         try:
             for number, document in enumerate(last_of_each_run(documents)):
-                self._add_document(document, len(self._names) - 1, number)
-                taken += 1
+                try:
+                    self._add_document(document, len(self._names) - 1, number)
+                    taken += 1
+                except Unusable as why:
+                    unusable.append(why)
         except Unusable as why:
             if taken:
                 self.remarks.say("read-in-part", f"only its beginning is taken: {why}", file)
@@ -79,10 +92,16 @@ class FioResults:
             return
         if taken and documents.cut_off:
             self.remarks.say("cut-off", "is cut off or damaged: only intact JSON is used", file)
-        elif not taken:
+        if taken:
+            for fault in unusable:
+                reason = f"a result in it is left out, the others are taken: {fault.kind}"
+                self.remarks.say("read-in-part", reason, file, fault.detail)
+        else:
             cut = "its JSON is cut off or damaged" if documents.cut_off else None
-            none = "holds no JSON result of fio (--output-format=json or json+)"
-            self.remarks.leave_out_file(file, Unusable(cut or none))
+            none = (
+                describe_text(text) or "holds no JSON result of fio (--output-format=json or json+)"
+            )
+            self.remarks.leave_out_file(file, unusable[0] if unusable else Unusable(cut or none))
 
     def leave_out(self, file: str, reason: str) -> None:
         """Leave out an unreadable file."""
@@ -96,12 +115,12 @@ class FioResults:
         """Return the run of all results.
 
         Raises:
-            UsageError: there are none, or more than a run file can hold.
+            InputFileError: there are none, or more than a run file can hold.
         """
         place = list_readable_names(sorted(self._names, key=natural_key)) or "no file"
         if not self._results:
             reasons = [warning.text for warning in self.remarks.warnings()[:MOST_LISTED]]
-            raise UsageError(f"{place}: nothing could be imported: {'; '.join(reasons)}")
+            raise InputFileError(f"{place}: nothing could be imported: {'; '.join(reasons)}")
         in_time = sorted(self._results, key=lambda one: (one.written_ms or inf, one.version))
         versions = list(dict.fromkeys(result.version for result in in_time))
         first_ms = in_time[0].written_ms
@@ -154,22 +173,26 @@ class FioResults:
         """Return the jobs of a document.
 
         Clones (numjobs) ran at once and count together; jobs that waited for each other do not. Jobs
-        of other names that ran at once with the same workload are left out: they are neither its rounds
-        nor one known load.
+        of other names that ran at once with the same workload on the same file are left out: they are neither its
+        rounds nor one known load.
         """
         file, results = self._names[source], []
-        for at, group in enumerate(group_jobs(document)):
+        groups = group_jobs(document)
+        for at in range(len(groups)):
             of_group = [
                 result
-                for clones in _clones(group)
-                for result in self._take(document, clones, (source, number, at))
+                for clones, beside in find_loads_beside(document, groups, at)
+                for result in self._take(document, clones, (source, number, at), beside=beside)
             ]
-            loads = Counter(result.workload for result in of_group)
+            loads = Counter(map(_load_of, of_group))
             for result in of_group:
-                if loads[result.workload] == 1:
+                if loads[_load_of(result)] == 1:
                     results.append(result)
                 else:
-                    why = Unusable("it ran at once with others", f" as {result.workload}")
+                    why = Unusable(
+                        "it ran at once with others of the same load, and filename does not tell them apart",
+                        f" ({result.workload})",
+                    )
                     self.remarks.leave_out_job(file, result.job, why)
         return results + self._of_all_clients(document, results, (source, number))
 
@@ -180,6 +203,7 @@ class FioResults:
         place: tuple[int, int, int],
         host: str | None = None,
         options: Mapping[str, Any] | None = None,
+        beside: Sequence[LoadBeside] = (),
     ) -> list[Result]:
         """Return the result of clones, with their own options or the given ones; none if it is unusable."""
         file, jobname = self._names[place[0]], job_name(clones[0])
@@ -200,8 +224,9 @@ class FioResults:
             options=options,
             threads=found.workload.jobs,
             measurement=measurement,
+            beside=beside,
         )
-        if "ended early" in series_key.always:
+        if ENDED_EARLY in series_key.always:
             self.remarks.say(
                 "ended-early",
                 "a job ran for less than its runtime: it was stopped, or had done all it could; such "
@@ -274,7 +299,14 @@ class FioResults:
         threads = sum(result.workload.jobs for result in results)
         options = options_of(document, document["jobs"][0]) | {"numjobs": threads}
         last = *place, len(document["jobs"])
-        return self._take(document, rows[:1], last, ALL_CLIENTS.lower(), options)
+        taken = self._take(document, rows[:1], last, ALL_CLIENTS.lower(), options)
+        for total in taken:
+            if contradiction := _compare_sum(total, results):
+                self.remarks.leave_out_job(file, ALL_CLIENTS, contradiction)
+                return []
+            if contradiction := _compare_mean(total, results):
+                self.remarks.say("sum-contradicts", contradiction.kind, file, contradiction.detail)
+        return taken
 
     def _profile(self) -> dict[str, object]:
         """Return threads and depth if all results agree; otherwise each section has its own."""
@@ -286,12 +318,41 @@ class FioResults:
         return profile
 
 
-def _clones(group: Sequence[Job]) -> Iterable[list[Job]]:
-    """Return jobs of one name and with the same options that ran at the same time."""
-    clones: dict[tuple[str, str], list[Job]] = {}
-    for job in group:
-        clones.setdefault((job_name(job), str(job.get("job options"))), []).append(job)
-    return clones.values()
+def _compare_sum(total: Result, hosts: Sequence[Result]) -> Unusable | None:
+    """Return how fio's sum contradicts the results of its hosts; None: it agrees with them.
+
+    With fio 3.33 the sum may be that of the first second, or of fewer hosts.
+    """
+    for name, words in (("ios", "I/Os"), ("bytes", "bytes")):
+        given = getattr(total.measurement, name)
+        added = sum(getattr(host.measurement, name) for host in hosts)
+        if abs(given - added) > SUM_TOLERANCE * added:
+            return Unusable(
+                f"fio's sum over all clients contradicts its hosts in {words}",
+                f": {given:,} instead of {added:,}",
+            )
+    return None
+
+
+def _compare_mean(total: Result, hosts: Sequence[Result]) -> Unusable | None:
+    """Return how the mean latency of fio's sum contradicts its hosts; None: it lies between theirs, or is not known."""
+    mean_us = total.measurement.latency_mean_us
+    known_us = [one for host in hosts if (one := host.measurement.latency_mean_us) is not None]
+    if mean_us is None or len(known_us) < len(hosts):
+        return None
+    if (1 - SUM_TOLERANCE) * min(known_us) <= mean_us <= (1 + SUM_TOLERANCE) * max(known_us):
+        return None
+    return Unusable(
+        "the mean latency of fio's sum over all clients is not between those of its hosts",
+        f": {mean_us:,.1f} us, the hosts have {min(known_us):,.1f} to {max(known_us):,.1f} us",
+    )
+
+
+def _load_of(result: Result) -> tuple[object, ...]:
+    """Return what distinguishes a load from others that ran at the same time, besides the names of jobs."""
+    key = result.series_key
+    limits = tuple(text for text in key.always if "=" in text)
+    return result.workload, key.conditions, limits, result.start
 
 
 def _fingerprint(result: Result) -> tuple[object, ...]:

@@ -29,6 +29,8 @@ from tkperf.model.workload import Access, Workload
 Job = Mapping[str, Any]
 
 SIDES = ("read", "write")
+# FIO_JOBNAME_SIZE in fio's stat.h, without the final NUL. A character of several bytes may be cut, too.
+LONGEST_JOB_NAME_BYTES = 127
 # Larger numbers are no result of fio: ten million I/Os a second for 115 days, an exabyte, 11 days in ns,
 # 31 years in ms.
 LARGEST_IOS, LARGEST_BYTES, LONGEST_NS, LONGEST_MS = 1e14, 1e18, 1e15, 1e12
@@ -132,11 +134,18 @@ def _require_plain(jobs: Sequence[Job], options: Options) -> None:
             f"rw={shorten_value(pattern)} trims blocks and writes them: no plain writing"
         )
     own = job.get("job options")
-    if isinstance(own, dict) and "name" in own and str(own["name"]) != job_name(job):
+    if isinstance(own, dict) and "name" in own and not _is_named(job, str(own["name"])):
         raise Unusable(
             "fio shows several jobs as one (group_reporting), with the first one's name and the last "
             "one's options"
         )
+
+
+def _is_named(job: Job, name: str) -> bool:
+    """Return whether a job has the name in its options: fio cuts ``jobname``, but not the option."""
+    listed = job_name(job)
+    cut = len(listed.encode(errors="replace")) >= LONGEST_JOB_NAME_BYTES - 3
+    return listed == name or (cut and name.startswith(listed.rstrip("\N{REPLACEMENT CHARACTER}")))
 
 
 def _require_no_verification(clones: Sequence[_Clone], options: Options) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tkperf.interop.fio_series import CellSeries, Result
 from tkperf.interop.imported import MOST_LISTED, describe_rounds, imported_test, readable
@@ -21,7 +21,7 @@ from tkperf.model.figures import (
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.model.steady_state import Criteria, SteadyStateVerdict, judge
-from tkperf.model.units import KIB, format_count, format_mix
+from tkperf.model.units import KIB, format_count, format_mix, format_window
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
 
@@ -29,25 +29,81 @@ LARGE_BLOCK_BYTES = 128 * KIB
 
 
 def build_test(name: str, series: Sequence[CellSeries], files: Sequence[str]) -> TestRecord:
-    """Return all series as one test.
-
-    The numbers of rounds put every cell's last result in the last round: a cell with fewer results has none
-    in the first rounds, and its last ones are in the window.
-    """
+    """Return all series as one test; cells whose windows differ have sections of their own."""
     criteria = load_profile("pts-e-1.1").steady_state.criteria
     steps: list[StepRecord] = []
     verdicts: list[VerdictRecord] = []
     sections: list[SectionOutcome] = []
     plans: list[SectionPlan] = []
-    for section in dict.fromkeys(cell.section for cell in series):
-        cells = [cell for cell in series if cell.section == section]
-        steps += _steps(cells, files)
+    for section, cells in _divide_by_window(series, criteria):
+        steps += _steps(section, cells, files)
         judged, ended = _judge(section, cells, criteria)
         verdicts += judged
         sections.append(ended)
         plans.append(_plan(section, cells))
     plan = TestPlan(title="Results of fio", sections=tuple(plans))
     return imported_test(name, steps, verdicts, sections, plan)
+
+
+def _divide_by_window(
+    series: Sequence[CellSeries], criteria: Criteria
+) -> Iterator[tuple[str, list[CellSeries]]]:
+    """Yield the sections with their cells, in order.
+
+    A section has one window. Cells with other rounds than those of the tracked cell have a section that names their
+    rounds.
+    """
+    by_section: dict[str, list[CellSeries]] = {}
+    for cell in series:
+        by_section.setdefault(cell.section, []).append(cell)
+    for section, cells in by_section.items():
+        if cells[0].series_key.prepares:
+            yield section, cells
+            continue
+        window = find_window(_track(cells, criteria).numbers, criteria)
+        by_window: dict[tuple[int, ...], list[CellSeries]] = {window: []}
+        for cell in cells:
+            by_window.setdefault(find_window(cell.numbers, criteria), []).append(cell)
+        for other, alike in by_window.items():
+            yield section if other == window else f"{section}, {format_window(other)}", alike
+
+
+def find_window(numbers: Sequence[int], criteria: Criteria) -> tuple[int, ...]:
+    """Return the last of the longest stretch of consecutive rounds: a window has no gap.
+
+    Among stretches that fill a window, and among equally long ones, the last counts.
+    """
+    return max(
+        (_window_until(numbers, at, criteria) for at in range(len(numbers))),
+        key=lambda window: (len(window), window[-1]),
+    )
+
+
+def _window_until(numbers: Sequence[int], at: int, criteria: Criteria) -> tuple[int, ...]:
+    """Return the consecutive rounds that end with the round at this place, at most a window of them."""
+    first = at
+    while (
+        first > 0
+        and numbers[first - 1] == numbers[first] - 1
+        and at - first + 1 < criteria.window_rounds
+    ):
+        first -= 1
+    return tuple(numbers[first : at + 1])
+
+
+def _track(cells: Sequence[CellSeries], criteria: Criteria) -> CellSeries:
+    """Return the cell that tests track: the one with the most writes that is nearest to 4 KiB.
+
+    A cell that fills the window precedes one with fewer consecutive rounds.
+    """
+    return min(
+        cells,
+        key=lambda cell: (
+            -len(find_window(cell.numbers, criteria)),
+            cell.workload.read_percent,
+            abs(cell.workload.block_size_bytes - 4 * KIB),
+        ),
+    )
 
 
 def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
@@ -92,14 +148,12 @@ def _words(read_percent: int) -> str:
     return {0: "writes", 100: "reads"}.get(read_percent, f"R/W {format_mix(read_percent)}")
 
 
-def _steps(cells: Sequence[CellSeries], files: Sequence[str]) -> list[StepRecord]:
-    last = max(len(cell.rounds) for cell in cells)
+def _steps(section: str, cells: Sequence[CellSeries], files: Sequence[str]) -> list[StepRecord]:
+    numbered = [cell.numbered for cell in cells]
     return [
-        _step(cells[0].section, number, position, result, files[result.source])
-        for number in range(1, last + 1)
-        for position, result in enumerate(
-            cell.rounds[number - last - 1] for cell in cells if len(cell.rounds) > last - number
-        )
+        _step(section, number, position, result, files[result.source])
+        for number in sorted({number for cell in cells for number in cell.numbers})
+        for position, result in enumerate(of[number] for of in numbered if number in of)
     ]
 
 
@@ -134,68 +188,64 @@ def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
     )
 
 
-def _numbers(cell: CellSeries, cells: Sequence[CellSeries]) -> range:
-    last = max(len(other.rounds) for other in cells)
-    return range(last - len(cell.rounds) + 1, last + 1)
-
-
 def _judge(
     section: str, cells: Sequence[CellSeries], criteria: Criteria
 ) -> tuple[list[VerdictRecord], SectionOutcome]:
-    """Return a verdict for each cell, and the section's: the verdict of the cell that tests track.
-
-    The tracked cell has the most writes, and is nearest to 4 KiB; a cell that fills the window precedes one
-    with fewer measurements.
-    """
+    """Return a verdict for each cell, and the section's: the verdict of the cell that tests track."""
     if cells[0].series_key.prepares:
-        last = max(len(cell.rounds) for cell in cells)
-        window = tuple(range(1, last + 1))[-criteria.window_rounds :]
+        numbers = sorted({number for cell in cells for number in cell.numbers})
         because = (
-            f"{format_count(last, 'round')} in the imported files; it prepares and is not judged"
+            f"{format_count(len(numbers), 'round')} in the imported files; it prepares and is not "
+            "judged"
         )
         return [], SectionOutcome(
-            section=section, window=window, verdict=None, ended_because=because
+            section=section,
+            window=tuple(numbers)[-criteria.window_rounds :],
+            verdict=None,
+            ended_because=because,
         )
-    tracked = min(
-        cells,
-        key=lambda cell: (
-            -min(len(cell.rounds), criteria.window_rounds),
-            cell.workload.read_percent,
-            abs(cell.workload.block_size_bytes - 4 * KIB),
-        ),
-    )
+    tracked = _track(cells, criteria)
     records, finals = [], {}
     for cell in cells:
-        numbers = _numbers(cell, cells)
-        # Other cells need only their last verdict.
-        first = 1 if cell is tracked else len(cell.rounds)
-        for last in range(first, len(cell.rounds) + 1):
-            verdict = _verdict(cell, numbers, last, criteria)
-            records.append(
-                VerdictRecord(section=section, number=numbers[last - 1], verdict=verdict)
-            )
-            finals[cell.workload] = verdict
+        window = find_window(cell.numbers, criteria)
+        for at, number in enumerate(cell.numbers):
+            # Other cells need only the verdict of their window.
+            if cell is tracked or number == window[-1]:
+                verdict = _verdict(cell, at, criteria)
+                records.append(VerdictRecord(section=section, number=number, verdict=verdict))
+                if number == window[-1]:
+                    finals[cell.workload] = verdict
     final = finals.pop(tracked.workload)
     because = describe_rounds(len(tracked.rounds), "files", final)
     return records, SectionOutcome(
         section=section,
         window=final.rounds,
         verdict=final,
-        ended_because=because + _describe_others(finals),
+        ended_because=because + _describe_gaps(tracked) + _describe_others(finals),
     )
 
 
-def _verdict(
-    cell: CellSeries, numbers: Sequence[int], last: int, criteria: Criteria
-) -> SteadyStateVerdict:
-    window = slice(max(0, last - criteria.window_rounds), last)
+def _verdict(cell: CellSeries, at: int, criteria: Criteria) -> SteadyStateVerdict:
+    rounds = _window_until(cell.numbers, at, criteria)
     return judge(
-        numbers[window],
-        [result.measurement.iops for result in cell.rounds[window]],
+        rounds,
+        [result.measurement.iops for result in cell.rounds[at - len(rounds) + 1 : at + 1]],
         tracking=f"{cell.workload.mix_and_size} IOPS",
         unit="IOPS",
         criteria=criteria,
     )
+
+
+def _describe_gaps(cell: CellSeries) -> str:
+    """Name the rounds that are missing between the first and the last one."""
+    missing = sorted(set(range(cell.numbers[0], cell.numbers[-1])) - set(cell.numbers))
+    if not missing:
+        return ""
+    named = ", ".join(map(str, missing[:MOST_LISTED]))
+    more = len(missing) - MOST_LISTED
+    others = f" and {more:,} more" if more > 0 else ""
+    rounds = f"rounds {named}{others} are" if len(missing) > 1 else f"round {named} is"
+    return f"; {rounds} missing, and a window needs consecutive rounds"
 
 
 def _describe_others(finals: dict[Workload, SteadyStateVerdict]) -> str:

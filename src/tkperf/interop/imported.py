@@ -139,11 +139,6 @@ def natural_key(name: str) -> NaturalKey:
     return key, name
 
 
-def without_numbers(name: str) -> str:
-    """Return the common part of names that differ in a counter."""
-    return re.sub(r"\d+", "", name)
-
-
 class Remarks:
     """Collect omissions and remarks, for the run file and the command line."""
 

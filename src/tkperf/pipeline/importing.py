@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
+from tkperf.interop.fio_documents import describe_text
 from tkperf.interop.fio_json import FioResults
 from tkperf.interop.imported import MOST_LISTED, ImportedRun, natural_key, one_line
 from tkperf.interop.tkperf_xml import parse_tkperf_xml
@@ -181,9 +182,23 @@ def _read_all(
 
 
 def _is_xml(file: Path, content: bytes) -> bool:
-    """Return whether a file is XML, by its first character or, so that errors say so, by its name."""
-    begins = _text(content[:1024]).lstrip().startswith("<")
-    return begins or (file.suffix.lower() == ".xml" and "{" not in _text(content))
+    """Return whether a file is XML, by its beginning or, so that errors say so, by its name.
+
+    Lines of fio's client begin with the name of a server, as ``<host>``.
+    """
+    beginning = _text(content[:1024]).lstrip()
+    if beginning.startswith(("<?xml", "<!")):
+        return True
+    named = file.suffix.lower() == ".xml"
+    if not named and not beginning.startswith("<"):
+        return False
+    text = _text(content)
+    if '"fio version"' in text or describe_text(text):
+        return False
+    tag = re.match(r"<([^\s<>/]+)", beginning)
+    if tag is None:
+        return named and "{" not in text
+    return named or f"</{tag[1]}" in text
 
 
 def _text(content: bytes) -> str:

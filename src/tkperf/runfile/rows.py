@@ -132,7 +132,7 @@ class TestRow(msgspec.Struct, frozen=True):
 
 class _VerdictRow(msgspec.Struct):
     section: str
-    number: PositiveCount
+    number: Count
     verdict: str
 
 

@@ -33,7 +33,7 @@ _MOST_SHARES = 64
 _SharesText = Annotated[str, msgspec.Meta(max_length=4096)]
 
 _DISTURBANCE = PlainFields("disturbance", Disturbance, duration_s=NonNegative)
-_PLACE: dict[str, Any] = {"number": PositiveCount, "planned_s": NonNegative | None}
+_PLACE: dict[str, Any] = {"number": Count, "planned_s": NonNegative | None}
 _STEP = PlainFields(
     "step",
     StepRecord,

@@ -1,0 +1,409 @@
+"""Series of fio's results: which results are rounds of one series, their order and numbers, and their section.
+
+A section has an access and a demand; its name also has the differences between two series of one cell. Each cell is
+judged by its own rounds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from tkperf.interop.fio_series import CellSeries, Result
+from tkperf.interop.imported import NaturalKey, Remarks, natural_key, readable
+from tkperf.interop.result_names import (
+    family_of_file,
+    find_numbers,
+    find_rounds,
+    rank_of_rounds,
+    split_path,
+)
+from tkperf.model.workload import Workload
+
+_LARGEST_COUNTER = 10  # times the number of files
+# Part of the section's name, like a name from the user.
+_FILL = "fill by amount"
+
+
+def arrange_series(
+    results: Iterable[Result], names: Sequence[str], remarks: Remarks
+) -> list[CellSeries]:
+    """Return the results as series, each with its section, in an order independent of the order of the files.
+
+    Args:
+        results: results of all files.
+        names: names of the files, indexed by ``Result.source``.
+        remarks: receives remarks on the order of rounds.
+    """
+    by_key: dict[object, CellSeries] = {}
+    for result in results:
+        key = result.workload, result.series_key
+        series = by_key.setdefault(
+            key, CellSeries(workload=result.workload, series_key=result.series_key)
+        )
+        series.rounds.append(result)
+    keys = [natural_key(name) for name in names]
+    run_folders = _find_run_folders(by_key.values(), names)
+    divided = [
+        part
+        for series in by_key.values()
+        for run in _divide_by_folder(series, names, run_folders)
+        for part in _divide_by_start(run)
+    ]
+    run_words = {word for series in divided for word in _find_run_words(series, names)}
+    divided = [part for series in divided for part in _divide_by_name(series, names, run_words)]
+    for fill in _find_fills(divided):
+        always = (*fill.series_key.always, _FILL)
+        fill.series_key = replace(fill.series_key, always=always, prepares=True)
+    for series in divided:
+        _order(series, names, keys, remarks, run_words)
+    in_order = sorted(divided, key=lambda series: _order_key(series.rounds[0], keys))
+    _name_sections(in_order, names)
+    # Series with further words in their section's name come last.
+    return sorted(in_order, key=lambda series: "," in series.section)
+
+
+def _find_fills(all_series: Sequence[CellSeries]) -> list[CellSeries]:
+    """Return loads that prepare: each wrote an amount sequentially, once, while others ran for a time.
+
+    If nothing ran for a time, or it was repeated in rounds, the amount may be the measurement.
+    """
+    if not any(one.series_key.runtime_s and not one.series_key.prepares for one in all_series):
+        return []
+    return [
+        one
+        for one in all_series
+        if one.series_key.writes_amount and not one.series_key.prepares and len(one.rounds) == 1
+    ]
+
+
+# Series that are several
+
+
+def _find_run_folders(all_series: Iterable[CellSeries], names: Sequence[str]) -> set[str]:
+    """Return the folders that each hold a whole run: in some series, several rounds of the same names.
+
+    They count runs, not rounds, so they separate everything below them: a fill of each run, too.
+    """
+    found: set[str] = set()
+    for series in all_series:
+        folders: dict[str, list[str]] = {}
+        for result in series.rounds:
+            folder, file = split_path(names[result.source])
+            folders.setdefault(folder, []).append(file)
+        counted = any(
+            len({family_of_file(file) for file in set(files)}) < len(set(files))
+            for files in folders.values()
+        )
+        times_given = Counter(file for files in folders.values() for file in set(files))
+        if counted and max(times_given.values()) > 1:
+            paths = [folder.split("/") for folder in folders]
+            shared = 0
+            while len({tuple(path[: shared + 1]) for path in paths}) == 1:
+                shared += 1
+            found |= {"/".join(path[: shared + 1]) for path in paths}
+    return found
+
+
+def _divide_by_folder(
+    series: CellSeries, names: Sequence[str], run_folders: set[str]
+) -> Iterator[CellSeries]:
+    """Yield a series for each folder that holds a run."""
+    by_folder: dict[str, list[Result]] = {}
+    for result in series.rounds:
+        parts = split_path(names[result.source])[0].split("/")
+        above = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
+        folder = next((folder for folder in above if folder in run_folders), "")
+        by_folder.setdefault(folder, []).append(result)
+    if len(by_folder) == 1:
+        yield series
+        return
+    for folder, rounds in by_folder.items():
+        yield _part_of(series, rounds, folder=f"{series.series_key.folder} {folder}")
+
+
+def _divide_by_start(series: CellSeries) -> Iterator[CellSeries]:
+    """Yield a series for each of several places of the device."""
+    by_start: dict[str | None, list[Result]] = {}
+    for result in series.rounds:
+        by_start.setdefault(result.start, []).append(result)
+    # Rounds that continue at the end of the last one do not all return to the start of others.
+    if len(by_start) == 1 or min(map(len, by_start.values())) == 1:
+        yield series
+        return
+    for start, rounds in by_start.items():
+        conditions = (*series.series_key.conditions, ("offset", str(start)))
+        yield _part_of(series, rounds, conditions=tuple(sorted(conditions)))
+
+
+def _part_of(series: CellSeries, rounds: list[Result], **changes: object) -> CellSeries:
+    series_key = replace(series.series_key, **changes)  # type: ignore[arg-type]
+    return CellSeries(workload=series.workload, series_key=series_key, rounds=rounds)
+
+
+def _columns(rounds: Sequence[Result], names: Sequence[str]) -> dict[tuple[str, str], list[int]]:
+    """Return the numbers that count rounds in the names of all these results, by place and word."""
+    found = [find_rounds(names[result.source], result.job) for result in rounds]
+    shared = set(found[0]).intersection(*found[1:])
+    return {column: [of[column] for of in found] for column in sorted(shared, key=rank_of_rounds)}
+
+
+def _find_run_words(series: CellSeries, names: Sequence[str]) -> Iterator[str]:
+    """Yield the words that count runs: of two counts in a name, the one that does not count the rounds of a run."""
+    columns = _columns(series.rounds, names)
+    varying = [column for column, values in columns.items() if len(set(values)) > 1]
+    if len(varying) < 2 or len(set(columns[varying[0]])) == len(series.rounds):
+        return
+    if len(set(zip(*(columns[column] for column in varying), strict=True))) == len(series.rounds):
+        yield from (word for _, word in varying[1:] if word != varying[0][1])
+
+
+def _divide_by_name(
+    series: CellSeries, names: Sequence[str], run_words: set[str]
+) -> Iterator[CellSeries]:
+    """Yield a series for each run, if names count runs and rounds: ``run2_round5``, ``980pro_5``."""
+    runs = _group_by_run(series, names, run_words)
+    if len(runs) == 1:
+        yield series
+        return
+    for run, rounds in runs.items():
+        yield _part_of(series, rounds, file=f"{series.series_key.file} {run}")
+
+
+def _group_by_run(
+    series: CellSeries, names: Sequence[str], run_words: set[str]
+) -> dict[object, list[Result]]:
+    rounds = series.rounds
+    whole: dict[object, list[Result]] = {(): rounds}
+    columns = _columns(rounds, names)
+    of_runs = [values for (_, word), values in columns.items() if word in run_words]
+    if any(len(set(values)) > 1 for values in of_runs):
+        return _group(rounds, list(zip(*of_runs, strict=True)))
+    counts = next((values for values in columns.values() if len(set(values)) > 1), None)
+    if len({result.source for result in rounds}) < len(rounds):
+        return whole  # several results in a file are in its order
+    numbers = [find_numbers(names[result.source]) for result in rounds]
+    if len({len(of_name) for of_name in numbers}) > 1:
+        return whole
+    varying = [list(column) for column in zip(*numbers, strict=True) if len(set(column)) > 1]
+    if any(len(set(column)) == len(rounds) for column in varying):
+        return whole
+    if counts is None:
+        counts = varying[-1] if varying else None
+    others = [column for column in varying if column != counts]
+    if counts is None or len(set(counts)) == len(rounds) or not others:
+        return whole
+    runs = _group(rounds, list(zip(*others, strict=True)))
+    by_result = dict(zip(map(id, rounds), counts, strict=True))
+    is_clear = all(len({by_result[id(one)] for one in run}) == len(run) for run in runs.values())
+    return runs if is_clear else whole
+
+
+def _group(rounds: Sequence[Result], by: Sequence[object]) -> dict[object, list[Result]]:
+    groups: dict[object, list[Result]] = {}
+    for result, value in zip(rounds, by, strict=True):
+        groups.setdefault(value, []).append(result)
+    return groups
+
+
+# Order and numbers
+
+
+def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]:
+    stamp = float("inf") if result.written_ms is None else result.written_ms
+    return stamp, keys[result.source], result.place
+
+
+def _order(
+    series: CellSeries,
+    names: Sequence[str],
+    keys: Sequence[NaturalKey],
+    remarks: Remarks,
+    run_words: set[str],
+) -> None:
+    """Give each round its number: the one in its name, else its place in the order of the times that fio wrote.
+
+    If a time is not known, the order is that of the files' names.
+    """
+    by_name = sorted(series.rounds, key=lambda result: (keys[result.source], result.place))
+    in_time = sorted(series.rounds, key=lambda result: _order_key(result, keys))
+    is_timed = all(result.written_ms is not None for result in by_name)
+    rounds = in_time if is_timed else by_name
+    if not is_timed and len({result.source for result in by_name}) > 1:
+        for result in by_name:
+            if result.written_ms is None:
+                remarks.say(
+                    "no-time-stamps",
+                    "no time in the results: rounds are in the order of the files' names, numbers in them "
+                    "counted as numbers",
+                    names[result.source],
+                )
+    series.rounds, series.numbers = rounds, tuple(range(1, len(rounds) + 1))
+    numbers = _numbers_in_names(rounds, names, remarks, run_words)
+    if numbers is None:
+        numbers = _find_counter(rounds, names)
+        if numbers is not None and list(numbers) != sorted(numbers):
+            numbers = None  # it counts something else
+            _remark_on_order(rounds, names, remarks)
+    elif is_timed and list(numbers) != sorted(numbers):
+        _remark_on_order(rounds, names, remarks)
+    if numbers is not None:
+        in_order = sorted(zip(numbers, range(len(rounds)), strict=True))
+        series.rounds = [rounds[at] for _, at in in_order]
+        series.numbers = tuple(number for number, _ in in_order)
+    if is_timed:
+        _remark_on_overlaps(in_time, names, remarks)
+
+
+def _remark_on_order(rounds: Sequence[Result], names: Sequence[str], remarks: Remarks) -> None:
+    for displaced in _find_displaced(rounds, names):
+        remarks.say(
+            "order-conflict",
+            "the numbers in the names are not in the order of the times that fio wrote: rounds keep the numbers of "
+            "their names if a word such as round stands before these, else they are in the order of the times",
+            names[displaced.source],
+        )
+
+
+def _remark_on_overlaps(in_time: Sequence[Result], names: Sequence[str], remarks: Remarks) -> None:
+    for before, after in pairwise(in_time):
+        ran_ms = after.measurement.duration_s * 1000
+        passed_ms = (after.written_ms or 0.0) - (before.written_ms or 0.0)
+        if before.source != after.source and passed_ms < 0.5 * ran_ms - 1000:
+            remarks.say(
+                "rounds-overlap",
+                "results taken as rounds of one workload were measured at the same time: on one drive they "
+                "shared it, on several they are no rounds",
+                names[after.source],
+                f" (with {readable(names[before.source])})",
+            )
+
+
+def _numbers_in_names(
+    rounds: Sequence[Result], names: Sequence[str], remarks: Remarks, run_words: set[str]
+) -> list[int] | None:
+    """Return the numbers behind words that count rounds; None: some names have none, or two have the same."""
+    columns = {
+        column: values
+        for column, values in _columns(rounds, names).items()
+        if column[1] not in run_words
+    }
+    for values in columns.values():
+        if len(set(values)) == len(values):
+            return values
+    sources = {result.source for result in rounds}
+    numbered = [result.source for result in rounds if find_rounds(names[result.source], result.job)]
+    if len(sources) > 1 and numbered and not run_words:
+        remarks.say(
+            "rounds-counted",
+            "numbers of rounds in the names are missing or repeat: rounds are counted in their order instead",
+            names[numbered[0]],
+        )
+    return None
+
+
+def _find_counter(rounds: Sequence[Result], names: Sequence[str]) -> list[int] | None:
+    """Return the single number that differs between the names, if it counts the files one by one, with few gaps."""
+    if len(rounds) < 2 or len({result.source for result in rounds}) < len(rounds):
+        return None
+    numbers = [find_numbers(names[result.source]) for result in rounds]
+    if len({len(of_name) for of_name in numbers}) > 1:
+        return None
+    varying = [list(column) for column in zip(*numbers, strict=True) if len(set(column)) > 1]
+    if len(varying) != 1 or len(set(varying[0])) < len(rounds):
+        return None
+    (counter,) = varying
+    return counter if max(counter) - min(counter) < 2 * len(rounds) else None
+
+
+def _find_displaced(rounds: Sequence[Result], names: Sequence[str]) -> Iterator[Result]:
+    """Yield results, in order of time, before one whose file has a smaller counter in its name.
+
+    A counter is the only number that differs between names, and not much larger than the number of files: a
+    larger one is a process id or a time.
+    """
+    families: dict[str, list[Result]] = {}
+    for result in rounds:
+        families.setdefault(family_of_file(names[result.source]), []).append(result)
+    for family in families.values():
+        numbers = [map(int, re.findall(r"\d{1,30}", names[result.source])) for result in family]
+        counters = [column for column in zip(*numbers, strict=False) if len(set(column)) > 1]
+        if len(counters) == 1 and max(counters[0]) <= _LARGEST_COUNTER * len(family):
+            numbered = zip(family, counters[0], strict=True)
+            for (result, counter), (_, next_counter) in pairwise(numbered):
+                if next_counter < counter:
+                    yield result
+
+
+def _name_sections(all_series: Sequence[CellSeries], names: Sequence[str]) -> None:
+    """Give each series its section; the names of series of one cell include their differences."""
+    rivals: dict[tuple[str, Workload], list[CellSeries]] = {}
+    for series in all_series:
+        series.section = ", ".join((_base_name(series.workload), *series.series_key.always))
+        rivals.setdefault((series.section, series.workload), []).append(series)
+    taken: set[tuple[str, Workload]] = set()
+    for group in rivals.values():
+        labels = _labels(group, names)
+        for series, differences in zip(group, labels, strict=True):
+            name, count = ", ".join((series.section, *differences)), 1
+            while (place := (name, series.workload)) in taken:
+                count += 1
+                name = ", ".join((series.section, *differences, f"({count})"))
+            taken.add(place)
+            series.section = name
+
+
+def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]]:
+    """Return the values of the properties in which the series of a cell differ, for each of them.
+
+    The name of a file, and the jobs that ran at the same time, appear only if nothing else separates the series.
+    """
+    places = [split_path(names[series.rounds[0].source]) for series in group]
+    folders = _shorten_folders([folder for folder, _ in places])
+    labels: list[list[str]] = [[] for _ in group]
+
+    def add(values: Sequence[object], texts: Sequence[str]) -> None:
+        if len(set(values)) > 1:
+            for of_series, text in zip(labels, texts, strict=True):
+                of_series.append(readable(text[:80]).replace("\n", " "))
+
+    keys = [series.series_key for series in group]
+    hosts = [f"host {key.host}" if key.host else "no host named" for key in keys]
+    add([key.host for key in keys], hosts)
+    add([key.job for key in keys], [f"job {series.rounds[0].job}" for series in group])
+    add([key.folder for key in keys], [f"in {folder}" for folder in folders])
+    runtimes = [
+        "no runtime" if key.runtime_s is None else f"runtime {key.runtime_s:g} s" for key in keys
+    ]
+    add([key.runtime_s for key in keys], runtimes)
+    options = [dict(key.conditions) for key in keys]
+    for name in sorted({name for conditions in options for name in conditions}):
+        values = [conditions.get(name) for conditions in options]
+        texts = [f"no {name}" if value is None else f"{name}={value}"[:60] for value in values]
+        add(values, texts)
+    if len(set(map(tuple, labels))) < len(group):
+        add([key.file for key in keys], [f"file {file}" for _, file in places])
+    labels = [of_series[:4] for of_series in labels]
+    if len(set(map(tuple, labels))) < len(group):
+        add([key.beside for key in keys], [f"beside {_name_jobs(key.beside)}" for key in keys])
+    return labels
+
+
+def _shorten_folders(folders: Sequence[str]) -> list[str]:
+    """Return folders without the path that they share, but for the last part of that."""
+    paths = [folder.split("/") for folder in folders]
+    shared = 0
+    while len({tuple(path[: shared + 1]) for path in paths}) == 1 and shared < min(map(len, paths)):
+        shared += 1
+    return ["/".join(path[max(0, shared - 1) :]) or "." for path in paths]
+
+
+def _name_jobs(beside: Sequence[str]) -> str:
+    return " and ".join(dict.fromkeys(key.partition(" ")[0] for key in beside)) or "nothing"
+
+
+def _base_name(workload: Workload) -> str:
+    return f"fio {workload.access.order} TC{workload.jobs}/QD{workload.io_depth}"

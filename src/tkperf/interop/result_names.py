@@ -1,0 +1,155 @@
+"""Numbers in the names of files, folders and jobs: what counts rounds, and what tells drives and conditions apart.
+
+Names whose difference is only a count of rounds, a date or a process id are of one family. Any other difference
+separates series, because results are rounds of one series only if nothing tells them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+# Words before the number of a round. The earlier one decides if a name counts several things.
+ROUND_WORDS = (
+    "round", "r", "iteration", "iter", "it", "loop", "cycle", "pass", "repetition", "repeat", "rep", "trial", "try",
+    "attempt", "run",
+)  # fmt: skip
+# A job's name has other numbers: only a word in full counts rounds there.
+_JOB_ROUND = re.compile(
+    r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE
+)
+# Further words before a number that distinguishes no conditions: "result3", "day2".
+_COUNTED = frozenset({
+    *ROUND_WORDS, "test", "tests", "result", "results", "out", "output", "exp", "experiment", "measurement", "sample",
+    "set", "day", "date", "week", "part", "no", "nr", "data", "log", "fio", "bench", "benchmark", "time", "file",
+})  # fmt: skip
+# A number after these words is part of a name: of a drive, a host or a condition.
+_CONDITIONS = frozenset({
+    "lbaf", "lba", "format", "fmt", "sector", "nvme", "disk", "drive", "dev", "device", "ssd", "hdd", "slot", "bay",
+    "port", "host", "node", "vm", "server", "client", "machine", "fw", "firmware", "kernel", "linux", "ns", "namespace",
+    "raid", "md", "lun", "vol", "volume", "pool", "osd", "cpu", "numa", "core", "socket", "zone", "zones", "temp",
+    "config", "cfg", "conf", "variant", "version", "ver", "v", "op", "partition", "bs", "qd", "iodepth", "depth",
+    "numjobs", "nj", "tc", "threads", "thread", "gen", "pcie",
+})  # fmt: skip
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_DATES = re.compile(
+    # 2023-01-05, 20230105T120000Z, 2023-01-05_12:00
+    r"(?<!\d)(19|20)\d\d[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])"
+    r"([-_ .]?t?[-_ ]?\d\d[-_.:h]?\d\d([-_.:m]?\d\d(\.\d+)?)?[sz]?)?(?!\d)"
+    # 05-01-2023
+    r"|(?<!\d)\d{1,2}[-_.]\d{1,2}[-_.](19|20)\d\d(?!\d)"
+    # Jan-05, 5-Jan-2023, Thu
+    rf"|(?<![a-z])({_MONTHS})[-_ .]*\d{{1,2}}(?!\d)([-_ .,]*(19|20)\d\d)?"
+    rf"|(?<!\d)\d{{1,2}}[-_ .]*({_MONTHS})(?![a-z])([-_ .]*(19|20)\d\d)?"
+    r"|(?<![a-z])(mon|tue|wed|thu|fri|sat|sun)(?![a-z])"
+    # 12:00:07
+    r"|(?<!\d)\d\d:\d\d(:\d\d)?(?!\d)"
+    # a UUID, and other random ids of hexadecimal digits
+    r"|(?<![0-9a-z])[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-z])"
+    r"|(?-i:(?<![0-9A-Za-z.])(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,}(?![0-9A-Za-z]))",
+    re.IGNORECASE,
+)
+# World-wide names in /dev/disk/by-id, and serial numbers: capitals and digits mixed.
+_WORLD_WIDE = re.compile(r"(?<![a-z0-9])(eui\.|wwn-|naa\.|0x)[0-9a-fx]+", re.IGNORECASE)
+_SERIAL = re.compile(
+    r"(?<![A-Za-z0-9])(?![A-Z]+\d{1,6}(?![A-Z0-9]))(?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{8,}(?![A-Za-z0-9])"
+)
+_WORD_BEFORE = re.compile(r"([A-Za-z]+)([-_ .(#=]*)$")
+_LAST_OF_CAMEL_CASE = re.compile(r"[A-Z]?[a-z]+$")
+_DEVICE_BEFORE = re.compile(
+    r"((nvme\d+(c\d+)?n|nvme\d+n\d+p)|(^|[^A-Za-z])(sd|hd|vd|xvd)[a-z]{1,2})$"
+)
+_SEPARATORS = re.compile(r"[-_ .()#\[\],=+]+")
+_UNIT_AFTER = re.compile(r"(k|kb|kib|m|mb|mib|g|gb|gib|tb|tib|pct|percent|qd|jobs|threads)(?![A-Za-z])|%", re.IGNORECASE)  # fmt: skip
+_ROUND = re.compile(
+    rf"(?:(?<![A-Za-z])(?i:({'|'.join(ROUND_WORDS)}))|(?<=[a-z])(Round|Iteration|Iter|Loop|Cycle|Pass|Run))"
+    r"[-_ .#=]*(\d{1,6})(?![0-9A-Za-z%])"
+)
+# Digits of a name that are kept, as characters that are no digits.
+_KEPT_DIGITS = {ord(str(digit)): chr(0xE000 + digit) for digit in range(10)}
+
+
+def without_round(job: str) -> str:
+    """Return a job's name without the number of a round, which needs a word before it: any other may count drives."""
+    return _JOB_ROUND.sub(r"\1\2", job)
+
+
+def split_path(file: str) -> tuple[str, str]:
+    """Return folder and name."""
+    folder, _, name = file.replace("\\", "/").rpartition("/")
+    return folder, name
+
+
+@lru_cache(maxsize=4096)
+def family_of_file(name: str) -> str:
+    """Return the part of a file's name that the rounds of one series share."""
+    return _family(name, is_folder=False)
+
+
+@lru_cache(maxsize=4096)
+def family_of_folder(folder: str) -> str:
+    """Return the part of a folder's path that the rounds of one series share."""
+    return "/".join(_family(part, is_folder=True) for part in folder.split("/"))
+
+
+def _family(name: str, *, is_folder: bool) -> str:
+    def keep(match: re.Match[str]) -> str:
+        return match[0].translate(_KEPT_DIGITS)
+
+    text = _DATES.sub("", _WORLD_WIDE.sub(keep, name))
+    text = _SERIAL.sub(keep, text)
+    text = re.sub(
+        r"\d+", lambda match: keep(match) if _distinguishes(match, is_folder) else "", text
+    )
+    return _SEPARATORS.sub("", text).lower()
+
+
+def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
+    """Return whether a number is part of the name of a drive, a host or a condition."""
+    before, after, digits = match.string[: match.start()], match.string[match.end() :], match[0]
+    if _UNIT_AFTER.match(after) or _DEVICE_BEFORE.search(before):
+        return True
+    found = _WORD_BEFORE.search(before)
+    if found is None:
+        return is_folder and after[:1].isalpha()
+    word, is_attached = found[1], not found[2]
+    last = _LAST_OF_CAMEL_CASE.search(word)
+    words = {word.lower(), last[0].lower() if last else ""}
+    if words & _COUNTED:
+        return False
+    if words & _CONDITIONS:
+        return True
+    if not is_attached:
+        return False
+    if len(word) == 1:  # drive D3, model S4510; but p1 and t2 may count anything
+        return word in "Dd" or (is_folder and (word not in "RrIiNnPpTt" or len(digits) > 3))
+    if is_folder:
+        return True
+    return len(word) > 2 and len(digits) > 2 and digits[0] != "0"
+
+
+def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
+    """Return the numbers that count rounds, by their place and the word before them: ``("file", "round"): 12``."""
+    folder, name = split_path(file)
+    places = [
+        ("file", name),
+        ("job", "".join(match[0] + " " for match in _JOB_ROUND.finditer(job))),
+    ]
+    places += [(f"folder {at}", part) for at, part in enumerate(reversed(folder.split("/")))]
+    found: dict[tuple[str, str], int] = {}
+    for place, text in places:
+        for word, camel, digits in _ROUND.findall(_DATES.sub(" ", _WORLD_WIDE.sub(" ", text))):
+            found.setdefault((place, (word or camel).lower()), int(digits))
+    return found
+
+
+def rank_of_rounds(column: tuple[str, str]) -> tuple[int, int]:
+    """Return a sort key: the column that counts rounds precedes columns that count anything larger."""
+    place, word = column
+    return ROUND_WORDS.index(word), ("file", "job").index(place) if place in ("file", "job") else 2
+
+
+def find_numbers(file: str) -> tuple[int, ...]:
+    """Return the numbers in a path, without dates."""
+    text = _DATES.sub(" ", file)
+    return tuple(int(digits) for digits in re.findall(r"\d{1,18}", text))

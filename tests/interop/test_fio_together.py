@@ -1,0 +1,124 @@
+"""Loads of fio that ran at the same time: they are part of the key of each other's results."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.interop.fio_files import FIRST_MS, document, job
+from tests.interop.test_fio_rounds import rounds_of, run_of
+from tkperf.interop.fio_together import group_jobs
+
+
+def load(rw: str, iops: int = 100, **more: Any) -> dict[str, Any]:
+    """A job of ten seconds; ``options`` are added to ``rw`` and ``bs``."""
+    counted: dict[str, Any] = {"reads" if "read" in rw else "writes": iops * 10}
+    options = {"rw": rw, "bs": "4k"} | more.pop("options", {})
+    return job(name=more.pop("name", rw), options=options, **counted, **more)
+
+
+def together(number: int, *jobs: dict[str, Any], **more: Any) -> tuple[str, str]:
+    return f"r{number}.json", json.dumps(document(*jobs, at_s=60.0 * number, **more))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"iodepth": "{}"},
+        {"numjobs": "{}", "group_reporting": ""},
+        {"rate_iops": "{}00"},
+        {"bs": "{}k"},
+        {"filename": "/dev/sd{}"},
+        {"rwmixread": "{}", "rw": "randrw"},
+        {"thinktime": "{}"},
+    ],
+)
+def test_rounds_beside_different_loads_are_different_series(other: dict[str, str]) -> None:
+    """A reader next to five different writers ran under five conditions, and is never averaged over them."""
+    files = [
+        together(each, load("randread", 1000), load("write", options={key: value.format(each) for key, value in other.items()}))
+        for each in (1, 2, 4, 8, 16)
+    ]  # fmt: skip
+    reads = [values for name, values in rounds_of(run_of(*files)).items() if values == [1000]]
+    assert len(reads) == 5
+
+
+def test_rounds_beside_the_same_loads_are_one_series() -> None:
+    """Also if the load beside goes on where it ended, or its name counts rounds; the section names that load."""
+    files = [
+        together(
+            each,
+            load("randread", 1000 + each),
+            load("write", name=f"writer-round{each}", options={"offset": str(each << 30), "iodepth": "4"}),
+        )
+        for each in range(1, 6)
+    ]  # fmt: skip
+    found = rounds_of(run_of(*files))
+    assert found["fio RND TC1/QD1, at once with SEQ 4k writes TC1/QD4"] == [
+        1000 + each for each in range(1, 6)
+    ]
+
+
+def test_a_load_that_is_left_out_ran_beside_others_nevertheless() -> None:
+    """Trims are no result, but the reads were measured while they ran."""
+    trims = job(
+        name="t", options={"rw": "randtrim", "bs": "32k"}, trim={"total_ios": 9, "runtime": 10_000}
+    )
+    assert list(rounds_of(run_of(together(1, load("randread"), trims)))) == [
+        "fio RND TC1/QD1, at once with RND 32k trims TC1/QD1"
+    ]  # fmt: skip
+
+
+def test_drives_at_once_have_a_section_each() -> None:
+    """The same load on two files: filename tells them apart, and each names the other."""
+    drives = [load("randread", iops, name=f"d{iops}", options={"filename": f"/dev/sd{letter}"})
+              for letter, iops in (("a", 50), ("b", 60))]  # fmt: skip
+    assert rounds_of(run_of(together(1, *drives))) == {
+        "fio RND TC1/QD1, filename=/dev/sda, at once with RND 4k reads TC1/QD1 on /dev/sdb": [50],
+        "fio RND TC1/QD1, filename=/dev/sdb, at once with RND 4k reads TC1/QD1 on /dev/sda": [60],
+    }
+
+
+@pytest.mark.parametrize("names", [("/dev/sda:/dev/sdb", "/dev/sdc:/dev/sdd"), ("/dev/disk/by-id/a", "/dev/disk/by-id/b")])  # fmt: skip
+def test_any_file_names_separate_series(names: tuple[str, str]) -> None:
+    files = [
+        together(10 * at + each, load("randread", 10 * at + each, options={"filename": name}))
+        for at, name in enumerate(names)
+        for each in range(1, 6)
+    ]
+    assert sorted(map(len, rounds_of(run_of(*files)).values())) == [5, 5]
+
+
+def test_jobs_that_waited_are_no_company() -> None:
+    """Groups one after the other, as with stonewall: each load was alone."""
+    files = [
+        together(each, load("randread", 1000), load("write", group=1, options={"iodepth": str(each)}))
+        for each in range(1, 6)
+    ]  # fmt: skip
+    assert rounds_of(run_of(*files))["fio RND TC1/QD1"] == [1000] * 5
+
+
+@pytest.mark.parametrize("version", ["3.33", "3.42"])
+def test_new_groups_without_waiting_ran_together(version: str) -> None:
+    """``new_group`` counts groups as stonewall does, but waits for nothing: only the times tell (fio 3.33, 3.42)."""
+    found = document(
+        load("randread", runtime_ms=60_000, version=version),
+        load("write", runtime_ms=60_000, version=version, group=1),
+        version=version,
+    )
+    assert len(group_jobs(found)) == 2
+    for one in found["jobs"]:
+        one["elapsed"] = 61
+        if "job_start" in one:
+            one["job_start"] = FIRST_MS
+    assert len(group_jobs(found)) == 1
+
+
+def test_clones_are_one_load() -> None:
+    """numjobs without group_reporting: two entries of one name are no company for each other."""
+    clones = [load("randread", options={"numjobs": "2"}) for _ in range(2)]
+    assert list(rounds_of(run_of(together(1, *clones)))) == ["fio RND TC2/QD1"]
+    beside = rounds_of(run_of(together(1, load("write"), *clones)))
+    assert "fio SEQ TC1/QD1, at once with RND 4k reads TC2/QD1" in beside

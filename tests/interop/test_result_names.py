@@ -1,0 +1,210 @@
+"""Names of files, folders and jobs: which numbers count rounds, and which differences separate series."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interop.fio_files import written
+from tests.interop.test_fio_rounds import rounds_of, run_of, said
+from tkperf.interop.imported import ImportedRun
+from tkperf.interop.result_names import family_of_file, family_of_folder, find_rounds
+
+
+def numbers_of(run: ImportedRun) -> dict[str, list[int]]:
+    """The numbers of each section's rounds."""
+    found: dict[str, list[int]] = {}
+    for step in run.tests[0].steps:
+        found.setdefault(step.section, []).append(step.number)
+    return found
+
+
+NUMBERED = {
+    "round": "wdpc_bs1024KB_read0_round{}.json",
+    "capital": "R{}_4k.json",
+    "padded": "tp-round-{:02d}.json",
+    "at the end": "randwrite_4k_qd32_r{}.json",
+    "camel case": "wdpcRound{}.json",
+    "folder": "out/iteration_{}/bs-4k/output.json",
+    "folder alone": "{}/result.json",
+    "pass": "pass{}/qd32.json",
+    "bare": "result{}.json",
+    "dated": "2023-01-05_12-00-0{}_r{}.json",
+}
+
+
+@pytest.mark.parametrize("layout", NUMBERED)
+def test_a_round_keeps_the_number_of_its_file(layout: str) -> None:
+    """Whatever the place of the number; a missing round is missing, and no block size or depth is a round."""
+    given = (3, 4, 6, 7, 8)
+    files = [
+        (NUMBERED[layout].format(each, each), written(1000 + each, 60.0 * each)) for each in given
+    ]
+    assert list(numbers_of(run_of(*files)).values()) == [list(given)]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_rounds_begin_with_the_first_number(first: int) -> None:
+    files = [(f"x_r{first + at}.json", written(1000 + at, 60.0 * at)) for at in range(5)]
+    run = run_of(*files)
+    assert numbers_of(run) == {"fio RND TC1/QD1": list(range(first, first + 5))}
+    verdict = run.tests[0].outcomes[0].verdict
+    assert verdict is not None
+    assert verdict.reached
+
+
+def test_a_single_file_keeps_its_number() -> None:
+    run = run_of(("x_round12.json", written(5)))
+    assert numbers_of(run) == {"fio RND TC1/QD1": [12]}
+
+
+def test_cells_with_other_rounds_have_their_own_window() -> None:
+    """7 rounds of one block size and 5 of another keep 1 to 7 and 1 to 5, and each is judged by its own."""
+    files = [
+        (f"wdpc_bs{size // 1024}KB_read0_round{each}.json",
+         written(1000 + each, 1000.0 * at + 60 * each, block_bytes=size, options={"bs": str(size)}))
+        for at, (size, rounds) in enumerate(((1 << 20, 7), (4096, 5)))
+        for each in range(1, rounds + 1)
+    ]  # fmt: skip
+    run = run_of(*files)
+    assert numbers_of(run) == {
+        "fio RND TC1/QD1": [1, 2, 3, 4, 5],
+        "fio RND TC1/QD1, rounds 3\N{EN DASH}7": [1, 2, 3, 4, 5, 6, 7],
+    }
+    assert [(one.window, one.verdict is not None and one.verdict.reached) for one in run.tests[0].outcomes] == [
+        ((1, 2, 3, 4, 5), True), ((3, 4, 5, 6, 7), True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "window", "says"),
+    [
+        ((1, 2, 3, 5, 6), (1, 2, 3), "round 4 is missing, and a window needs consecutive rounds"),
+        ((1, 2, 3, 4, 5, 6, 9), (2, 3, 4, 5, 6), "rounds 7, 8 are missing"),
+        ((1, 3, 5, 7, 9), (9,), "rounds 2, 4, 6, 8 are missing"),
+    ],
+)
+def test_a_window_has_no_gap(given: tuple[int, ...], window: tuple[int, ...], says: str) -> None:
+    """Five results that are not five consecutive rounds are not judged, and the reader is told why."""
+    files = [(f"r{each}.json", written(1000 + each, 60.0 * each)) for each in given]
+    (outcome,) = run_of(*files).tests[0].outcomes
+    assert outcome.window == window
+    assert says in outcome.ended_because
+    assert outcome.verdict is not None
+    assert outcome.verdict.judged is (len(window) == 5)
+
+
+def test_numbers_that_repeat_are_no_rounds() -> None:
+    """Two results of a round 1 in one file: the order counts, and the reader is told."""
+    both = f"{written(1, 60)}\n{written(2, 120)}"
+    run = run_of(("x_round1.json", both), ("x_round2.json", written(3, 180)))
+    assert numbers_of(run) == {"fio RND TC1/QD1": [1, 2, 3]}
+    assert said(run)["rounds-counted"].startswith("x_round1.json: numbers of rounds")
+
+
+DIFFER = {
+    "drives by letters": ("sda-r{}.json", "sdb-r{}.json"),
+    "drives by models": ("samsung980-r{}.json", "samsung990-r{}.json"),
+    "drives by serial numbers": ("S5GXNX0T123456_r{}.json", "S5GXNX0T123457_r{}.json"),
+    "drives by world-wide names": ("wwn-0x5002538d41_{}.json", "wwn-0x5002538d42_{}.json"),
+    "drives by controllers": ("nvme0n1_{}.json", "nvme1n1_{}.json"),
+    "drives counted": ("disk1/r{}.json", "disk2/r{}.json"),
+    "drives of a rack": ("D3/r{}.json", "D4/r{}.json"),
+    "formats": ("lbaf0/r{}.json", "lbaf2/r{}.json"),
+    "formats in names": ("x-lbaf0-{}.json", "x-lbaf2-{}.json"),
+    "folders": ("intel/r{}.json", "samsung/r{}.json"),
+    "nested folders": ("a/fw1.0/r{}.json", "a/fw1.1/r{}.json"),
+    "test names": ("iops_{}.json", "latency_{}.json"),
+    "runs": ("run1/r{}.json", "run2/r{}.json"),
+    "runs in names": ("run1_round{}.json", "run2_round{}.json"),
+    "runs by numbers": ("x_1_{}.json", "x_2_{}.json"),
+}
+
+
+@pytest.mark.parametrize("how", DIFFER)
+def test_names_that_differ_in_more_than_a_count_are_several_series(how: str) -> None:
+    """Two drives of 50,000 and 90,000 IOPS are never one of 70,000."""
+    files = [
+        (layout.format(each), written(iops + each, 1000.0 * at + 60 * each))
+        for at, (layout, iops) in enumerate(zip(DIFFER[how], (5000, 9000), strict=True))
+        for each in range(1, 6)
+    ]
+    run = run_of(*files)
+    assert sorted(rounds_of(run).values()) == [
+        [iops + each for each in range(1, 6)] for iops in (5000, 9000)
+    ]
+    assert all(outcome.verdict and outcome.verdict.reached for outcome in run.tests[0].outcomes)
+    assert all(numbers == [1, 2, 3, 4, 5] for numbers in numbers_of(run).values())
+
+
+@pytest.mark.parametrize(
+    ("fill", "measure"),
+    [("run{}/fill.json", "run{}/r{}.json"), ("run{}_fill.json", "run{}_round{}.json"), ("{}/a/fill.json", "{}/b/r{}.json")],
+)  # fmt: skip
+def test_fills_of_several_runs_are_no_rounds(fill: str, measure: str) -> None:
+    """A drive is filled once in each run: two runs have two fills, each with one result."""
+    sequential = {"rw": "write", "size": "10g"}
+    timed = {"runtime": "10", "time_based": "1"}
+    files = [
+        (fill.format(run), written(9000 + run, 2000.0 * run, options=sequential)) for run in (1, 2)
+    ]
+    files += [
+        (measure.format(run, each), written(1000 + each, 2000.0 * run + 60 * each, options=timed))
+        for run in (1, 2)
+        for each in range(1, 6)
+    ]
+    found = rounds_of(run_of(*files))
+    assert sorted(values for values in found.values() if len(values) == 1) == [[9001], [9002]]
+    assert [name for name, values in found.items() if len(values) > 1 and "SEQ" in name] == []
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("fio.0.31700", "fio.0.700"),
+        ("tp-0-1520000977.json", "tp-0-1520001954.json"),
+        ("28-03-2018.json", "1-04-2018.json"),
+        ("2023-01-05T12:00:07.json", "2023-01-05T12:05:11.json"),
+        ("fio-3fa9c1d2.json", "fio-77b0e4aa.json"),
+        ("out.json", "out-1.json"),
+        ("out.json", "out (2).json"),
+        ("run-5-Jan.json", "run-6-Feb.json"),
+    ],
+)
+def test_dates_and_ids_of_processes_separate_nothing(one: str, other: str) -> None:
+    assert family_of_file(one) == family_of_file(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one"),
+    [
+        ("pass1", "pass2", True),
+        ("1", "2", True),
+        ("out/round-3/bs-128k", "out/round-4/bs-128k", True),
+        ("run_20230105", "run_20230106", True),
+        ("day0", "day1", True),
+        ("lbaf_0", "lbaf_2", False),
+        ("samsung980", "samsung990", False),
+        ("qd1", "qd32", False),
+        ("75%full", "50%full", False),
+    ],
+)
+def test_folders_that_count_are_of_one_family(one: str, other: str, is_one: bool) -> None:
+    assert (family_of_folder(one) == family_of_folder(other)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("wdpc_bs1024KB_read0_round12.json", [12]),
+        ("a/R3.json", [3]),
+        ("round-07.json", [7]),
+        ("x_r3.json", [3]),
+        ("ground3.json", []),
+        ("rw50_bs4k_qd32.json", []),
+        ("r4k.json", []),
+        ("run_20230105.json", []),
+    ],
+)
+def test_words_before_the_number_of_a_round(name: str, expected: list[int]) -> None:
+    assert list(find_rounds(name, "job").values()) == expected
