@@ -102,6 +102,25 @@ def test_a_backlog_stays_or_grows_over_the_second_half(
     assert find_median_backlog_ios(cell.workload, _seconds(lambda at: at, 3)) is None
 
 
+def test_a_level_that_leaves_more_than_a_percent_undone_has_a_backlog() -> None:
+    """Whatever the median of its seconds says: 138,620 I/Os of 5,049,000 were not done, most of them in the last seconds."""
+    cell = level(99_000, 99_000 - 138_620 / LEVEL_S)
+    assert has_backlog(replace(cell, backlog_median_ios=0.0))
+    at_its_end = level(99_000, 99_000 - 4000 / LEVEL_S)
+    assert has_backlog(replace(at_its_end, backlog_median_ios=0.0))
+    assert not has_backlog(replace(at_its_end, backlog_median_ios=0.0, backlog_noise_ios=2000.0))
+
+
+def test_no_backlog_never_exceeds_saturation() -> None:
+    """A cache keeps up with 55,000 IOPS for a level; at more the drive does 40,700."""
+    kept = [level(iops, iops) for iops in range(5000, 60_000, 5000)]
+    beyond = [level(iops, 40_700) for iops in range(60_000, 85_000, 5000)]
+    no_backlog, saturated = raised(*kept, *beyond).characteristics
+    assert (no_backlog.value, saturated.value) == (40_000, 40_700)
+    assert no_backlog.uncertainty is not None
+    assert (no_backlog.uncertainty.low, no_backlog.uncertainty.high) == (40_000, 45_000)
+
+
 @pytest.mark.parametrize(("done", "behind"), [(999.2, False), (999.1, True)])
 def test_a_level_without_seconds_is_judged_at_its_end(done: float, behind: bool) -> None:
     """Of 1,000 IOPS for 51 s, 42 I/Os may wait."""

@@ -42,6 +42,18 @@ FRESH_UNTIL = {
         key="fresh_until_s", label="fresh out of box until", unit="s", better=NEITHER, digits=1
     ),
 }  # fmt: skip
+AFTER_FRESH = Measure(
+    key="after_fresh_iops", label="level after fresh out of box", unit="IOPS", better=HIGHER
+)
+"""The second level of a purged device, such as that behind a full cache; a section has it only if it was found."""
+AFTER_FRESH_UNTIL = {
+    Recorded.ROUNDS: Measure(
+        key="after_fresh_until_round", label="last round after fresh out of box", unit="", better=NEITHER, digits=0
+    ),
+    Recorded.SLICES: Measure(
+        key="after_fresh_until_s", label="after fresh out of box until", unit="s", better=NEITHER, digits=1
+    ),
+}  # fmt: skip
 STEADY = Measure(key="steady_iops", label="steady level", unit="IOPS", better=HIGHER)
 STEADY_FROM = {
     Recorded.ROUNDS: Measure(
@@ -70,7 +82,7 @@ CHARACTERISTICS: dict[str, Measure] = {
     measure.key: measure
     for measure in (
         NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY, FRESH,
-        *FRESH_UNTIL.values(), STEADY, *STEADY_FROM.values(), DROPS, *SPIKE_PERIODS.values(),
+        *FRESH_UNTIL.values(), AFTER_FRESH, *AFTER_FRESH_UNTIL.values(), STEADY, *STEADY_FROM.values(), DROPS, *SPIKE_PERIODS.values(),
     )
 }  # fmt: skip
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from statistics import median
+
+import numpy as np
 
 from tkperf.analysis.characteristics import (
+    AFTER_FRESH,
+    AFTER_FRESH_UNTIL,
     AFTER_RECOVERY,
     DROPS,
     FRESH,
@@ -22,6 +27,7 @@ from tkperf.analysis.characteristics import (
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
+from tkperf.analysis.timeline.series import spread
 from tkperf.analysis.uncertainty.estimate import (
     EXTREME,
     Basis,
@@ -35,8 +41,18 @@ from tkperf.model.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Measure, Quant
 from tkperf.model.workload import Arrival, Workload
 from tkperf.procedures.building_blocks import ARRIVALS_SPREAD
 
+LEAST_DONE = 0.99
+"""Share of its offer that a level without a backlog has done at least: that of a level that is not missed."""
 LEAST_BEHIND_S = 0.01
 """Time whose offered I/Os may wait without being a backlog: ten times the resolution of fio's clock."""
+NOISE_SIGMAS = 3.0
+"""Reach of noise, in standard deviations, of the I/Os that wait at the end of a level."""
+RECOVERED_WITHIN = 0.05
+"""Distance to the earlier rate, as a share of it, at which it counts as reached again."""
+RECOVERED_SIGMAS = 50.0
+"""The same in standard deviations of the earlier slices, if that is less: a rate that never varied must be reached exactly."""
+CLOCK_S = 0.001
+"""Resolution of the end of a slice, because fio gives times in ms."""
 RANDOM_RATE_ERROR = 0.01
 """Relative error of fio's rate of random arrivals against the offered rate."""
 
@@ -77,31 +93,34 @@ def changes(section: SectionResult, workload: Workload) -> bool:
 
 
 def has_backlog(cell: CellResult) -> bool:
-    """Return whether more I/Os of a level wait than its places hold and 10 ms of the offered rate explain.
+    """Return whether a level has a backlog: too little of its offer was done, or too many I/Os wait.
 
-    The median over the second half of the level's seconds counts, so that a stall that the drive catches
-    up with is no backlog. A level with few or no seconds is judged by its end.
+    I/Os wait if they are more than its places hold, 10 ms of the offered rate, and the noise of its seconds explain:
+    in the median over the second half of the level, and at its end. A stall that the drive caught up with is no
+    backlog. A level with few or no seconds is judged by its end.
     """
-    offered_iops = cell.workload.offered_iops
-    waiting_ios = cell.backlog_median_ios
-    if waiting_ios is None:
-        waiting_ios = cell.value(BACKLOG)
-    if offered_iops is None or waiting_ios is None:
+    offered_iops, undone_ios = cell.workload.offered_iops, cell.value(BACKLOG)
+    waiting_ios = [ios for ios in (cell.backlog_median_ios, undone_ios) if ios is not None]
+    if offered_iops is None or not waiting_ios:
+        return True
+    due_ios = (cell.value(IOS) or 0.0) + (undone_ios or 0.0)
+    at_random_ios = ARRIVALS_SPREAD * cell.workload.arrivals_deviation(due_ios)
+    if cell.workload.arrival is Arrival.POISSON:
+        at_random_ios += RANDOM_RATE_ERROR * due_ios
+    by_noise_ios = NOISE_SIGMAS * (cell.backlog_noise_ios or 0.0)
+    if (undone_ios or 0.0) > (1 - LEAST_DONE) * due_ios + at_random_ios:
         return True
     limit_ios = cell.workload.total_outstanding_ios + offered_iops * LEAST_BEHIND_S
-    due = (cell.value(IOS) or 0.0) + (cell.value(BACKLOG) or 0.0)
-    limit_ios += ARRIVALS_SPREAD * cell.workload.arrivals_deviation(due)
-    if cell.workload.arrival is Arrival.POISSON:
-        limit_ios += RANDOM_RATE_ERROR * due
-    return waiting_ios > limit_ios
+    return max(waiting_ios) > limit_ios + at_random_ios + by_noise_ios
 
 
 def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     """Yield the last offered rate without a backlog, and the rate at saturation, of one load at several offered rates.
 
     A single level with a backlog before one without is passed over: a drive may be busy with itself
-    for a while. Levels are saturated if they offer more than the highest rate done at any level. Levels
-    without a rate or a backlog are left out.
+    for a while. Levels are saturated if they offer more than the highest rate done at any level. A level that offers
+    more than the rate at saturation has a backlog, too: the drive kept up with it for a time only, as with a cache.
+    Levels without a rate or a backlog are left out.
     """
     levels = [cell for cell in section.cells if cell.workload.offered_iops is not None]
     loads = {replace(cell.workload, offered_iops=None) for cell in levels}
@@ -118,32 +137,34 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     first = next(
         (n for n, behind in enumerate(backlogs) if behind and all(backlogs[n : n + 2])), len(levels)
     )
-    below = _offered(levels[first - 1]) if first else None
-    above = _offered(levels[first]) if first < len(levels) else None
-    bounded = below is not None and above is not None
-    yield Characteristic(
-        key=NO_BACKLOG.key,
-        workload=load,
-        value=below if bounded else None,
-        at_least=None if bounded else below,
-        at_most=None if bounded else above,
-        uncertainty=build_between(below, above)
-        if below is not None and above is not None
-        else None,
-    )
     most_iops = max(cell.value(IOPS) or 0.0 for cell in levels)
     saturated = [cell for cell in levels[first:] if _offered(cell) > most_iops]
     rates = [rate for cell in saturated if (rate := cell.value(IOPS)) is not None]
-    if not rates:
+    mean = sum(rates) / len(rates) if rates else None
+    while mean is not None and first and _offered(levels[first - 1]) > mean:
+        first -= 1
+    yield _no_backlog(levels, first, load)
+    if mean is None:
         yield Characteristic(key=SATURATED.key, workload=load, value=None, at_least=most_iops)
         return
-    mean = sum(rates) / len(rates)
     of_one = saturated[0].uncertainty_of(IOPS) if len(rates) == 1 else None
     yield Characteristic(
         key=SATURATED.key,
         workload=load,
         value=mean,
         uncertainty=of_one or uncertainty_of_levels(mean, rates),
+    )
+
+
+def _no_backlog(levels: Sequence[CellResult], first: int, load: Workload) -> Characteristic:
+    """Return the last level before the first one with a backlog, or its bound."""
+    below = _offered(levels[first - 1]) if first else None
+    above = _offered(levels[first]) if first < len(levels) else None
+    if below is not None and above is not None:
+        between = build_between(below, above)
+        return Characteristic(key=NO_BACKLOG.key, workload=load, value=below, uncertainty=between)
+    return Characteristic(
+        key=NO_BACKLOG.key, workload=load, value=None, at_least=below, at_most=above
     )
 
 
@@ -178,7 +199,7 @@ def _against_first(
         if mean is not None:
             found.append(_share_of_first(cell, mean, first.cells[0], level, rate))
         if streams[position - 1].cells[0].workload != cell.workload:
-            found += _recovery(section, level, rate)
+            found += _recovery(section, first, rate)
         yield section.name, tuple(found)
 
 
@@ -194,16 +215,25 @@ def _share_of_first(
     )
 
 
-def _recovery(section: SectionResult, level: float, rate: Quantity) -> Iterator[Characteristic]:
+def _recovery(
+    section: SectionResult, first: SectionResult, rate: Quantity
+) -> Iterator[Characteristic]:
     """Yield the time until a rate is reached again, and the least share of it in later slices.
 
-    The time runs from the section's first I/O to the end of the first slice that reaches the rate. A slice
+    The rate is the median of the first stream's slices. A slice within 5 % of it has reached it: a rate often approaches
+    its old level slowly, and noise would decide which slice touches it first. A rate that hardly varied must come
+    closer. The time runs from the section's first I/O to the end of that slice. A slice
     is not subdivided, so this is the longest possible recovery time.
     """
     workload = section.cells[0].workload
+    earlier = [value for one in first.slices if (value := one.values.value(rate)) is not None]
+    level = median(earlier)
+    near = min(RECOVERED_WITHIN * level, RECOVERED_SIGMAS * spread(np.array(earlier)))
     rates = [one.values.value(rate) for one in section.slices]
     ends_s = [one.end_s for one in section.slices]
-    place = next((n for n, value in enumerate(rates) if value is not None and value >= level), None)
+    place = next(
+        (n for n, value in enumerate(rates) if value is not None and value >= level - near), None
+    )
     if place is None:
         yield Characteristic(key=RECOVERY.key, workload=workload, value=None, at_least=ends_s[-1])
         return
@@ -241,7 +271,7 @@ def _unit(timeline: Timeline) -> Recorded:
 
 
 def _levels(section: SectionResult, timeline: Timeline) -> Iterator[Characteristic]:
-    """Yield the steady level, and the fresh-out-of-box level of a device without writes since its purge."""
+    """Yield the steady level, and for a device without writes since its purge the level fresh out of box and the next."""
     unit = _unit(timeline)
     fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
     steady = next((level for level in timeline.levels if level.kind is LevelKind.STEADY), None)
@@ -249,6 +279,10 @@ def _levels(section: SectionResult, timeline: Timeline) -> Iterator[Characterist
     if section.is_as_new:
         yield _level(section, timeline, FRESH, fresh)
         yield _of(timeline, FRESH_UNTIL[unit], fresh.end if fresh else None)
+        second = next((level for level in timeline.levels if level.kind is LevelKind.SECOND), None)
+        if fresh is not None and second is not None:
+            yield _level(section, timeline, AFTER_FRESH, second)
+            yield _of(timeline, AFTER_FRESH_UNTIL[unit], second.end)
     yield _level(section, timeline, STEADY, steady)
     yield _of(
         timeline,
@@ -268,9 +302,13 @@ def _level(
     found = _of(timeline, measure, level.value if level else None)
     if level is None:
         return found
-    by_slices = timeline.recorded is Recorded.SLICES
+    by_slices = timeline.recorded is not Recorded.ROUNDS
     if by_slices:
-        cells = [one.values for one in section.slices if level.start <= one.start_s < level.end]
+        cells = [
+            one.values
+            for one in section.slices
+            if level.start <= one.start_s and one.end_s <= level.end + CLOCK_S
+        ]
     else:
         rounds = (one for one in section.rounds if level.start <= one.number <= level.end)
         cells = [cell for one in rounds for cell in one.cells]
@@ -280,8 +318,6 @@ def _level(
         if cell.workload == timeline.workload
         and (value := cell.value(QUANTITIES[timeline.quantity])) is not None
     ]
-    if timeline.recorded is Recorded.SECONDS:
-        values = []
     basis = Basis.SLICES if by_slices else Basis.ROUNDS
     return replace(found, uncertainty=uncertainty_of_median(level.value, values, basis))
 

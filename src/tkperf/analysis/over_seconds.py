@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import sqrt
 from typing import Protocol
 
 import numpy as np
@@ -13,8 +14,14 @@ from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.section_results import find_window_steps, is_whole_stream
-from tkperf.analysis.timeline.findings import SEARCHED, Recorded, Timeline, find_timelines
-from tkperf.analysis.timeline.series import has_idle
+from tkperf.analysis.timeline.findings import (
+    SEARCHED,
+    Recorded,
+    Timeline,
+    find_timelines,
+    without_levels,
+)
+from tkperf.analysis.timeline.series import has_idle, spread
 from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT
 from tkperf.model.record import (
     LeftOut,
@@ -61,10 +68,12 @@ def with_waits(
             return cell
         with_wait_us = latency_us + 1e6 * sum(waits) / len(waits)
         backlogs = [find_median_backlog_ios(cell.workload, piece) for piece in pieces]
+        noises = [find_backlog_noise_ios(cell.workload, piece) for piece in pieces]
         return replace(
             cell,
             all={**cell.all, LATENCY_WITH_WAIT.key: with_wait_us},
             backlog_median_ios=max((each for each in backlogs if each is not None), default=None),
+            backlog_noise_ios=max((each for each in noises if each is not None), default=None),
         )
 
     return replace(section, cells=tuple(map(with_wait, section.cells)))
@@ -80,6 +89,17 @@ def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | Non
     due = workload.offered_iops * np.cumsum(seconds.duration_s)
     waiting = np.maximum(due - np.cumsum(seconds.iops * seconds.duration_s), 0.0)
     return float(np.median(waiting[len(seconds) // 2 :]))
+
+
+def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None:
+    """Return the standard deviation of the I/Os due and not done at the end, if the seconds vary independently.
+
+    A level that keeps up does the same in nearly every second, so that its noise is small. None: fewer than four seconds,
+    or no offered rate.
+    """
+    if workload.offered_iops is None or len(seconds) < LEAST_SECONDS_OF_LEVEL:
+        return None
+    return spread(seconds.iops * seconds.duration_s) * sqrt(len(seconds))
 
 
 def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
@@ -176,8 +196,13 @@ def _section(
     by_step: dict[int, Seconds],
 ) -> SectionResult:
     if unbroken := _unbroken_steps(steps):
-        timelines = (*section.timelines, *_find(section, unbroken, by_step))
-        section = replace(section, timelines=timelines)
+        finer = _find(section, unbroken, by_step)
+        with_levels = {timeline.quantity for timeline in finer if timeline.settled is not None}
+        coarse = (
+            without_levels(timeline) if timeline.quantity in with_levels else timeline
+            for timeline in section.timelines
+        )
+        section = replace(section, timelines=(*coarse, *finer))
     return with_uncertainty(with_waits(section, steps, by_step), steps, by_step)
 
 
@@ -200,10 +225,6 @@ def _find(
         return ()
     first_s = kept[0][0].started_s
     seconds = join([seconds for _, seconds in kept], [step.started_s - first_s for step, _ in kept])
-    of_slices = any(
-        timeline.recorded is not Recorded.SECONDS and timeline.levels
-        for timeline in section.timelines
-    )
     return tuple(
         find_timelines(
             steps[0].workload,
@@ -212,6 +233,5 @@ def _find(
             seconds.duration_s,
             {key: getattr(seconds, key) for key in SEARCHED},
             as_new=section.is_as_new,
-            levels=not of_slices,
         )
     )

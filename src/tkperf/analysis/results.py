@@ -69,6 +69,8 @@ class CellResult:
     foreign_bytes: int | None = None
     backlog_median_ios: float | None = None
     """I/Os due and not done at an offered rate, the median over the second half of the level's seconds."""
+    backlog_noise_ios: float | None = None
+    """Standard deviation, by the noise of single seconds, of the I/Os due and not done at the end of the level."""
     uncertainty: CellUncertainty | None = None
     """Uncertainty of each measured figure; None: not calculated, as for single rounds."""
 

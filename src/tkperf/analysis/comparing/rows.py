@@ -10,7 +10,7 @@ from typing import Self
 from tkperf.analysis.axes import comparable_axes, place_of
 from tkperf.analysis.characteristics import FRESH, SOUGHT_ALWAYS, STEADY, Characteristic
 from tkperf.analysis.comparing.entries import ComparedRow, Entry, Span, against_first
-from tkperf.analysis.courses import changes
+from tkperf.analysis.courses import CLOCK_S, changes
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.findings import preferred
 from tkperf.analysis.timeline.levels import LevelKind
@@ -106,7 +106,11 @@ def _levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
         if timeline.settled is None or timeline.quantity not in QUANTITIES:
             continue
         for level in timeline.levels:
-            slices = tuple(one for one in section.slices if level.start <= one.start_s < level.end)
+            slices = tuple(
+                one
+                for one in section.slices
+                if level.start <= one.start_s and one.end_s <= level.end + CLOCK_S
+            )
             if level.kind in _KINDS and len(slices) >= _LEAST_SLICES:
                 levels = {timeline.quantity: level.value}
                 yield _KINDS[level.kind], Phase(slices=slices, levels=levels)

@@ -10,6 +10,9 @@ import numpy as np
 
 from tkperf.analysis.timeline.levels import (
     BACK,
+    LASTING,
+    LEAST_FOR_LEVELS,
+    MOST_CHANGE_AT_END,
     NEARLY_NOTHING,
     Drop,
     LevelKind,
@@ -53,7 +56,10 @@ class Timeline:
         values: number of values in the series.
         levels: phases of a rate in order; empty if levels were not sought.
         settled: the rate is level at the end; None: not sought.
-        drops: sudden falls of a rate, without falls in its transition.
+        end_change_percent: fitted change of the rate over the last quarter, in percent of its median there; negative:
+            it falls; None: not sought.
+        end_noise_percent: change there that noise alone explains; None: not sought.
+        drops: sudden falls of a rate, without the fall to its last level.
         spikes: periodic spikes of a latency; None: none.
         bursts: spread of a rate with idle time between its values, for which nothing else is sought; None: no bursts.
     """
@@ -64,9 +70,19 @@ class Timeline:
     values: int
     levels: tuple[RateLevel, ...] = ()
     settled: bool | None = None
+    end_change_percent: float | None = None
+    end_noise_percent: float | None = None
     drops: tuple[Drop, ...] = ()
     spikes: PeriodicSpikes | None = None
     bursts: Bursts | None = None
+
+    @property
+    def still_changes_percent(self) -> float | None:
+        """Return the change over the last quarter of a rate that did not settle; None: it is small, or within noise."""
+        change, noise = self.end_change_percent, self.end_noise_percent
+        if self.settled is not False or change is None or noise is None:
+            return None
+        return change if abs(change) > max(100 * MOST_CHANGE_AT_END, noise) else None
 
     @property
     def changes(self) -> bool:
@@ -77,25 +93,32 @@ class Timeline:
 
 
 def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
-    """Return each finding once: slices do not repeat a quantity that seconds have, except for its levels."""
+    """Return each finding once: slices do not repeat a quantity that seconds have."""
     finer = {
         (timeline.workload, timeline.quantity)
         for timeline in timelines
         if timeline.recorded is Recorded.SECONDS
     }
-    kept = []
-    for timeline in timelines:
-        coarse = timeline.recorded is not Recorded.SECONDS
-        if not (coarse and (timeline.workload, timeline.quantity) in finer):
-            kept.append(timeline)
-        elif timeline.levels:
-            kept.append(replace(timeline, drops=(), spikes=None, bursts=None))
-    return tuple(kept)
+    return tuple(
+        timeline
+        for timeline in timelines
+        if timeline.recorded is Recorded.SECONDS
+        or (timeline.workload, timeline.quantity) not in finer
+    )
+
+
+def without_levels(timeline: Timeline) -> Timeline:
+    """Return the timeline of slices without its levels, which its seconds have more precisely."""
+    return replace(
+        timeline, levels=(), settled=None, end_change_percent=None, end_noise_percent=None
+    )
 
 
 SPIKING = (LATENCY_MAX, LATENCY_MEAN)
 SEARCHED = (IOPS.key, *(quantity.key for quantity in SPIKING))
 """Keys of the quantities in whose course something is sought."""
+MOST_DOWN = 0.2
+"""Share of the values that may lie in drops; a rate that is down for longer has no level between them."""
 
 
 def find_timelines(
@@ -106,7 +129,6 @@ def find_timelines(
     values: Mapping[str, Sequence[float | None] | FloatArray],
     *,
     as_new: bool,
-    levels: bool = True,
 ) -> Iterator[Timeline]:
     """Yield the findings in a workload's IOPS and latencies over rounds, slices or seconds.
 
@@ -114,7 +136,6 @@ def find_timelines(
         place, width: start and length of each value.
         values: of each quantity in ``SEARCHED``, by its key; None or NaN: not measured.
         as_new: the series begin on a purged device without any writes since.
-        levels: report levels, too; without, they only separate drops from transitions.
     """
     about = Timeline(workload=workload, quantity=IOPS.key, recorded=recorded, values=0)
     rate = make_series(place, values[IOPS.key], width)
@@ -123,12 +144,15 @@ def find_timelines(
         if len(rate):
             yield replace(about, bursts=_summarise(rate.values))
         return
-    if (found := find_levels(rate, as_new=as_new)) is not None:
+    drops = find_drops(rate)
+    if (found := find_levels(_without_drops(rate, drops), as_new=as_new)) is not None:
         yield replace(
             about,
-            levels=found.phases if levels else (),
-            settled=found.settled if levels else None,
-            drops=_sudden_drops(rate, found),
+            levels=_with_bytes(found.phases, rate, workload),
+            settled=found.settled,
+            end_change_percent=found.end_change_percent,
+            end_noise_percent=found.end_noise_percent,
+            drops=tuple(drop for drop in drops if not _is_transition(drop, found, rate.spacing)),
         )
     for quantity in SPIKING:
         latency = make_series(place, values[quantity.key], width)
@@ -143,16 +167,48 @@ def _summarise(values: FloatArray) -> Bursts:
     )
 
 
-def _sudden_drops(series: Series, levels: Levels) -> tuple[Drop, ...]:
-    """Return the drops that are not part of the transition from the first level to the steady one."""
-    last = levels.phases[-1]
-    steady = last if last.kind is LevelKind.STEADY else None
-    return tuple(drop for drop in find_drops(series) if not _is_transition(drop, steady))
+def _without_drops(rate: Series, drops: Sequence[Drop]) -> Series:
+    """Return a rate without the values of drops that it recovered from; the whole rate if these are many.
+
+    A level is what lies between its drops. A rate that is down for more than a fifth of the time has no such level.
+    """
+    kept = np.ones(len(rate), dtype=bool)
+    for drop in drops:
+        if drop.recovered:
+            kept &= (rate.place < drop.start) | (rate.place + rate.width > drop.end)
+    left = int(kept.sum())
+    if left < max(LEAST_FOR_LEVELS, (1 - MOST_DOWN) * len(rate)):
+        return rate
+    return Series(place=rate.place[kept], width=rate.width[kept], values=rate.values[kept])
 
 
-def _is_transition(drop: Drop, steady: RateLevel | None) -> bool:
-    """Return whether a fall leads to the steady level, or may: as at the end of a fast burst after idle time."""
-    if steady is None:
-        return not drop.recovered and drop.least > NEARLY_NOTHING * drop.before
-    falls_to_it = not drop.recovered and steady.value < BACK * drop.before
-    return drop.start <= steady.start or falls_to_it
+def _with_bytes(
+    levels: Sequence[RateLevel], rate: Series, workload: Workload
+) -> tuple[RateLevel, ...]:
+    """Return the levels with the bytes that were read and written until each ends; of rounds they are not known."""
+    if not rate.width.all():
+        return tuple(levels)
+    moved = np.cumsum(rate.values * rate.width) * workload.mean_block_bytes
+    return tuple(
+        replace(
+            level,
+            end_bytes=float(moved[np.searchsorted(rate.place, level.end - 1e-6) - 1]),
+        )
+        for level in levels
+    )
+
+
+def _is_transition(drop: Drop, found: Levels, spacing: float) -> bool:
+    """Return whether a fall without recovery leads to the last level, or belongs to a rate that still changes.
+
+    A fall from one level to a second one that is not the last is a drop.
+    """
+    if drop.recovered:
+        return False
+    second = [level for level in found.phases if level.kind is LevelKind.SECOND]
+    if any(abs(drop.start - level.start) <= LASTING * spacing for level in second):
+        return False
+    last = found.phases[-1]
+    if last.kind is LevelKind.STEADY:
+        return drop.start <= last.start or last.value < BACK * drop.before
+    return drop.after > NEARLY_NOTHING * drop.before

@@ -1,8 +1,8 @@
 """Levels of a rate, fresh out of the box, in transition, steady; and sudden drops, as in a stall or a cliff.
 
 The search for levels is robust: medians of few neighbours keep single spikes and stalls from moving a boundary,
-and the band around the last level is as wide as the noise there. In a sudden drop a rate falls to less than half from
-one value to the next.
+and the band around a level is as wide as the noise there. In a sudden drop a rate falls to less than half from
+one value to the next. docs/method.md has each rule with its reason.
 """
 
 from __future__ import annotations
@@ -11,32 +11,58 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tkperf.analysis.timeline.flatness import (
+    Change,
+    Noise,
+    fit_change,
+    measure_change_to_end,
+    measure_noise,
+    reduce_to_medians,
+)
 from tkperf.analysis.timeline.series import Series, running_median, spread
 from tkperf.model.seconds import FloatArray
 
 LEAST_FOR_LEVELS = 10
-# A value leaves a level at a tenth of it, and another level differs by a fifth: the PTS's own limits
-# for slope and range.
+# A value leaves the last level at a tenth of it, and the fitted change over the settled part is at most a tenth: the
+# PTS's own limit for a slope.
 BAND = 0.10
-OTHER_LEVEL = 0.20
-FIRST_BAND = 0.05  # narrower for a first level: a decline that begins goes on
+MOST_CHANGE = 0.10
+# Part at the end that must be flat, and the most that a fitted line may change there. A rate that still falls at this
+# speed would lose 10 % in less than the whole stream again.
+LAST_PART = 0.25
+MOST_CHANGE_AT_END = 0.03
+# A held level: values stay within this share of their median, and the fitted change over them is at most that of a
+# flat end. A decline fills the band from one edge to the other: its change is up to twice the band.
+HELD_BAND = 0.05
+# Another level differs by more than a value may stray from its own.
+OTHER_LEVEL = 0.12
 # Reach of noise alone, in standard deviations.
 LEVEL_NOISE_SIGMAS = 5.0
-# Standard deviation of the median of several normally distributed values, relative to their mean's.
-_MEDIAN_STRAYS = 1.25
-# The highest correlation of neighbours that differs from a change of level.
-_MOST_CORRELATION = 0.97
-# This share of the steady part may lie outside its band, but never for long.
+HELD_NOISE_SIGMAS = 3.0
+# This share of a level may lie outside its band, but never for long.
 MOST_OUTSIDE = 0.05
 SHORTEST_PHASE = 3
-# Longer series become as many medians; a boundary is then as precise as one part is long.
+# A second level is longer: a few values on the way between two levels look like one.
+LEAST_FOR_SECOND = 10
+# So many values before a level are no part of it; fewer are an odd start.
+LEAST_APART = 5
+# This share of a level, at its end, may be on its way out and is not judged.
+ON_ITS_WAY_OUT = 0.2
+# A first guess is tried from the shortest to so many times the longest level found, at least to so many values.
+MOST_TIMES_LONGER, LEAST_TRIED = 8, 64
+# Most steps in which a level grows, and by how many times it may grow in one of them; it needs a handful.
+GROWTH = 4
+MOST_STEPS = 20
+# Longer series become as many medians; the boundary of the last level is then as precise as one part is long.
 MOST_FOR_LEVELS = 3000
 
 
 class LevelKind(StrEnum):
     FRESH = "fresh out of box"
     FIRST = "first level"
+    SECOND = "second level"
     TRANSITION = "transition"
     STEADY = "steady"
 
@@ -45,24 +71,32 @@ class LevelKind(StrEnum):
 class RateLevel:
     """A phase of a series, from its first value to the end of its last.
 
-    ``value`` is the median there; for a transition it means little.
+    Attributes:
+        value: the median there; for a transition it means little.
+        end_bytes: bytes read and written from the start of the series to the end of the phase; None: not known.
     """
 
     kind: LevelKind
     start: float
     end: float
     value: float
+    end_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
     """Phases of a series.
 
-    ``settled``: the end is level; otherwise the last phase is a transition that still went on.
+    Attributes:
+        settled: the end is flat; otherwise the last phase is a transition that still went on.
+        end_change_percent: fitted change over the last quarter, in percent of the median there; negative: the rate falls.
+        end_noise_percent: change there that noise alone explains.
     """
 
     phases: tuple[RateLevel, ...]
     settled: bool
+    end_change_percent: float | None = None
+    end_noise_percent: float | None = None
 
 
 def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
@@ -75,72 +109,111 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
     """
     if len(series) < LEAST_FOR_LEVELS:
         return None
-    series = _reduced(series)
-    values = series.values
-    window = 5 if values.size >= 40 else 3
-    smooth = running_median(values, window)
-    last = float(np.median(smooth[-max(5, values.size // 4) :]))
-    noise = _find_noise(values[values.size // 2 :])
-    band = max(BAND * abs(last), LEVEL_NOISE_SIGMAS * noise.of_median(window))
-    begin = _find_steady(smooth, last, band)
-    settled = values.size - begin >= 5 and _is_level(smooth[begin:], last, noise)
-    first_end = _find_first_end(smooth[:begin], values[:begin], last, noise)
-    if settled and first_end == 0 and not _is_apart(values[:begin], last, noise):
-        begin = 0
-    end = begin if settled else values.size
-    phases = [
+    part_length = -(-len(series) // MOST_FOR_LEVELS)
+    end = _find_end(_reduced(series, part_length))
+    begin = len(series) if end.begin is None else end.begin * part_length
+    near = max(SHORTEST_PHASE, 2 * part_length)
+    first_end, second_end = _find_held_levels(series, begin + near, end)
+    if end.begin is not None:
+        before = max(first_end, second_end)
+        if begin - before < near:
+            begin = before
+        elif first_end == 0 and end.is_level_throughout:
+            begin = 0
+    phases = (
         _phase(LevelKind.FIRST, series, 0, first_end),
-        _phase(LevelKind.TRANSITION, series, first_end, end),
-        _phase(LevelKind.STEADY, series, end, values.size),
-    ]
+        _phase(LevelKind.SECOND, series, first_end, second_end),
+        _phase(LevelKind.TRANSITION, series, max(first_end, second_end), begin),
+        _phase(LevelKind.STEADY, series, begin, len(series)),
+    )
     present = [phase for phase in phases if phase is not None]
-    if as_new and present[0].kind is LevelKind.FIRST and present[0].value > last:
+    if as_new and present[0].kind is LevelKind.FIRST and present[0].value > end.value:
         present[0] = replace(present[0], kind=LevelKind.FRESH)
-    return Levels(phases=tuple(present), settled=settled)
+    return Levels(
+        phases=tuple(present),
+        settled=end.begin is not None,
+        end_change_percent=100 * end.change.amount / abs(end.value) if end.value else None,
+        end_noise_percent=100 * end.change.by_chance / abs(end.value) if end.value else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Noise:
-    """Noise of single values: standard deviation, and correlation of neighbours (AR(1))."""
+class _End:
+    """The end of a series.
 
-    sigma: float
-    correlation: float
-
-    def of_median(self, count: int) -> float:
-        """Return the standard deviation of the median of ``count`` neighbours."""
-        lags = np.arange(1, count)
-        variance = count + 2 * float(np.sum((count - lags) * self.correlation**lags))
-        return self.sigma * min(1.0, _MEDIAN_STRAYS * float(np.sqrt(variance)) / count)
-
-
-def _find_noise(tail: FloatArray) -> _Noise:
-    """Measure deviations from a parabola through the second half of a series, so that a bend is no noise.
-
-    Few or correlated values give a poor estimate of their spread, so both figures are at the upper end
-    of what is plausible.
+    Attributes:
+        value: median of the last quarter.
+        noise: noise there.
+        change: fitted change there.
+        begin: first index of the part at this level; None: the series is not settled.
+        is_level_throughout: nothing before that part is another level, and no line through the whole series rises or falls.
     """
-    at = np.arange(tail.size, dtype=float)
-    strays = tail - np.polyval(np.polyfit(at, tail, 2), at)
-    sigma = spread(strays)
-    if sigma == 0:
-        return _Noise(sigma=0.0, correlation=0.0)
-    bounded = np.clip(strays - np.median(strays), -3 * sigma, 3 * sigma)
-    alike = float(np.sum(bounded[1:] * bounded[:-1]) / np.sum(bounded**2))
-    correlation = float(np.clip(alike + 2 / tail.size**0.5, 0.0, _MOST_CORRELATION))
-    free = max(1.0, tail.size * (1 - correlation) / (1 + correlation) - 2)
-    return _Noise(sigma=sigma * (1 + 2 / free), correlation=correlation)
+
+    value: float
+    noise: Noise
+    change: Change
+    begin: int | None
+    is_level_throughout: bool
 
 
-def _reduced(series: Series) -> Series:
+def _find_end(series: Series) -> _End:
+    values, count = series.values, len(series)
+    window = 5 if count >= 40 else 3
+    smooth = running_median(values, window)
+    tail = _find_last_part(series)
+    last = float(np.median(smooth[tail:]))
+    noise = measure_noise(values[min(tail, count - LEAST_FOR_LEVELS) :])
+    band = max(BAND * abs(last), LEVEL_NOISE_SIGMAS * noise.of_median(window))
+    outside = np.abs(smooth - last) > band
+    begin: int | None = count - _count_inside(outside[::-1], max(2, count // 100))
+    change = measure_change_to_end(series, tail)
+    if begin is None or begin > tail or not change.is_within(MOST_CHANGE_AT_END * abs(last)):
+        begin = None
+    else:
+        begin = _find_flat(series, begin, tail, MOST_CHANGE * abs(last))
+    throughout = begin is not None and (
+        not _is_apart(values[:begin], last, noise)
+        and measure_change_to_end(series, 0).is_within(MOST_CHANGE * abs(last))
+    )
+    return _End(
+        value=last,
+        noise=noise,
+        change=change,
+        begin=begin,
+        is_level_throughout=throughout,
+    )
+
+
+def _find_last_part(series: Series) -> int:
+    """Return the index from which the last quarter of the time begins, at least five values."""
+    place = series.place
+    quarter = place[-1] - LAST_PART * (place[-1] - place[0])
+    return max(0, min(int(np.searchsorted(place, quarter)), len(series) - 5))
+
+
+def _find_flat(series: Series, begin: int, tail: int, limit: float) -> int | None:
+    """Return the first index, from ``begin`` to ``tail``, from which the series is flat; None: from none.
+
+    A change that noise explains is no change of the whole part. A shorter part must be flat without that help: of few
+    values noise would explain anything.
+    """
+    if measure_change_to_end(series, begin).is_within(limit):
+        return begin
+    while begin < tail:
+        begin = min(tail, begin + max(1, (len(series) - begin) // 10))
+        change = measure_change_to_end(series, begin)
+        if max(abs(change.amount), change.by_chance) <= limit:
+            return begin
+    return None
+
+
+def _reduced(series: Series, part_length: int) -> Series:
     """Return medians of equal parts if the series has more values than boundaries need."""
-    part_length = -(-len(series) // MOST_FOR_LEVELS)
     if part_length == 1:
         return series
     firsts = np.arange(0, len(series), part_length)
     lasts = np.minimum(firsts + part_length, len(series)) - 1
-    whole = series.values[: len(series) // part_length * part_length].reshape(-1, part_length)
-    rest = series.values[whole.size :]
-    medians = np.concatenate((np.median(whole, axis=1), [np.median(rest)] if rest.size else []))
+    _, medians = reduce_to_medians(series.place, series.values, part_length)
     return Series(
         place=series.place[firsts],
         width=series.place[lasts] + series.width[lasts] - series.place[firsts],
@@ -148,49 +221,94 @@ def _reduced(series: Series) -> Series:
     )
 
 
-def _find_steady(smooth: FloatArray, last: float, band: float) -> int:
-    """Return the first index from which all values stay within the band, except few and short excursions."""
-    outside = np.abs(smooth - last) > band
-    longest = max(2, smooth.size // 100)
-    begin, run, total = smooth.size, 0, 0
-    for index in range(smooth.size - 1, -1, -1):
-        if not outside[index]:
-            run, begin = 0, index
+def _count_inside(outside: NDArray[np.bool_], longest: int) -> int:
+    """Return the number of values until they stay outside: for longer than ``longest``, or too often."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], outside, [False])).astype(np.int8)))
+    starts, ends = edges[0::2], edges[1::2]
+    count = outside.size
+    if (left := starts[ends - starts > longest]).size:
+        count = int(left[0])
+    allowed = MOST_OUTSIDE * np.arange(1, outside.size + 1) + longest
+    if (often := np.flatnonzero(np.cumsum(outside) > allowed)).size:
+        count = min(count, int(often[0]))
+    inside = np.flatnonzero(~outside[:count])
+    return int(inside[-1]) + 1 if inside.size else 0
+
+
+def _find_held_levels(series: Series, latest: int, end: _End) -> tuple[int, int]:
+    """Return the ends of the first and of the second level before the last one; 0: it has none.
+
+    Levels that end after ``latest`` are the last one, or part of it.
+    """
+    values = series.values
+    first_end = _find_held(series, 0)
+    if first_end > latest or not _is_apart(values[:first_end], end.value, end.noise):
+        return 0, 0
+    first = float(np.median(values[:first_end]))
+    # One of the next values may lie between both levels.
+    for start in range(first_end, min(first_end + SHORTEST_PHASE, len(series))):
+        second_end = _find_held(series, start)
+        second = values[start:second_end]
+        another = second.size >= LEAST_FOR_SECOND and _is_apart(second, first, end.noise)
+        if not another or second_end == len(series):
             continue
-        run, total = run + 1, total + 1
-        if run > longest or total > MOST_OUTSIDE * (smooth.size - index) + longest:
-            break
-    return begin
+        is_last = second_end > latest or not _is_apart(second, end.value, end.noise)
+        return first_end, 0 if end.begin is not None and is_last else second_end
+    return first_end, 0
 
 
-def _is_level(steady: FloatArray, last: float, noise: _Noise) -> bool:
-    """Return whether the last third lies at the level of the first, by the slope that the PTS allows."""
-    third = max(1, steady.size // 3)
-    risen = float(np.median(steady[-third:]) - np.median(steady[:third]))
-    by_chance = LEVEL_NOISE_SIGMAS * 2**0.5 * noise.of_median(third)
-    return abs(risen) <= max(BAND * abs(last) / 1.5, by_chance)
+def _find_held(series: Series, start: int) -> int:
+    """Return the end of the level that begins at an index; the same index: none does.
+
+    A level grows from some of its first values, many or few, until its median no longer moves. The longest counts: a
+    short piece of any decline looks flat.
+    """
+    values = series.values[start:]
+    smooth = running_median(values, 5)
+    longest, seed = 0, SHORTEST_PHASE
+    while seed <= values.size and seed <= MOST_TIMES_LONGER * max(longest, LEAST_TRIED):
+        longest = max(longest, _grow(values, smooth, seed))
+        seed *= 2
+    if longest < SHORTEST_PHASE:
+        return start
+    inside = max(SHORTEST_PHASE, int(longest * (1 - ON_ITS_WAY_OUT)))
+    change = fit_change(series, start, start + inside)
+    by_chance = HELD_NOISE_SIGMAS * _measure_local_noise(values[:longest]).of_change(inside)
+    limit = MOST_CHANGE_AT_END * abs(float(np.median(values[:longest])))
+    return start + longest if abs(change) <= max(limit, by_chance) else start
 
 
-def _find_first_end(smooth: FloatArray, values: FloatArray, last: float, noise: _Noise) -> int:
-    """Return how many values, from the first on, form a level of their own; 0: none."""
-    if smooth.size < SHORTEST_PHASE:
-        return 0
-    count = SHORTEST_PHASE
-    level = float(np.median(values[:count]))
-    band = max(FIRST_BAND * abs(level), 3 * noise.of_median(SHORTEST_PHASE))
-    while count < smooth.size and abs(smooth[count] - level) <= band:
-        count += 1
+def _grow(values: FloatArray, smooth: FloatArray, count: int) -> int:
+    """Return how many values form a level, from a first guess on."""
+    for _ in range(MOST_STEPS):
         level = float(np.median(values[:count]))
-    return count if _is_apart(values[:count], last, noise) else 0
+        noise = _measure_local_noise(values[: max(count, LEAST_APART)])
+        band = max(HELD_BAND * abs(level), HELD_NOISE_SIGMAS * noise.of_median(5))
+        outside = np.abs(smooth[: GROWTH * max(count, LEAST_TRIED)] - level) > band
+        if outside[:LEAST_APART].all():
+            return 0
+        inside = _count_inside(outside, max(2, count // 20))
+        if inside < SHORTEST_PHASE:
+            return 0
+        if inside == count:
+            break
+        count = inside
+    return count
 
 
-def _is_apart(values: FloatArray, last: float, noise: _Noise) -> bool:
-    """Return whether these values are another level than the last."""
+def _measure_local_noise(values: FloatArray) -> Noise:
+    """Return the noise from one value to the next, which no change of level widens; of few values at its upper end."""
+    sigma = spread(np.diff(values)) / 2**0.5
+    return Noise(sigma=sigma * (1 + 2 / max(1, values.size - 2)), correlation=0.0)
+
+
+def _is_apart(values: FloatArray, level: float, noise: Noise) -> bool:
+    """Return whether these values are another level."""
     if values.size < SHORTEST_PHASE:
         return False
-    distance = abs(float(np.median(values)) - last)
+    distance = abs(float(np.median(values)) - level)
     by_chance = LEVEL_NOISE_SIGMAS * 2**0.5 * noise.of_median(min(values.size, 5))
-    return distance > max(OTHER_LEVEL * abs(last), by_chance)
+    return distance > max(OTHER_LEVEL * abs(level), by_chance)
 
 
 def _phase(kind: LevelKind, series: Series, first: int, end: int) -> RateLevel | None:
@@ -205,9 +323,12 @@ def _phase(kind: LevelKind, series: Series, first: int, end: int) -> RateLevel |
 
 
 LEAST_FOR_DROPS = 10
-# Level before a drop: the median of so many values. A drop is below half of their lower quartile.
+# Level before a drop: the median of so many values. Level after it: the median of up to as many that follow.
 BEFORE, LEAST_BEFORE = 9, 5
+# The level after a drop is below half of the level before. A search that begins at a single value needs some
+# room: with noise, a value may be above half although their median is below.
 DEEP = 0.5
+NEARLY_DEEP = 0.6
 BACK = 0.75
 NOISE_SIGMAS = 8.0
 # Noise alone does not last so long. A shorter drop must nearly reach zero, far from the noise, and be
@@ -221,14 +342,18 @@ NEIGHBOURS_OF_DROP = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """A drop from the level ``before`` to the lowest value ``least``, between the places ``start`` and ``end``.
+    """A drop from the level ``before`` to the level ``after``, between the places ``start`` and ``end``.
 
-    ``recovered``: the rate reached three quarters of the level again.
+    Attributes:
+        after: median of the values that follow the fall: nine, or all of a shorter drop.
+        least: the lowest of these values.
+        recovered: the rate reached three quarters of the level before again, for three values; without, ``end`` is that of the series.
     """
 
     start: float
     end: float
     before: float
+    after: float
     least: float
     recovered: bool
 
@@ -242,7 +367,7 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
     sigma, highest_rise = spread(strays), float(strays.max())
     deep_for_stalls = max(STALL_SIGMAS * sigma, DEEPER_THAN_RISES * highest_rise)
     kept, levels = _levels_before(values)
-    falls = (values < DEEP * kept) & (kept - values > NOISE_SIGMAS * sigma)
+    falls = (values < NEARLY_DEEP * kept) & (kept - values > NOISE_SIGMAS * sigma)
     candidates = np.flatnonzero(falls)
     drops: list[Drop] = []
     index = 0
@@ -250,9 +375,11 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
         index = int(candidates[place])
         before = float(levels[index])
         end = _end_of(values, index, before)
-        least = float(values[index:end].min())
+        follow = values[index : min(end, index + BEFORE)]
+        after, least = float(np.median(follow)), float(follow.min())
         stalled = least <= NEARLY_NOTHING * before and before - least > deep_for_stalls
-        if stalled or end - index >= LASTING:
+        lasting = end - index >= LASTING and after < DEEP * before
+        if stalled or lasting:
             drops.append(_drop(series, index, end, before))
         # Later values are judged by the level after the drop, not by the level before it.
         if end == values.size:
@@ -274,15 +401,22 @@ def _levels_before(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _end_of(values: FloatArray, start: int, before: float) -> int:
-    back = np.flatnonzero(values[start:] >= BACK * before)
-    return start + int(back[0]) if back.size else values.size
+    """Return the index from which the rate is back for three values, or to the end of the series."""
+    back = values[start:] >= BACK * before
+    stays = back.copy()
+    for later in range(1, LASTING):
+        stays[:-later] &= back[later:]
+    found = np.flatnonzero(stays)
+    return start + int(found[0]) if found.size else values.size
 
 
 def _drop(series: Series, start: int, end: int, before: float) -> Drop:
+    follow = series.values[start : min(end, start + BEFORE)]
     return Drop(
         start=float(series.place[start]),
         end=float(series.place[end - 1] + series.width[end - 1]),
         before=before,
-        least=float(series.values[start:end].min()),
+        after=float(np.median(follow)),
+        least=float(follow.min()),
         recovered=end < len(series),
     )

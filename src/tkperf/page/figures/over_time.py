@@ -103,7 +103,7 @@ def _levels(timeline: Timeline, scale: float) -> Iterator[Rule]:
 
 def _drops(timeline: Timeline, scale: float) -> Iterator[Spot]:
     for drop in timeline.drops:
-        yield Spot(kind=SpotKind.DROP, x=drop.start * scale, y=drop.least, text="sudden drop")
+        yield Spot(kind=SpotKind.DROP, x=drop.start * scale, y=drop.after, text="sudden drop")
 
 
 def _spikes(timeline: Timeline, scale: float) -> Iterator[Spot]:

@@ -15,6 +15,7 @@ from tkperf.model.units import (
     NOT_MEASURED,
     capital,
     find_digit_place,
+    format_capacity,
     format_count,
     format_duration,
     format_number,
@@ -82,7 +83,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
 
 
 def _describe_levels(timeline: Timeline) -> str:
-    """Return ``Fresh out of box 88,800 IOPS for 9 min 00 s, settled at 27,000 IOPS from 41 min 00 s on``."""
+    """Return ``Fresh out of box 88,800 IOPS for 9 min 00 s (196.4 GB), settled at 27,000 IOPS from 41 min 00 s on``."""
     unit = QUANTITIES[timeline.quantity].unit
     in_rounds = timeline.recorded is Recorded.ROUNDS
     words = []
@@ -90,15 +91,34 @@ def _describe_levels(timeline: Timeline) -> str:
         value = f"{format_number(level.value)} {unit}"
         if level.kind is LevelKind.TRANSITION:
             if timeline.settled is False:
-                words.append(f"still changing at the end, {_until(level, in_rounds)}")
+                words.append(f"{describe_still_changing(timeline)}, {_until(level, in_rounds)}")
         elif len(timeline.levels) == 1:
             words.append(f"level at {value} throughout")
         elif level.kind is LevelKind.STEADY:
             words.append(f"settled at {value} {_from(level.start, in_rounds)} on")
+        elif level.kind is LevelKind.SECOND:
+            until = f"round {level.end:.0f}" if in_rounds else format_duration(level.end)
+            words.append(f"then {value} until {until}{_amount(timeline, level)}")
         else:
-            words.append(f"{level.kind} {value} {_for(level, in_rounds)}")
+            words.append(f"{level.kind} {value} {_for(level, in_rounds)}{_amount(timeline, level)}")
     sentence = ", ".join(words)
     return capital(sentence)
+
+
+def describe_still_changing(timeline: Timeline) -> str:
+    """Return ``still falling at the end, by 6.8 % in the last quarter``, for a rate that did not settle."""
+    change = timeline.still_changes_percent
+    if change is None:
+        return "still changing at the end"
+    verb = "falling" if change < 0 else "rising"
+    return f"still {verb} at the end, by {abs(change):.2g} % in the last quarter"
+
+
+def _amount(timeline: Timeline, level: RateLevel) -> str:
+    """Return the amount written until a level ends, in brackets; empty for other loads than writes."""
+    if level.end_bytes is None or timeline.workload.read_percent:
+        return ""
+    return f" ({format_capacity(level.end_bytes)})"
 
 
 def _for(level: RateLevel, in_rounds: bool) -> str:
@@ -129,7 +149,7 @@ def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
 def _describe_drops(timeline: Timeline) -> str:
     """Return ``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
     unit = QUANTITIES[timeline.quantity].unit
-    deepest: Drop = min(timeline.drops, key=lambda drop: drop.least / drop.before)
+    deepest: Drop = min(timeline.drops, key=lambda drop: drop.after / drop.before)
     in_rounds = timeline.recorded is Recorded.ROUNDS
     at = f"in round {deepest.start:.0f}" if in_rounds else f"at {format_duration(deepest.start)}"
     if not deepest.recovered:
@@ -142,7 +162,7 @@ def _describe_drops(timeline: Timeline) -> str:
     return (
         format_count(len(timeline.drops), "sudden drop")
         + (", the deepest" if several else "")
-        + f" from {format_number(deepest.before)} to {format_number(deepest.least)} {unit} {at}{lasts}"
+        + f" from {format_number(deepest.before)} to {format_number(deepest.after)} {unit} {at}{lasts}"
     )
 
 

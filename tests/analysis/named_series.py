@@ -1,0 +1,326 @@
+"""Series over time whose course is known: simulated drives, and real drives as their reviewers describe them.
+
+The seconds of a simulated drive are those of its model, without an engine. A real drive's seconds are straight lines
+through the published figures with noise, so the conclusions on them are those of the review.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from math import isclose
+
+import numpy as np
+
+from tests.builders import work
+from tkperf.analysis.timeline.findings import SEARCHED, Recorded, find_timelines
+from tkperf.analysis.timeline.levels import LevelKind
+from tkperf.engine.simulation.flash_drive import FlashDrive
+from tkperf.engine.simulation.models import FlashModel, find_preset
+from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.model.workload import Workload
+
+MIB = 1 << 20
+HOUR_S = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What is known of a series.
+
+    Attributes:
+        levels: kind and value of each level before the last, with the place where it ends.
+        settled: value of the last level, and the place where it begins; None: the rate does not settle.
+        drops: place of each sudden drop, and the level after it.
+        period_s: period of the spikes of the maximum latency; None: no period.
+    """
+
+    levels: tuple[tuple[LevelKind, float, float], ...] = ()
+    settled: tuple[float, float] | None = None
+    drops: tuple[tuple[float, float], ...] = ()
+    period_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedSeries:
+    """A series with its source."""
+
+    name: str
+    source: str
+    build: Callable[[], Seconds]
+    course: Course
+    workload: Workload
+    long: bool = False
+    """It has too many seconds for a test with many copies; bench/conclusions.py tries those."""
+
+
+def _columns(
+    iops: FloatArray, mean_us: FloatArray, max_us: FloatArray, block_bytes: int
+) -> Seconds:
+    return Seconds(
+        start_s=np.arange(float(iops.size)),
+        duration_s=np.ones(iops.size),
+        iops=iops,
+        megabytes_per_s=iops * block_bytes / 1e6,
+        latency_mean_us=mean_us,
+        latency_max_us=max_us,
+    )
+
+
+@cache
+def of_preset(preset: str, hours: float | None = None) -> Seconds:
+    """The seconds of random 4 KiB writes to a new simulated drive, until four capacities are written or for a time."""
+    model = find_preset(preset)
+    assert isinstance(model, FlashModel)
+    random = np.random.default_rng(1)
+    drive, load = FlashDrive(model, model.capacity_bytes, random), work(jobs=4, io_depth=32)
+    iops: list[float] = []
+    mean_us: list[float] = []
+    stalls_us: list[float] = []
+    left = 4.0 * model.capacity_bytes if hours is None else float("inf")
+    while left > 0 and (hours is None or len(iops) < hours * HOUR_S):
+        second = drive.serve(load, 1.0)
+        left -= second.rate * 4096
+        iops.append(second.rate)
+        mean_us.append(second.write.mean_ns / 1e3)
+        stalls_us.append(second.stall_s * 1e6)
+    usual_us = 20_000 * np.exp(0.15 * random.normal(size=len(iops)))
+    return _columns(np.array(iops), np.array(mean_us), np.maximum(usual_us, stalls_us), 4096)
+
+
+@cache
+def of_amounts(*parts: tuple[float, float]) -> Seconds:
+    """The seconds of a drive that writes at so many MB/s until so many GB are written, one part after the other."""
+    random = np.random.default_rng(2)
+    ends_s, written_gb, at_s = [], 0.0, 0.0
+    for megabytes_per_s, until_gb in parts:
+        at_s += 1000 * (until_gb - written_gb) / megabytes_per_s
+        written_gb = until_gb
+        ends_s.append(at_s)
+    # Bytes written by the end of each second, so that a second in which the rate changes has some of both.
+    seconds = np.arange(int(at_s) + 1)
+    megabytes = np.interp(seconds, (0.0, *ends_s), (0.0, *(1000 * gb for _, gb in parts)))
+    rate = np.diff(megabytes) * 1e6 / MIB
+    iops = rate * (1 + 0.02 * random.normal(size=rate.size))
+    latency_us = 8e6 / iops
+    return _columns(
+        iops, latency_us, 4 * latency_us * np.exp(0.2 * random.normal(size=rate.size)), MIB
+    )
+
+
+@cache
+def of_s3700() -> Seconds:
+    """120 minutes of reads with a slow I/O of 10 ms in the 7th and in every 13th after it."""
+    random = np.random.default_rng(3)
+    iops = 20_000 * (1 + 0.01 * random.normal(size=120))
+    slowest_us = 300 * np.exp(0.3 * random.normal(size=120))
+    slowest_us[6::13] = 10_005
+    return _columns(iops, 1e6 / iops, slowest_us, 4096)
+
+
+_FRESH, _SECOND = LevelKind.FRESH, LevelKind.SECOND
+_MB = 1e6 / MIB
+"""IOPS of 1 MiB writes in one MB/s."""
+
+
+def _review(
+    name: str, page: str, parts: Sequence[tuple[float, float]], course: Course
+) -> NamedSeries:
+    return NamedSeries(
+        name=name,
+        source=f"TechPowerUp, review of the drive, page on its write cache: techpowerup.com/review/{page}/6.html",
+        build=lambda: of_amounts(*parts),
+        course=course,
+        workload=work(block_size_bytes=MIB),
+    )
+
+
+def _preset(
+    preset: str, course: Course, hours: float | None = None, *, long: bool = False
+) -> NamedSeries:
+    lasting = "" if hours is None else f", {hours:g} h"
+    return NamedSeries(
+        name=preset + lasting,
+        source=f"model of sim:{preset}: the course follows from its numbers",
+        build=lambda: of_preset(preset, hours),
+        course=course,
+        workload=work(),
+        long=long,
+    )
+
+
+SERIES = (
+    # The rate falls by 7 % in the last quarter; the fresh level lasts until the capacity and the spare are written once.
+    _preset("sata-ssd", Course(levels=((_FRESH, 94_000, 830),))),
+    _preset(
+        "sata-ssd", Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900)), 10, long=True
+    ),
+    _preset("nvme-4kn", Course(levels=((_FRESH, 569_000, 528),))),
+    _preset(
+        "nvme-4kn", Course(levels=((_FRESH, 569_000, 528),), settled=(210_000, 2440)), 3, long=True
+    ),
+    # A full cache after 44 s; then the flash behind it, until all of it was written once after a quarter of an hour.
+    _preset(
+        "client-tlc",
+        Course(
+            levels=((_FRESH, 588_000, 44), (_SECOND, 284_000, 900)), drops=((44, 284_000),)
+        ),
+    ),
+    _preset(
+        "client-qlc",
+        Course(
+            levels=((_FRESH, 340_000, 134), (_SECOND, 44_400, 5190)), drops=((134, 44_000),)
+        ),
+        long=True,
+    ),
+    # Falls to a third for six minutes, after 39 minutes and then every 45.
+    _preset("cliffs", Course(levels=((_FRESH, 94_000, 830),), drops=((2340, 18_200),))),
+    _preset(
+        "cliffs",
+        Course(
+            levels=((_FRESH, 94_000, 830),),
+            settled=(47_500, 2900),
+            drops=((2340, 18_200), *((2340 + 2700 * n, 15_750) for n in range(1, 10))),
+        ),
+        8,
+        long=True,
+    ),
+    # Four stalls in an hour are no period yet.
+    _preset("spikes-13min", Course(levels=((_FRESH, 94_000, 830),))),
+    _preset(
+        "spikes-13min",
+        Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900), period_s=780),
+        3,
+    ),
+    _preset("unsteady", Course()),
+    # Loses 30 % of its rate with each capacity written, from the first second on.
+    _preset("dying", Course()),
+    _review(
+        "ADATA XPG Atom 50, 1 TB", "adata-xpg-atom-50-1-tb",
+        ((4500, 280), (2000, 500), (500, 1000)),
+        Course(
+            levels=((_FRESH, 4500 * _MB, 62), (_SECOND, 2000 * _MB, 172)),
+            settled=(500 * _MB, 172), drops=((63, 2000 * _MB),),
+        ),
+    ),
+    # The time of the second level follows from the 1,514 MB/s of the whole fill.
+    _review(
+        "Lexar NM800 Pro, 2 TB", "lexar-nm800-pro-heatsink-2-tb",
+        ((3500, 592), (2200, 1061), (1000, 2000)),
+        Course(
+            levels=((_FRESH, 3500 * _MB, 169), (_SECOND, 2200 * _MB, 382)),
+            settled=(1000 * _MB, 382),
+        ),
+    ),
+    _review(
+        "MSI Spatium M480 Play, 2 TB", "msi-spatium-m480-play-2-tb",
+        ((5000, 200), (3500, 1600), (1500, 2000)),
+        Course(
+            levels=((_FRESH, 5000 * _MB, 40), (_SECOND, 3500 * _MB, 440)),
+            settled=(1500 * _MB, 440),
+        ),
+    ),
+    # 416 MB/s is the mean of the whole fill.
+    _review(
+        "Samsung 870 EVO, 4 TB", "samsung-870-evo-4-tb",
+        ((480, 24), (416, 4000)),
+        Course(levels=((_FRESH, 480 * _MB, 50),), settled=(416 * _MB, 50)),
+    ),
+    _review(
+        "Neo Forza NFP075, 1 TB", "neo-forza-esports-nfp075-1-tb",
+        ((3000, 24), (1000, 1000)),
+        Course(levels=((_FRESH, 3000 * _MB, 8),), settled=(1000 * _MB, 8)),
+    ),
+    _review(
+        "HP FX700, 2 TB", "hp-fx700-2-tb",
+        ((5000, 54), (3500, 460), (130, 2000)),
+        Course(
+            levels=((_FRESH, 5000 * _MB, 11), (_SECOND, 3500 * _MB, 127)),
+            settled=(130 * _MB, 127),
+        ),
+    ),
+    NamedSeries(
+        name="Intel DC S3700, reads in 120 rounds",
+        source="Myce, Intel DC S3700 Review: slow I/Os of 10,005 us in the 7th and in every 13th round after it",
+        build=of_s3700,
+        course=Course(settled=(20_000, 0), period_s=13),
+        workload=work(read_percent=100),
+    ),
+)  # fmt: skip
+
+
+WITHIN_VALUE, WITHIN_PLACE, WITHIN_START, WITHIN_DROP = 0.03, 0.10, 0.15, 0.06
+"""Shares by which a level, its end, the start of the last level, and the level after a drop may differ from what is known.
+
+The last is a median of nine seconds.
+"""
+
+
+def multiply_by_noise(series: Seconds, seed: int) -> Seconds:
+    """Return the series with each second multiplied by white noise of 1 %."""
+    random = np.random.default_rng(seed)
+
+    def noisy(values: FloatArray) -> FloatArray:
+        return np.asarray(values * (1 + 0.01 * random.normal(size=values.size)))
+
+    return replace(
+        series,
+        iops=noisy(series.iops),
+        latency_mean_us=noisy(series.latency_mean_us),
+        latency_max_us=noisy(series.latency_max_us),
+    )
+
+
+def cut_off_last_tenth(series: Seconds) -> Seconds:
+    kept = len(series) * 9 // 10
+    return Seconds(**{each.name: getattr(series, each.name)[:kept] for each in fields(Seconds)})
+
+
+def find_differences(named: NamedSeries, series: Seconds) -> list[str]:
+    """Return what tkperf concludes otherwise than is known, as far as its place lies within the series; empty: nothing."""
+    course, end_s = named.course, series.end_s
+    found = {
+        timeline.quantity: timeline
+        for timeline in find_timelines(
+            named.workload,
+            Recorded.SECONDS,
+            series.start_s,
+            series.duration_s,
+            {key: getattr(series, key) for key in SEARCHED},
+            as_new=True,
+        )
+    }
+    rate, slowest = found["iops"], found["latency_max_us"]
+    wrong = []
+    held = [
+        one
+        for one in rate.levels
+        if one.kind in (LevelKind.FRESH, LevelKind.SECOND, LevelKind.FIRST)
+    ]
+    if [one.kind for one in held] != [kind for kind, _, _ in course.levels]:
+        wrong.append(f"levels: {[str(one.kind) for one in held]}")
+    for one, (kind, value, place_s) in zip(held, course.levels, strict=False):
+        if not isclose(one.value, value, rel_tol=WITHIN_VALUE):
+            wrong.append(f"{kind}: {one.value:.0f} for {value:.0f}")
+        if not isclose(one.end, place_s, rel_tol=WITHIN_PLACE, abs_tol=2):
+            wrong.append(f"{kind}: until {one.end:.0f} s for {place_s:.0f} s")
+    last = rate.levels[-1]
+    if rate.settled is not (course.settled is not None):
+        wrong.append(f"settled: {rate.settled}, {rate.end_change_percent} % in the last quarter")
+    elif course.settled is not None:
+        value, place_s = course.settled
+        if not isclose(last.value, value, rel_tol=WITHIN_VALUE):
+            wrong.append(f"settled at {last.value:.0f} for {value:.0f}")
+        if not isclose(last.start, place_s, rel_tol=WITHIN_START, abs_tol=2):
+            wrong.append(f"settled from {last.start:.0f} s for {place_s:.0f} s")
+    drops = [(place_s, after) for place_s, after in course.drops if place_s < end_s]
+    if len(rate.drops) != len(drops):
+        wrong.append(f"{len(rate.drops)} drops for {len(drops)}")
+    for drop, (place_s, after) in zip(rate.drops, drops, strict=False):
+        if abs(drop.start - place_s) > 2 or not isclose(drop.after, after, rel_tol=WITHIN_DROP):
+            wrong.append(f"drop at {drop.start:.0f} s to {drop.after:.0f} for {after:.0f}")
+    period_s = 0.0 if slowest.spikes is None else slowest.spikes.period
+    if not isclose(period_s, course.period_s or 0.0, rel_tol=0.01):
+        wrong.append(f"period {period_s:.1f} s for {course.period_s}")
+    return wrong
