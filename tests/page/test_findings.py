@@ -444,3 +444,49 @@ def test_what_the_verdict_says_is_no_banner() -> None:
     ]  # fmt: skip
     imported = replace(info, ioengine="not known", profile_name="pts-e-1.1", alterations=())
     assert find_banners(replace(run, info=imported)) == notices
+
+
+def judged_grid(reads: Sequence[float]) -> SectionResult:
+    """Writes are the tracking variable of five rounds; reads ran in the same rounds."""
+    writes = [100.0, 101.0, 99.0, 100.0, 100.0]
+    section = made_up_section("IOPS", {WRITES: writes, READS: list(reads)})
+    verdict = judge([1, 2, 3, 4, 5], writes, tracking="RND 0/100 4k IOPS", unit="IOPS")
+    return replace(section, verdict=verdict, window_verdicts=(verdict,))
+
+
+def test_steady_is_said_only_of_what_was_judged() -> None:
+    """A cell that varied by more than the rule in the window of another tracking variable says so."""
+    section = judged_grid([50.0, 100.0, 60.0, 126.0, 64.0])
+    told, run = describe_section(section), made_up_run("run", {"iops": [section]})
+    writes, reads = build_headlines(run.tests)
+    assert (writes.verdict, writes.alarm, writes.varied_percent) == ("steady state", False, None)
+    assert (reads.verdict, reads.alarm) == ("in the steady window, varied by 95 %", True)
+    assert reads.varied_percent == pytest.approx(95)
+    assert told.endswith("; steady in rounds 1–5, in which reads varied by 95 %")
+    even = judged_grid([50.0, 51.0, 50.0, 51.0, 50.0])
+    _, reads = build_headlines(made_up_run("run", {"iops": [even]}).tests)
+    assert (reads.verdict, reads.alarm) == ("in the steady window", False)
+    assert describe_section(even).endswith("; steady in rounds 1–5")
+
+
+def test_a_stream_that_still_falls_says_how_much() -> None:
+    """A change within noise is not named."""
+    stream = saturated(steady=None)
+    course = replace(stream.timelines[0], end_change_percent=-7.3, end_noise_percent=2.0)
+    stream = replace(stream, timelines=(course,))
+    assert describe_section(stream).startswith(
+        "Random 4 KiB writes run at 30,000 IOPS and were still falling at the end, by 7.3 % in the last quarter, "
+        "after 88,800 IOPS fresh out of box; "
+    )
+    within_noise = replace(course, end_noise_percent=9.0)
+    assert "still changing at the end; " in describe_section(
+        replace(stream, timelines=(within_noise,))
+    )
+
+
+def test_a_share_names_what_it_is_a_share_of() -> None:
+    labels = [
+        headline.label
+        for headline in build_headlines(made_up_run("run", {"writesat": [saturated()]}).tests)
+    ]
+    assert "4 KiB random write, share of the 88,800 IOPS fresh out of box" in labels

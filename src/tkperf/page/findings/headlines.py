@@ -18,6 +18,7 @@ from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.findings import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.analysis.variation import Variation, find_variation
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quantity, percentile
 from tkperf.model.units import format_duration, format_number
 from tkperf.model.workload import Workload
@@ -55,8 +56,10 @@ class Headline:
         sure: interval of 95 % in percent, such as ``± 0.35 %``; ``at least ± 0.35 %`` for a lower limit;
             empty: not known.
         verdict: verdict on steady state, in words; empty: the section has no such rule.
-        alarm: the section did not reach steady state, or did not complete.
+        alarm: the section did not reach steady state, or did not complete, or the figure varied by more than the rule.
         workload: measured workload; None: no single one.
+        varied_percent: variation within the steady window of other tracking variables; None: it was judged itself, or there
+            is no such window.
     """
 
     test: str
@@ -70,6 +73,7 @@ class Headline:
     verdict: str
     alarm: bool
     workload: Workload | None
+    varied_percent: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,10 +234,12 @@ def _of_stream(
     if fresh is not None and steady is not None and fresh.value and settled:
         share = 100 * settled / fresh.value
         headline = _made(
-            test, section, steady, f"{name}, share of the fresh rate",
+            test, section, steady,
+            f"{name}, share of the {say_value(fresh.value, IOPS)} fresh out of box",
             f"{format_number(share)} %", value=share,
         )  # fmt: skip
-        yield _Candidate(rank=1, headline=replace(headline, key="share_of_fresh_percent", unit="%"))
+        share_of_fresh = replace(headline, key="share_of_fresh_percent", unit="%")
+        yield _Candidate(rank=1, headline=share_of_fresh, like=(name, "share_of_fresh_percent"))
     if _TAIL in shown and shown[0] is not _TAIL:
         yield from _figure(test, section, cell, _TAIL, rank=2)
 
@@ -269,8 +275,10 @@ def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
         headline = _made(test, section, found, label, text, value=found.value)
         yield _Candidate(rank=1 if measure is SATURATED else 0, headline=headline)
     share = find_characteristic(section, SHARE_OF_FIRST)
-    if share is not None and share.value is not None:
-        label, text = f"{section.name}, of the first rate", f"{share.text()} %"
+    if share is not None and share.value:
+        mean = section.cells[0].value(section.rate)
+        first = "" if mean is None else f", {say_value(100 * mean / share.value, section.rate)}"
+        label, text = f"{section.name}, share of the first rate{first}", f"{share.text()} %"
         headline = _made(test, section, share, label, text, value=share.value)
         sure = _sure(share.value, share.uncertainty)
         yield _Candidate(rank=2, headline=replace(headline, sure=sure))
@@ -315,6 +323,8 @@ def _figure(
         return
     work = cell.workload
     what = "" if quantity.better is Better.HIGHER else f", {_short(quantity)}"
+    variation = find_variation(section, cell, quantity)
+    apart = variation is not None and not variation.is_judged
     headline = Headline(
         test=test.name,
         section=section.name,
@@ -324,9 +334,10 @@ def _figure(
         value=value,
         text=say_value(value, quantity),
         sure=_sure(value, cell.uncertainty_of(quantity)),
-        verdict=_judge(section),
-        alarm=_is_alarm(section),
+        verdict=_judge_figure(section, variation),
+        alarm=_is_alarm(section) or (variation is not None and variation.exceeds_rule),
         workload=work,
+        varied_percent=variation.percent if variation is not None and apart else None,
     )
     yield _Candidate(rank=rank, headline=headline)
 
@@ -362,6 +373,17 @@ def _judge(section: SectionResult) -> str:
         # A stream ends by amount or time, whatever its rounds: no rule was missed.
         return "" if section.slices else "not judged"
     return "steady state" if section.steady else "NOT steady"
+
+
+def _judge_figure(section: SectionResult, variation: Variation | None) -> str:
+    """Return the verdict on a figure: the rule judged the tracking variables alone."""
+    if not section.complete or not section.steady:
+        return _judge(section)
+    if variation is None or not variation.is_judged:
+        varied = variation is not None and variation.exceeds_rule
+        by = f", varied by {variation.percent:.0f} %" if variation and varied else ""
+        return f"in the steady window{by}"
+    return _judge(section)
 
 
 def _is_alarm(section: SectionResult) -> bool:

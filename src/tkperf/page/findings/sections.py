@@ -18,6 +18,7 @@ from tkperf.analysis.characteristics import (
 from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded
+from tkperf.analysis.variation import find_variation
 from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT, Quantity
 from tkperf.model.units import capital, format_duration, format_latency, format_number
 from tkperf.model.workload import Workload
@@ -37,7 +38,8 @@ from tkperf.page.findings.words import (
     say_tail,
     say_value,
 )
-from tkperf.page.words.courses import name_rounds
+from tkperf.page.naming import list_words
+from tkperf.page.words.courses import describe_still_changing, name_rounds
 
 
 def describe_stream_course(section: SectionResult) -> str:
@@ -64,7 +66,11 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
     if value is None:
         mean = say(cell, rate)
         within = ", within the limits of steady state" if section.steady else ""
-        return f"{mean} and were still changing at the end{within}" if mean else ""
+        fresh = find_characteristic(section, FRESH)
+        falls = course.still_changes_percent is not None
+        if falls and fresh is not None and fresh.value:
+            within = f", after {say_value(fresh.value, rate)} fresh out of box{within}"
+        return f"{mean} and were {describe_still_changing(course)}{within}" if mean else ""
     start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
     changes = start is not None and start.value is not None and course.changes
     if not changes and not section.steady:
@@ -114,8 +120,27 @@ def describe_section(section: SectionResult) -> str:
     if section.areas:
         return _describe_areas(section)
     words = _describe_grid(section) if is_grid(section) else _describe_cells(section)
-    steady = f"; steady in {name_rounds(section.window)}" if section.steady else ""
-    return words + steady if words else ""
+    return words + _describe_window(section) if words else ""
+
+
+def _describe_window(section: SectionResult) -> str:
+    """Return ``; steady in rounds 4–8, in which reads varied by 76 %``; empty without steady state."""
+    if not section.steady:
+        return ""
+    shown = (
+        [peak.cell for peak in choose_peaks(section)]
+        if is_grid(section)
+        else choose_cells(section.cells)
+    )
+    quantity = section.rate if is_grid(section) else section.quantities[0]
+    varied = [
+        f"{name_direction(cell.workload)} varied by {variation.percent:.0f} %"
+        for cell in shown
+        if (variation := find_variation(section, cell, quantity)) is not None
+        and variation.exceeds_rule
+    ]
+    in_which = f", in which {list_words(varied)}" if varied else ""
+    return f"; steady in {name_rounds(section.window)}{in_which}"
 
 
 def _describe_cells(section: SectionResult) -> str:
