@@ -236,3 +236,44 @@ def test_connections_are_bounded_in_number_and_time(
     assert b"other connections now" in refused
     assert cut_off == b""
     assert answered.endswith(b"page")
+
+
+@pytest.mark.parametrize("body_bytes", [8 << 20, 1 << 18])
+def test_a_reader_that_takes_nothing_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body_bytes: int
+) -> None:
+    """It does not keep its connection for ever, even if only the end of its answer is left. Other readers get everything."""
+    monkeypatch.setattr(listening, "TAKEN_WITHIN_S", 0.2)
+
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse(b"x" * body_bytes)(scope, receive, send)
+
+    async def ask() -> tuple[int, bytes]:
+        server = uvicorn.Server(uvicorn.Config(page, http=BoundedProtocol, log_level="error"))
+        path = str(tmp_path / "socket")
+        request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        with socket.socket(socket.AF_UNIX) as opened, socket.socket(socket.AF_UNIX) as stalled:
+            opened.bind(path)
+            serving = asyncio.create_task(server.serve(sockets=[opened]))
+            while not server.started:
+                await asyncio.sleep(0.01)
+            stalled.connect(path)
+            stalled.sendall(request)
+            while not server.server_state.total_requests:
+                await asyncio.sleep(0.01)
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(request)
+            answered = await reader.read()
+            while server.server_state.connections:
+                await asyncio.sleep(0.01)
+            writer.close()
+            taken = 0
+            while piece := stalled.recv(1 << 20):
+                taken += len(piece)
+            server.should_exit = True
+            await serving
+        return taken, answered
+
+    taken, answered = asyncio.run(asyncio.wait_for(ask(), 20))
+    assert taken < body_bytes
+    assert answered.endswith(b"x" * body_bytes)

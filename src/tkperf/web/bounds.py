@@ -24,6 +24,8 @@ MOST_PARAMETERS = 512
 MOST_HEADERS = 100
 REQUEST_WITHIN_S = 30.0
 """Time within which a request has to arrive completely."""
+TAKEN_WITHIN_S = 60.0
+"""Time within which a browser has to take what is ready for it: at most 256 KiB at once."""
 
 
 class Bound(NamedTuple):

@@ -23,7 +23,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from tkperf.model.errors import UsageError, reason_of
 from tkperf.model.units import format_count, list_names
 from tkperf.runfile.writers import find_running
-from tkperf.web.bounds import MOST_CONNECTIONS, MOST_REQUEST_BYTES, REQUEST_WITHIN_S, RETRY_AFTER_S
+from tkperf.web.bounds import (
+    MOST_CONNECTIONS,
+    MOST_REQUEST_BYTES,
+    REQUEST_WITHIN_S,
+    RETRY_AFTER_S,
+    TAKEN_WITHIN_S,
+)
 
 # Answers under way when the server is asked to end.
 GRACE_S = 2
@@ -130,12 +136,15 @@ _NO_CONNECTION = (
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection: one of a bounded number, each request of which arrives in time or not at all."""
+    """A connection: one of a bounded number. Each request arrives in time, and each piece of an answer is taken in time."""
 
     _late: asyncio.TimerHandle | None = None
+    _not_taken: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # pause_writing is then called as soon as any byte waits for the reader, and resume_writing when none does.
+        transport.set_write_buffer_limits(high=0)
         if len(self.connections) > MOST_CONNECTIONS:
             transport.write(_NO_CONNECTION)
             transport.close()
@@ -150,8 +159,23 @@ class BoundedProtocol(H11Protocol):
         super().on_response_complete()
         self._wait_for_request()
 
+    def pause_writing(self) -> None:
+        """Close the connection if its reader does not take in time what waits for it.
+
+        Otherwise readers that take nothing would keep their places among the requests and connections for ever.
+        ``close`` would wait for them, too.
+        """
+        super().pause_writing()
+        if self._not_taken is None:
+            self._not_taken = self.loop.call_later(TAKEN_WITHIN_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._end_taking()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_wait()
+        self._end_taking()
         super().connection_lost(exc)
 
     def _wait_for_request(self) -> None:
@@ -160,6 +184,11 @@ class BoundedProtocol(H11Protocol):
             self._end_wait()
         elif self._late is None:
             self._late = self.loop.call_later(REQUEST_WITHIN_S, self.transport.close)
+
+    def _end_taking(self) -> None:
+        if self._not_taken is not None:
+            self._not_taken.cancel()
+            self._not_taken = None
 
     def _end_wait(self) -> None:
         if self._late is not None:
