@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -181,3 +183,16 @@ def test_a_log_of_sqlite_is_not_taken_for_content(ending: str, path: Path) -> No
     with pytest.raises(RunFileError, match=f"{ending} is not of tkperf: move it away"):
         RunFile(path, own=True)
     assert beside.exists()
+
+
+def test_a_database_in_wal_mode_is_refused_untouched(path: Path) -> None:
+    """SQLite would create files next to it, even to read it, and leave them there. The message says how to read it."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    before = sorted(path.parent.iterdir()), path.read_bytes()
+    with pytest.raises(RunFileError, match=r"WAL mode.*PRAGMA journal_mode=DELETE"):
+        read_run(path)
+    assert (sorted(path.parent.iterdir()), path.read_bytes()) == before
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode=DELETE")
+    assert read_run(path).tests

@@ -83,7 +83,12 @@ _JSON_COLUMNS = (
 WORK, WORK_PER_BYTE = 50_000_000, 100
 UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 40
 
+LOCKED_S = 10.0
+"""How long a reader waits for another program's lock."""
+
 _HEADER = b"SQLite format 3\0"
+# Write and read version, at byte 18 of the header: 2 is WAL mode.
+_HEADER_BYTES, _WAL_AT, _WAL = 20, 18, b"\2"
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 _WORK_AT_ONCE = 10_000
 
@@ -226,7 +231,9 @@ def _open(path: Path, status: os.stat_result) -> sqlite3.Connection:
         options += (
             "&immutable=1"  # it has no writer, and SQLite must not read a journal that appears now
         )
-    return sqlite3.connect(f"{real.as_uri()}?{options}", uri=True, timeout=10, isolation_level=None)
+    return sqlite3.connect(
+        f"{real.as_uri()}?{options}", uri=True, timeout=LOCKED_S, isolation_level=None
+    )
 
 
 def text_or_bytes(raw: bytes) -> str | bytes:
@@ -250,13 +257,18 @@ def _require_database(path: Path) -> os.stat_result:
                 f"{format_capacity(MOST_FILE_BYTES)}"
             )
         try:
-            header = os.read(descriptor, len(_HEADER))
+            header = os.read(descriptor, _HEADER_BYTES)
         except BlockingIOError:
             header = b"?"
     finally:
         os.close(descriptor)
-    if header not in (b"", _HEADER):
+    if header and not header.startswith(_HEADER):
         raise RunFileError(f"{path} is not a run file of tkperf")
+    if _WAL in header[_WAL_AT:]:  # even to read it, SQLite would create two files next to it
+        raise RunFileError(
+            f"{path} is a database in WAL mode, which tkperf never uses: sqlite3 {path} 'PRAGMA journal_mode=DELETE' "
+            "makes it readable"
+        )
     real = path.resolve()
     _require_own_journal(journal_of(real))
     for log in (real.with_name(real.name + ending) for ending in ("-wal", "-shm")):
