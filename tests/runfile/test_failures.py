@@ -18,9 +18,9 @@ import pytest
 from tests.builders import run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
-from tkperf.model.errors import RunFileError
+from tkperf.model.errors import LockedRunFileError, RunFileError
 from tkperf.model.record import RunStatus
-from tkperf.runfile import statements, writer
+from tkperf.runfile import limits, statements, writer
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.run_rows import ENDED_BY_KILL
 from tkperf.runfile.writer import RunFileWriter, require_resumable
@@ -172,6 +172,20 @@ def test_ctrl_c_while_writing_loses_no_finished_step(
     record = read_run(path)
     assert [step.number for step in record.tests[0].steps] == [1, 2]
     assert record.ended_because == "stopped by the user"
+
+
+def test_a_lock_of_another_program_has_its_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file can be read once that program ends, so nobody may remember it as unreadable."""
+    monkeypatch.setattr(limits, "LOCKED_S", 0.0)
+    path, writer = a_run(tmp_path, 1)
+    writer.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(LockedRunFileError, match="locked"):
+            read_run(path)
+    assert read_run(path).tests
 
 
 def test_the_lock_tells_a_running_run_from_a_killed_one(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from tkperf.model.errors import RunFileError
+from tkperf.model.errors import LockedRunFileError, RunFileError
 from tkperf.web.worker_process import serve_jobs
 
 
@@ -34,6 +34,10 @@ def refuse() -> bytes:
     raise RunFileError("it is <damaged>")
 
 
+def meet_lock() -> bytes:
+    raise LockedRunFileError("database is locked")
+
+
 def fail() -> bytes:
     raise KeyError("a defect")
 
@@ -44,5 +48,5 @@ def kill_all() -> bytes:
 
 
 if __name__ == "__main__":
-    jobs = (answer, die, hang, grow, refuse, fail, kill_all)
+    jobs = (answer, die, hang, grow, refuse, meet_lock, fail, kill_all)
     serve_jobs({job.__name__: job for job in jobs})

@@ -31,7 +31,7 @@ from tkperf.web.pages import encode_json
 from tkperf.web.reading import find_run_id, read_run_row
 from tkperf.web.rows import RunRow
 from tkperf.web.selection import Query
-from tkperf.web.workers import BusyError, FileError, LateError
+from tkperf.web.workers import BusyError, FileError, LateError, LockedError
 
 ID = "1".zfill(32)
 
@@ -313,11 +313,12 @@ def test_a_name_in_a_batch_ends_no_listing() -> None:
 def test_a_file_that_may_be_read_later_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once a minute: one that is not opened to this user, one for which the server was too busy; no damaged one."""
+    """Once a minute: one that is not opened to this user, a locked one, one for which the server was too busy; no damaged one."""
     (tmp_path / "a.tkperf").touch()
     for error, opened, tries in (
         (BusyError("busy"), True, 2),
         (FileError("Permission denied"), False, 2),
+        (LockedError("database is locked"), True, 2),
         (FileError("damaged"), True, 1),
         (LateError("it takes longer than 60 s"), True, 1),
     ):

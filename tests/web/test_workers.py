@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from tkperf.web.bounds import MOST_WAITING
-from tkperf.web.workers import BusyError, FileError, JobError, LateError, Workers
+from tkperf.web.workers import BusyError, FileError, JobError, LateError, LockedError, Workers
 
 SOURCES = Path(__file__).parents[2]
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def test_jobs_that_fail_cost_their_own_page_only() -> None:
 
     async def use(workers: Workers) -> list[JobError]:
         errors = []
-        for job in ("die", "grow", "refuse", "fail", "kill_all"):
+        for job in ("die", "grow", "refuse", "meet_lock", "fail", "kill_all"):
             try:
                 await workers.run(job)
             except JobError as error:
@@ -56,11 +56,12 @@ def test_jobs_that_fail_cost_their_own_page_only() -> None:
             assert await workers.run("answer", words="well") == b"well"
         return errors
 
-    died, grew, refused, failed, *_ = with_workers(use)
+    died, grew, refused, locked, failed, *_ = with_workers(use)
     assert "ended early" in str(died)
     assert "more than 1.1 GB of memory" in str(grew)
     assert str(refused) == "it is <damaged>"
     assert isinstance(refused, FileError)
+    assert isinstance(locked, LockedError)
     assert "defect" in str(failed)
 
 

@@ -178,6 +178,10 @@ class RunFileError(TkperfError):
     exit_code = ExitCode.RUN_FILE
 
 
+class LockedRunFileError(RunFileError):
+    """Another program has locked the run file: once that ends, it can be read."""
+
+
 class Interrupted(TkperfError):  # noqa: N818 - nothing failed
     """The user stopped the run; the run file has everything measured before."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from tkperf.model.choices import RUN_FILE_SUFFIX
-from tkperf.model.errors import RunFileError, closest, reason_of
+from tkperf.model.errors import LockedRunFileError, RunFileError, closest, reason_of
 from tkperf.model.measurement import Sample
 from tkperf.model.record import (
     LeftOut,
@@ -21,7 +21,7 @@ from tkperf.model.record import (
     TestRecord,
 )
 from tkperf.model.seconds import Seconds
-from tkperf.runfile.causes import find_read_cause
+from tkperf.runfile.causes import find_read_cause, is_busy
 from tkperf.runfile.columns import (
     SECOND_BYTES,
     as_seconds,
@@ -289,7 +289,8 @@ class RunFile:
         try:
             yield
         except _DAMAGED as error:
-            raise RunFileError(f"cannot read {self._path}: {self._explain(error)}") from error
+            kind = LockedRunFileError if is_busy(error) else RunFileError
+            raise kind(f"cannot read {self._path}: {self._explain(error)}") from error
 
     def _explain(self, error: Exception) -> str:
         error = find_read_cause(error, self._path)

@@ -28,7 +28,7 @@ from tkperf.web.bounds import MOST_ENTRIES, MOST_FILES
 from tkperf.web.files import KnownFile
 from tkperf.web.index import FileKey, Index, Row, Unreadable, decode_row
 from tkperf.web.rows import BatchRow, RunRow
-from tkperf.web.workers import BusyError, FileError, JobError, Workers
+from tkperf.web.workers import BusyError, FileError, JobError, LockedError, Workers
 
 # A look costs a stat of each file. Of a run under way the library shows no more than its state, so its file, which
 # changes with each step, is read again once a minute.
@@ -219,8 +219,9 @@ class Library:
         # Whatever a file does to its worker must not end the reading of others.
         except (JobError, OSError, ValueError, msgspec.MsgspecError) as error:
             row = Unreadable(shorten(on_one_line(str(error)), _MOST_REASON_CHARACTERS))
-            # Too many pages were being made, or the file may be opened to this user, which does not change its state.
-            try_again = isinstance(error, BusyError) or not os.access(
+            # Too many pages were being made, or another program had locked the file, or the file may be opened to this
+            # user: none of these changes its state.
+            try_again = isinstance(error, (BusyError, LockedError)) or not os.access(
                 known.folder / known.place, os.R_OK
             )
             kept = isinstance(error, FileError) and not try_again

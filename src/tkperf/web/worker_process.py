@@ -15,9 +15,9 @@ import sys
 import traceback
 from contextlib import suppress
 
-from tkperf.model.errors import ExitCode, TkperfError, reason_of
+from tkperf.model.errors import ExitCode, LockedRunFileError, TkperfError, reason_of
 from tkperf.system.process import fork_early
-from tkperf.web.workers import DONE, FAILED, SIZE_BYTES, Jobs, Order
+from tkperf.web.workers import DONE, FAILED, LOCKED, SIZE_BYTES, Jobs, Order
 
 
 def serve_jobs(jobs: Jobs) -> None:
@@ -66,6 +66,8 @@ def _do(jobs: Jobs, order: Order, result: int, answers: socket.socket) -> bytes:
             return b""
         with open(result, "wb") as file:
             file.write(made)
+    except LockedRunFileError as error:
+        return LOCKED + reason_of(error).encode(errors="replace")
     except (TkperfError, OSError) as error:
         return FAILED + reason_of(error).encode(errors="replace")
     except MemoryError:

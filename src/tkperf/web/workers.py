@@ -34,8 +34,9 @@ Jobs = Mapping[str, Callable[..., bytes | Iterator[bytes]]]
 """Functions by the names of their jobs. One that goes on yields messages."""
 
 SIZE_BYTES = 4
-DONE, FAILED = b"+", b"-"
-"""First byte of an answer; after ``FAILED`` comes the reason. A message has its size after ``DONE``."""
+DONE, FAILED, LOCKED = b"+", b"-", b"~"
+"""First byte of an answer. After ``FAILED``, and after ``LOCKED`` for a file that can be read later, the reason follows.
+A message has its size after ``DONE``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,12 @@ class FileError(JobError):
     status = 422
 
 
+class LockedError(FileError):
+    """Another program has locked the file."""
+
+    status = 503
+
+
 class BusyError(JobError):
     """Too many requests or jobs wait."""
 
@@ -71,6 +78,9 @@ class LateError(JobError):
     """A job was over its time."""
 
     status = 504
+
+
+_FAILURES = {FAILED: FileError, LOCKED: LockedError}
 
 
 class Workers:
@@ -144,8 +154,8 @@ class Workers:
                 answer = await self._work(result, job, arguments)
         finally:
             self._waiting -= 1
-        if answer[:1] == FAILED:
-            raise FileError(answer[1:].decode(errors="replace"))
+        if (error := _FAILURES.get(answer[:1])) is not None:
+            raise error(answer[1:].decode(errors="replace"))
         if answer != DONE:
             raise JobError(
                 "the process that read it ended early, as for a file that is damaged on purpose: 'tkperf show' on the "
@@ -256,8 +266,8 @@ async def _receive_message(answers: socket.socket) -> bytes:
     Raises:
         FileError: it failed.
     """
-    if await _receive_exactly(answers, 1) == FAILED:
-        raise FileError((await _receive_words(answers)).decode(errors="replace"))
+    if (error := _FAILURES.get(await _receive_exactly(answers, 1))) is not None:
+        raise error((await _receive_words(answers)).decode(errors="replace"))
     size = int.from_bytes(await _receive_exactly(answers, SIZE_BYTES), "big")
     if size > MOST_MESSAGE_BYTES:
         raise FileError(f"its state takes more than {MOST_MESSAGE_BYTES / 1e6:.0f} MB")
