@@ -166,6 +166,10 @@ def test_a_program_of_the_caller_is_not_run_as_root(tmp_path: Path) -> None:
         ({"SUDO_UID": "4711"}, 4711),
         ({"PKEXEC_UID": "4711"}, 4711),
         ({"DOAS_USER": "daemon"}, 1),
+        ({"DOAS_USER": "daemon", "SUDO_UID": "0"}, 1),
+        ({"SUDO_UID": "4711", "DOAS_USER": "root"}, 4711),
+        ({"DOAS_USER": "no such user"}, -1),
+        ({"SUDO_UID": ""}, -1),
     ],
 )
 def test_the_user_behind_root_is_found(

@@ -26,6 +26,8 @@ _INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
 _KEPT_VARIABLES = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LANGUAGE|LC_[A-Z]+|SUDO_[A-Z]+"
 )
+# Stands for a user of whom no number is known: nobody's, and above all not root's.
+_UNKNOWN_UID = -1
 _PATH_OF_ROOT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -35,14 +37,18 @@ def name_input(text: str) -> str:
 
 
 def find_asker_uid() -> int:
-    """Return the number of the user for whom tkperf runs: that of sudo, doas or pkexec, else of this process."""
-    for variable in ("SUDO_UID", "PKEXEC_UID"):
-        if (text := os.environ.get(variable, "")).isdecimal():
-            return int(text)
-    with suppress(KeyError):
-        if user := os.environ.get("DOAS_USER"):
-            return pwd.getpwnam(user).pw_uid
-    return os.geteuid()
+    """Return the number of the user for whom tkperf runs: that of sudo, doas or pkexec, else of this process.
+
+    Each of these programs sets its own variable, and may pass on another one from the user: so any user but root counts.
+    """
+    named = [os.environ[name] for name in ("SUDO_UID", "PKEXEC_UID") if name in os.environ]
+    uids = [int(text) if text.isdecimal() else _UNKNOWN_UID for text in named]
+    if user := os.environ.get("DOAS_USER"):
+        try:
+            uids.append(pwd.getpwnam(user).pw_uid)
+        except KeyError:
+            uids.append(_UNKNOWN_UID)
+    return next((uid for uid in uids if uid), os.geteuid())
 
 
 def forget_surroundings() -> int:
