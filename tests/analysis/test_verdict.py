@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tkperf.analysis.readiness import DeviceCode, HostCode, RestoreCode, TuneCod
 from tkperf.analysis.results import END_LOST, ResumptionResult, RunResult, StepHost
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.verdict import (
+    CODES_OF_LOADS,
     CheckCode,
     ReasonCode,
     VerdictCode,
@@ -25,6 +27,7 @@ from tkperf.analysis.verdict import (
     judge_run,
 )
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.figures import LoadCaution
 from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, StepKind
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import judge
@@ -84,6 +87,10 @@ def limited() -> RunResult:
     return with_section(cells=cells)
 
 
+def with_caution(caution: LoadCaution) -> RunResult:
+    return with_section(plan=replace(STEADY.plan, cautions=(caution,)))
+
+
 MADE: dict[ReasonCode, Callable[[], RunResult]] = {
     ReasonCode.FAILED: lambda: a_run(status=RunStatus.FAILED, ended_because="purge: it failed"),
     ReasonCode.NOTHING_MEASURED: lambda: a_run(tests=()),
@@ -104,6 +111,7 @@ MADE: dict[ReasonCode, Callable[[], RunResult]] = {
     ReasonCode.NOT_PURGED: lambda: with_section(
         purge=PurgeRecord(section="IOPS", started_s=0.0, duration_s=0.0, method="none")
     ),
+    **{code: partial(with_caution, caution) for caution, code in CODES_OF_LOADS.items()},
     ReasonCode.ALTERED: lambda: with_info(alterations=("runtime 60 s -> 1 s",)),
     ReasonCode.SPANS_INTERRUPTION: lambda: a_run(resumptions=(RESUMED,)),
     ReasonCode.DAMAGED: lambda: a_run(left_out=(LeftOut(what="a step", reason="damaged"),)),

@@ -77,7 +77,7 @@ def job(
     if of >= (3, 36):
         found["job_start"] = FIRST_MS
     if of >= (2, 10):
-        found["job options"] = {"name": name, **(options or {})}
+        found["job options"] = {"name": name, "direct": "1", **(options or {})}
     found["read"] = direction(version, reads, runtime_ms, block_bytes, mean_us, bins)
     found["write"] = direction(version, writes, runtime_ms, block_bytes, mean_us, bins)
     found["trim"] = direction(version, 0, 0, block_bytes, 0)

@@ -45,7 +45,13 @@ def result(iops: int, *, old: bool = False, **options: object) -> str:
         "write": write,
     }  # fmt: skip
     if options or not old:
-        job["job options"] = {"rw": "randwrite", "bs": "4k", "iodepth": "8", **options}
+        job["job options"] = {
+            "rw": "randwrite",
+            "bs": "4k",
+            "iodepth": "8",
+            "direct": "1",
+            **options,
+        }
     version = "fio-2.2.10" if old else "fio-3.36"
     return json.dumps({"fio version": version, "jobs": [job]})
 

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from tkperf.analysis.claim_findings import CheckedFile, ClaimFinding, ClaimKind, Doubt
 from tkperf.analysis.results import END_LOST, CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.codes import find_doubtful
+from tkperf.model.figures import LoadCaution
 from tkperf.model.record import RunStatus, is_purged
 
 
@@ -79,6 +80,11 @@ class ReasonCode(VerdictCode):
     HOST_LIMITED = "host-limited", VerdictState.CAUTIONS
     THROTTLED = "throttled", VerdictState.CAUTIONS
     MEDIA_ERRORS = "media-errors", VerdictState.CAUTIONS
+    NO_DEVICE = "no-device", VerdictState.CAUTIONS
+    BUFFERED = "buffered-io", VerdictState.CAUTIONS
+    RATE_LIMITED = "rate-limited", VerdictState.CAUTIONS
+    SHARED_LOAD = "shared-load", VerdictState.CAUTIONS
+    ENDED_EARLY = "ended-early", VerdictState.CAUTIONS
     NOT_PURGED = "not-purged", VerdictState.CAUTIONS
     ALTERED = "altered", VerdictState.CAUTIONS
     FILE_TARGET = "file-target", VerdictState.CAUTIONS
@@ -224,6 +230,7 @@ def _reasons(result: RunResult) -> Iterator[VerdictReason]:
     else:
         yield from _of_steady_state(result)
     yield from _of_influences(result)
+    yield from _of_loads(result)
     yield from _of_conditions(result)
     if damaged := count_damages(result):
         yield VerdictReason(code=ReasonCode.DAMAGED, count=damaged)
@@ -293,6 +300,27 @@ def _of_influences(result: RunResult) -> Iterator[VerdictReason]:
         yield VerdictReason(code=ReasonCode.THROTTLED, sections=tuple(hot))
     if result.media_errors:
         yield VerdictReason(code=ReasonCode.MEDIA_ERRORS, count=result.media_errors)
+
+
+CODES_OF_LOADS = {
+    LoadCaution.NO_DEVICE: ReasonCode.NO_DEVICE,
+    LoadCaution.BUFFERED: ReasonCode.BUFFERED,
+    LoadCaution.RATE_LIMITED: ReasonCode.RATE_LIMITED,
+    LoadCaution.SHARED_LOAD: ReasonCode.SHARED_LOAD,
+    LoadCaution.ENDED_EARLY: ReasonCode.ENDED_EARLY,
+}
+
+
+def _of_loads(result: RunResult) -> Iterator[VerdictReason]:
+    """Yield what is known of the load itself: buffered, limited, or not alone."""
+    for caution, code in CODES_OF_LOADS.items():
+        names = tuple(
+            section.name
+            for section in _sections(result.tests)
+            if caution in section.plan.cautions and not section.plan.prepares
+        )
+        if names:
+            yield VerdictReason(code=code, sections=names)
 
 
 def _count_limited(cells: Iterable[CellResult]) -> int:

@@ -11,6 +11,7 @@ from tkperf.model.figures import (
     SETTLED,
     WINDOW,
     FigureKind,
+    LoadCaution,
     SectionPlan,
     TestPlan,
     asking,
@@ -26,6 +27,7 @@ from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
 
 LARGE_BLOCK_BYTES = 128 * KIB
+_LONGEST_STATE = 120  # in the line of a headline
 
 
 def build_test(name: str, series: Sequence[CellSeries], files: Sequence[str]) -> TestRecord:
@@ -133,7 +135,21 @@ def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
             *WINDOW,
         ),
         prepares=cells[0].series_key.prepares,
+        state=_name_state(section),
+        cautions=tuple(
+            caution
+            for caution in LoadCaution
+            if any(caution in cell.series_key.cautions for cell in cells)
+        ),
     )  # fmt: skip
+
+
+def _name_state(section: str) -> str:
+    """Return what distinguishes a section from others with its load and demand: all but the beginning of its name."""
+    state = section.partition(", ")[2]
+    return (
+        state if len(state) <= _LONGEST_STATE else f"{state[: _LONGEST_STATE - 3].rstrip(', ')}..."
+    )
 
 
 def _rates(workloads: Sequence[Workload]) -> tuple[str, str]:

@@ -5,6 +5,7 @@ Rounds are results of the same workload, job, purpose, host, folder and conditio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from tkperf.interop.result_names import (
     split_path,
     without_round,
 )
+from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import Measurement
 from tkperf.model.purposes import find_purposes, prepares
 from tkperf.model.workload import Workload
@@ -48,7 +50,21 @@ _OUTPUT = (
     "iopsavgtime",
 )
 # Part of the section's name, like a name from the user.
-ENDED_EARLY = "ended early"
+ENDED_EARLY, BUFFERED = "ended early", "buffered I/O"
+# Engines of the kernel that use its page cache without ``direct=1`` (fio 3.42, engines/). The first is fio's default.
+_CACHED_ENGINES = frozenset({
+    "psync", "sync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "splice", "solarisaio", "windowsaio",
+})  # fmt: skip
+# Engines without storage, and engines that change no data of a device.
+_ENGINES_WITHOUT_DEVICE = frozenset({
+    "null", "cpuio", "net", "netsplice", "rdma", "exec", "filecreate", "filestat", "filedelete", "fileoperations",
+    "dircreate", "dirstat", "dirdelete", "mkdir",
+})  # fmt: skip
+# Files in memory, and devices that store nothing.
+_FILES_WITHOUT_DEVICE = re.compile(
+    r"/dev/(null|zero|full|u?random|nullb\d+|ram\d+|zram\d+|shm/.*)$"
+)
+_RATES = ("rate", "rate_iops", "thinktime", "flow", "latency_target")
 # A step shorter than this share of its runtime was stopped, or finished early.
 WHOLE = 0.95
 
@@ -61,6 +77,7 @@ class SeriesKey:
         always: parts of the section's name in any case; the others appear only if they separate series.
         writes_amount: it writes a given amount sequentially, without a runtime.
         beside: the loads that ran at the same time, in full.
+        cautions: reasons why its figures are not what the device alone can do.
     """
 
     always: tuple[str, ...]
@@ -73,6 +90,7 @@ class SeriesKey:
     runtime_s: float | None
     conditions: tuple[tuple[str, str], ...]
     beside: tuple[str, ...] = ()
+    cautions: tuple[LoadCaution, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,16 +154,27 @@ def build_series_key(
     folder, name = split_path(file)
     runtime_s = parse_time_s(options.get("runtime", options.get("timeout", "")))
     parent = folder.rpartition("/")[2]
+    cautions: list[LoadCaution] = []
     always = [*find_purposes(jobname, name, folder=parent), *_limits(options)]
+    if any(limit.partition("=")[0] in _RATES for limit in always):
+        cautions.append(LoadCaution.RATE_LIMITED)
+    if without := _find_no_device(options):
+        always.append(without)
+        cautions.append(LoadCaution.NO_DEVICE)
+    elif _is_buffered(options):
+        always.append(BUFFERED)
+        cautions.append(LoadCaution.BUFFERED)
     if host == ALL_CLIENTS.lower():
         always.insert(0, host)
     if _is_cut_short(options, runtime_s, threads, measurement):
         always.append(ENDED_EARLY)
+        cautions.append(LoadCaution.ENDED_EARLY)
     here = [load for load in beside if not load.on_other_host]
     if here:
         if any(load.file not in (None, options.get("filename")) for load in here):
             always.append(f"filename={readable(str(options.get('filename'))[:40])}")
         always.append(name_beside(here))
+        cautions.append(LoadCaution.SHARED_LOAD)
     return SeriesKey(
         always=tuple(always),
         prepares=prepares(jobname, name, folder=parent, writes=measurement.write.ios > 0),
@@ -157,7 +186,32 @@ def build_series_key(
         runtime_s=runtime_s,
         conditions=tuple(sorted(_conditions(options))),
         beside=tuple(sorted(load.key for load in beside)),
+        cautions=tuple(caution for caution in LoadCaution if caution in cautions),
     )
+
+
+def _find_no_device(options: Mapping[str, Any]) -> str:
+    """Return the option that shows that no drive was measured: ``ioengine=null``; empty if there is none."""
+    engine = str(options.get("ioengine", "")).strip()
+    if engine in _ENGINES_WITHOUT_DEVICE:
+        return f"ioengine={engine}"
+    files = str(options.get("filename", "")).split(":")
+    if files != [""] and all(_FILES_WITHOUT_DEVICE.match(file.strip()) for file in files):
+        return f"filename={readable(':'.join(files)[:40])}"
+    return ""
+
+
+def _is_buffered(options: Mapping[str, Any]) -> bool:
+    """Return whether the host's page cache took part; False without options, as then nothing is known.
+
+    fio's default is ``direct=0``.
+    """
+    engine = str(options.get("ioengine", "psync")).strip()
+    if not options or engine not in {*_CACHED_ENGINES, "mmap"}:
+        return False
+    is_direct = str(options.get("direct", "0")).strip().lower() not in ("0", "false", "no")
+    is_direct |= str(options.get("buffered", "1")).strip().lower() in ("0", "false", "no")
+    return engine == "mmap" or not is_direct
 
 
 def _limits(options: Mapping[str, Any]) -> Iterator[str]:

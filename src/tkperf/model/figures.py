@@ -153,6 +153,16 @@ WHOLE_TEST = asking(
 """Everything done to the device, and the course of preconditioning: every test shows both."""
 
 
+class LoadCaution(StrEnum):
+    """Reasons why the figures of a section are not what the device alone can do, known from its load."""
+
+    BUFFERED = "buffered-io"
+    NO_DEVICE = "no-device"
+    RATE_LIMITED = "rate-limited"
+    SHARED_LOAD = "shared-load"
+    ENDED_EARLY = "ended-early"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionPlan:
     """A section of a test, as every output shows it.
@@ -165,6 +175,7 @@ class SectionPlan:
             only if it did not reach that state.
         state: the difference from sections of the test with the same load, such as "bursts after 5 s idle"; a
             headline names it.
+        cautions: of an imported load; each is a reason of the verdict.
     """
 
     name: str
@@ -172,6 +183,7 @@ class SectionPlan:
     figures: tuple[Figure, ...] = ()
     prepares: bool = False
     state: str = ""
+    cautions: tuple[LoadCaution, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,6 +198,15 @@ _WORDS: dict[ReasonCode, Callable[[VerdictReason, RunResult], str]] = {
     ReasonCode.MEDIA_ERRORS: lambda reason, _: (
         f"the drive logged {format_count(reason.count or 0, 'media error')}"
     ),
+    ReasonCode.NO_DEVICE: lambda reason, _: (
+        f"no device was measured{_in(reason)}: the engine or the file has none"
+    ),
+    ReasonCode.BUFFERED: lambda reason, _: (
+        f"buffered I/O{_in(reason)}: the host's memory answered some of it"
+    ),
+    ReasonCode.RATE_LIMITED: lambda reason, _: f"options limited the rate{_in(reason)}",
+    ReasonCode.SHARED_LOAD: lambda reason, _: f"other loads ran at the same time{_in(reason)}",
+    ReasonCode.ENDED_EARLY: lambda reason, _: f"a load ended before its runtime{_in(reason)}",
     ReasonCode.NOT_PURGED: lambda reason, _: f"no purge{_in(reason)}",
     ReasonCode.ALTERED: lambda _, result: (
         f"altered from {result.info.profile.get('title') or 'the specification'}: "

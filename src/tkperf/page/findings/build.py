@@ -13,7 +13,7 @@ from tkperf.model.record import RunStatus
 from tkperf.model.units import capital, format_number
 from tkperf.page.findings.choice import (
     choose_cells,
-    find_peaks_of_demands,
+    find_peaks_of_sections,
     find_shared,
 )
 from tkperf.page.findings.sections import describe_recovery, describe_section
@@ -57,8 +57,8 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
     several = _several_alike(test, sections)
     if several:
         yield Finding(test=test.name, section=None, text=several)
-    # Loads with several demands name their sections, which name the demand.
-    loads = {name_ios(work) for work in find_peaks_of_demands(sections)}
+    # Loads of several sections name these, which name the demand or the drive.
+    loads = {name_ios(place.workload) for place in find_peaks_of_sections(sections)}
     for section in sections:
         many = section.name in firsts and len(firsts) > _MOST_SHARES
         if not several and not many:

@@ -139,25 +139,38 @@ def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
     return max(of.low, to.low) <= min(highs)
 
 
-def find_peaks_of_demands(sections: Sequence[SectionResult]) -> dict[Workload, Workload]:
-    """Map loads that several sections ran, each at its own demand, to the load with the highest rate.
+@dataclass(frozen=True, slots=True)
+class CellPlace:
+    """A cell of a test: its section and workload."""
 
-    Imported results have a section for each demand.
+    section: str
+    workload: Workload
+
+
+def find_peaks_of_sections(sections: Sequence[SectionResult]) -> dict[CellPlace, CellPlace]:
+    """Map each cell whose load ran in several sections to the one with the highest rate.
+
+    Imported results have a section for each demand, drive, host or condition. A load with cautions, such as
+    buffered I/O, competes only with loads that have the same ones.
     """
-    by_load: dict[Workload, list[tuple[float, Workload]]] = {}
+    by_load: dict[object, list[tuple[float, CellPlace]]] = {}
+    named: set[object] = set()
     for section in sections:
         if section.slices or section.areas or is_grid(section):
             continue
         for cell in section.cells:
             if (value := cell.value(section.rate)) is not None:
-                load = replace(cell.workload, jobs=1, io_depth=1)
-                by_load.setdefault(load, []).append((value, cell.workload))
-    peaks: dict[Workload, Workload] = {}
-    for measured in by_load.values():
-        works = {work for _, work in measured}
-        if len(works) > 1:
+                load = replace(cell.workload, jobs=1, io_depth=1), section.plan.cautions
+                place = CellPlace(section.name, cell.workload)
+                by_load.setdefault(load, []).append((value, place))
+                if section.plan.state:
+                    named.add(load)
+    peaks: dict[CellPlace, CellPlace] = {}
+    for rivals, measured in by_load.items():
+        demands = {place.workload for _, place in measured}
+        if len(demands) > 1 or (rivals in named and len(measured) > 1):
             _, peak = max(measured, key=lambda of: of[0])
-            peaks |= dict.fromkeys(works, peak)
+            peaks |= dict.fromkeys((place for _, place in measured), peak)
     return peaks
 
 

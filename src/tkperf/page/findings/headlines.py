@@ -23,10 +23,11 @@ from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quant
 from tkperf.model.units import format_duration, format_number
 from tkperf.model.workload import Workload
 from tkperf.page.findings.choice import (
+    CellPlace,
     Peak,
     choose_cells,
     choose_peaks,
-    find_peaks_of_demands,
+    find_peaks_of_sections,
     find_rate_course,
     find_settled,
     find_shared,
@@ -166,22 +167,52 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
     of_sections = [list(_of_section(test, section)) for section in sections]
     if find_shared(test):  # sections of one quantity: the first of them represents all
         of_sections[1:] = [[replace(one, rank=2) for one in of] for of in of_sections[1:]]
-    peaks = find_peaks_of_demands(sections)
+    peaks = find_peaks_of_sections(sections)
     demands = {
         (cell.workload.jobs, cell.workload.io_depth)
         for section in sections
         for cell in section.cells
     }
+    # Streams are in no such group, but share the demand of other sections with their load.
+    works = {place.workload: peak.workload for place, peak in peaks.items()}
+    by_name = {section.name: section for section in sections}
     every = [candidate for candidates in of_sections for candidate in candidates]
-    for candidate in sorted(every, key=lambda candidate: candidate.rank):
-        work = candidate.headline.workload
-        if work is None or len(demands) == 1 or name_demand(work) in candidate.headline.label:
+
+    def rank(candidate: _Candidate) -> tuple[int, bool]:
+        # Figures of loads with cautions, such as buffered I/O, come after others.
+        return candidate.rank, bool(by_name[candidate.headline.section].plan.cautions)
+
+    for candidate in sorted(every, key=rank):
+        work, section = candidate.headline.workload, by_name[candidate.headline.section]
+        if work is None:
             yield candidate
-        elif peaks.get(work, work) == work:
-            most = ", highest" * (work in peaks)
-            label = f"{candidate.headline.label}{most}, at {name_demand(work)}"
-            named = replace(candidate.headline, label=label)
-            yield replace(candidate, headline=named, like=candidate.key)
+            continue
+        place = CellPlace(section.name, work)
+        is_of_several, is_peak = place in peaks, peaks.get(place, place) == place
+        if section.slices or section.areas:
+            is_of_several, is_peak = work in works, works.get(work, work) == work
+        if is_peak or name_demand(work) in candidate.headline.label:
+            yield _named(candidate, section, is_of_several=is_of_several, demands=len(demands))
+
+
+def _named(
+    candidate: _Candidate, section: SectionResult, *, is_of_several: bool, demands: int
+) -> _Candidate:
+    """Return the candidate with its demand, if the test has several, and with the state of its section."""
+    headline = candidate.headline
+    label, like = headline.label, candidate.key
+    demand = "" if headline.workload is None else name_demand(headline.workload)
+    if demand in label:
+        return candidate
+    state = "" if section.slices else section.plan.state
+    if is_of_several and (demands > 1 or state):
+        label += ", highest"
+    if demands > 1:
+        label += f", at {demand}"
+    if state:
+        label += f", {state}"
+        like = (f"{like[0]}, {', '.join(section.plan.cautions)}", like[1])
+    return replace(candidate, headline=replace(headline, label=label), like=like)
 
 
 def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:

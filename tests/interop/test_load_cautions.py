@@ -1,0 +1,130 @@
+"""Cautions of imported loads: what the drive alone did not do is marked in JSON, on the page and in the headline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.fio_files import document, job, written
+from tests.interop.test_pts_rounds import imported
+from tkperf.page.findings import findings, headlines
+from tkperf.page.view import build_view
+from tkperf.render.export_json import render_json
+from tkperf.render.export_markdown import render_markdown
+
+MARKED: dict[str, tuple[dict[str, str], str, str]] = {
+    "no direct": ({"direct": "0"}, "buffered-io", "buffered I/O"),
+    "buffered": ({"direct": "0", "ioengine": "libaio"}, "buffered-io", "buffered I/O"),
+    "mmap": ({"ioengine": "mmap"}, "buffered-io", "buffered I/O"),
+    "null": ({"ioengine": "null"}, "no-device", "ioengine=null"),
+    "/dev/null": ({"filename": "/dev/null"}, "no-device", "filename=/dev/null"),
+    "memory": ({"filename": "/dev/shm/x"}, "no-device", "filename=/dev/shm/x"),
+    "rate": ({"rate": "4m"}, "rate-limited", "rate=4m"),
+    "rate_iops": ({"rate_iops": "150"}, "rate-limited", "rate_iops=150"),
+    "thinktime": ({"thinktime": "100"}, "rate-limited", "thinktime=100"),
+    "time": ({"runtime": "60"}, "ended-early", "ended early"),
+}
+
+
+@pytest.mark.parametrize("how", MARKED)
+def test_a_caution_is_said_everywhere(tmp_path: Path, how: str) -> None:
+    """By a code in JSON, a reason of the verdict, and words in the headline and the section's name."""
+    options, code, words = MARKED[how]
+    run = imported(tmp_path, ("a.json", written(500, options=options)))
+    (section,) = run.tests[0].sections
+    assert section.plan.cautions == (code,)
+    assert words in section.name
+    assert words in headlines(run)[0].label
+    plain = json.loads(render_json(run))
+    assert code in [reason["code"] for reason in plain["verdict"]["reasons"]]
+    assert plain["tests"][0]["sections"][0]["plan"]["cautions"] == [code]
+    assert words.replace("_", r"\_") in render_markdown(build_view(run))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"direct": "1", "ioengine": "libaio"},
+        {"direct": "", "ioengine": "io_uring"},
+        {"direct": "0", "buffered": "0"},
+        {"direct": "0", "ioengine": "io_uring_cmd"},
+        {"direct": "0", "ioengine": "spdk"},
+        {"filename": "/dev/nvme0n1:/dev/nvme1n1", "rate_iops": "0"},
+    ],
+)
+def test_a_plain_load_has_no_caution(tmp_path: Path, options: dict[str, str]) -> None:
+    """Direct I/O, engines that bypass the page cache, and a limit of 0, which is none."""
+    run = imported(tmp_path, ("a.json", written(500, options=options)))
+    (section,) = run.tests[0].sections
+    assert section.plan.cautions == ()
+    assert headlines(run)[0].label == "4 KiB random write"
+
+
+def test_nothing_is_known_without_options(tmp_path: Path) -> None:
+    run = imported(tmp_path, ("a.json", written(500, version="2.2.10")))
+    assert run.tests[0].sections[0].plan.cautions == ()
+
+
+def several(*loads: tuple[str, int, dict[str, str]]) -> list[tuple[str, str]]:
+    return [
+        (name, written(iops, 60.0 * at, options=options))
+        for at, (name, iops, options) in enumerate(loads)
+    ]
+
+
+HIGHEST: dict[str, list[tuple[str, int, dict[str, str]]]] = {
+    "limits of one demand": [("a.json", 75, {"rate_iops": "75"}), ("b.json", 150, {"rate_iops": "150"})],
+    "drives": [("sda.json", 75, {}), ("sdb.json", 150, {})],
+    "demands and drives": [
+        ("q1.json", 10, {"iodepth": "1"}),
+        ("sda.json", 75, {"iodepth": "4"}),
+        ("sdb.json", 150, {"iodepth": "4"}),
+        ("q8.json", 140, {"iodepth": "8"}),
+    ],
+    "files": [("x.json", 75, {"filename": "/dev/a"}), ("y.json", 150, {"filename": "/dev/b"})],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", HIGHEST)
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_highest_is_the_highest(tmp_path: Path, how: str, turned: bool) -> None:
+    """Of all sections with the load, whatever distinguishes them and in whatever order they ran."""
+    loads = HIGHEST[how][::-1] if turned else HIGHEST[how]
+    told = headlines(imported(tmp_path, *several(*loads)))
+    rates = [(one.value, "highest" in one.label) for one in told if one.key == "iops"]
+    assert rates == [(150, True)]
+
+
+def test_a_buffered_load_does_not_compete(tmp_path: Path) -> None:
+    """Memory is faster than any drive: the drive's own figure comes first, and both are headlines."""
+    run = imported(
+        tmp_path, *several(("a.json", 90_000, {"direct": "0"}), ("b.json", 100, {}), ("c.json", 200, {"iodepth": "4"}))
+    )  # fmt: skip
+    told = [(one.label, one.value) for one in headlines(run) if one.key == "iops"]
+    assert told == [
+        ("4 KiB random write, highest, at TC1 QD4", 200),
+        ("4 KiB random write, at TC1 QD1, buffered I/O", 90_000),
+    ]
+
+
+def test_sentences_about_a_load_of_several_sections_name_them(tmp_path: Path) -> None:
+    run = imported(tmp_path, *several(("sda.json", 75, {}), ("sdb.json", 150, {})))
+    texts = [one.text for one in findings(run) if "run at" in one.text]
+    assert [text.partition(":")[0] for text in texts] == [
+        "fio RND TC1/QD1, file sda.json",
+        "fio RND TC1/QD1, file sdb.json",
+    ]
+
+
+def test_loads_at_the_same_time_are_a_caution(tmp_path: Path) -> None:
+    known: dict[str, Any] = {"rw": "randwrite", "bs": "4k"}
+    both = document(
+        job(name="a", writes=5000, options=known),
+        job(name="b", reads=900, options={"rw": "randread", "bs": "8k"}, block_bytes=8192),
+    )
+    run = imported(tmp_path, ("a.json", json.dumps(both)))
+    assert [section.plan.cautions for section in run.tests[0].sections] == [("shared-load",)] * 2
+    assert all("at once with" in one.label for one in headlines(run))
