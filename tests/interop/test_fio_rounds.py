@@ -20,10 +20,12 @@ from tests.interop.fio_files import VERSIONS, document, job, parse_fio_json, wri
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.comparing.entries import Span
 from tkperf.cli.main import cli
+from tkperf.interop.fio_json import MOST_SECTIONS
 from tkperf.interop.imported import ImportedRun
-from tkperf.model.errors import InputFileError, UsageError
+from tkperf.model.errors import InputFileError, RunFileError, UsageError
 from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import IOPS
+from tkperf.runfile import limits
 from tkperf.runfile.writer import connect_to_write
 
 Files = Sequence[tuple[str, str]]
@@ -561,6 +563,52 @@ def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert peak_bytes < 10_000_000
+
+
+def many_demands(count: int) -> str:
+    """Results of that many queue depths, each of which is a section, in one text."""
+    return "\n".join(
+        written(1000 + each, 60.0 * each, options={"iodepth": str(each)})
+        for each in range(1, count + 1)
+    )
+
+
+def test_as_many_sections_as_a_run_file_holds_can_be_read(tmp_path: Path) -> None:
+    """Each has its plan and its name."""
+    (tmp_path / "all.json").write_text(many_demands(1000))
+    ran = import_files(tmp_path, tmp_path / "all.json")
+    assert ran.exit_code == 0, ran.exception
+    run = tkperf.load(tmp_path / "out/x.tkperf")
+    assert (len(run.tests[0].sections), run.left_out) == (1000, ())
+
+
+def test_more_sections_are_refused_with_the_way_to_split_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No run file is left that no page can be made of."""
+    assert MOST_SECTIONS == limits.MOST_SECTIONS
+    monkeypatch.setattr("tkperf.interop.fio_json.MOST_SECTIONS", 10)
+    texts = many_demands(11).split("\n{")
+    halves = "\n{".join(texts[:6]), "{" + "\n{".join(texts[6:])
+    files = [(f"in/{name}/all.json", text) for name, text in zip("ab", halves, strict=True)]
+    with pytest.raises(InputFileError, match=r"11 sections.* holds 10: .* in/a \(6\), in/b \(5\)"):
+        run_of(*files)
+
+
+def test_a_run_file_that_could_not_be_read_is_not_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever limit is in the way: the import fails, and says what to do."""
+    (tmp_path / "a.json").write_text(written(5))
+
+    def refuse(path: Path) -> None:
+        raise RunFileError(f"cannot read {path}: it is too large")
+
+    monkeypatch.setattr("tkperf.pipeline.importing.read_run", refuse)
+    ran = import_files(tmp_path, tmp_path / "a.json")
+    assert isinstance(ran.exception, InputFileError)
+    assert "one folder at a time" in str(ran.exception)
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,8 +114,8 @@ def test_sentences_about_a_load_of_several_sections_name_them(tmp_path: Path) ->
     run = imported(tmp_path, *several(("sda.json", 75, {}), ("sdb.json", 150, {})))
     texts = [one.text for one in findings(run) if "run at" in one.text]
     assert [text.partition(":")[0] for text in texts] == [
-        "fio RND TC1/QD1, file sda.json",
-        "fio RND TC1/QD1, file sdb.json",
+        "fio RND TC1/QD1, file sda",
+        "fio RND TC1/QD1, file sdb",
     ]
 
 

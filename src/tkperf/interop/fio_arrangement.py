@@ -362,7 +362,7 @@ def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]
     The name of a file, and the jobs that ran at the same time, appear only if nothing else separates the series.
     """
     places = [split_path(names[series.rounds[0].source]) for series in group]
-    folders = _shorten_folders([folder for folder, _ in places])
+    folders = _name_folders([folder for folder, _ in places])
     labels: list[list[str]] = [[] for _ in group]
 
     def add(values: Sequence[object], texts: Sequence[str]) -> None:
@@ -385,20 +385,44 @@ def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]
         texts = [f"no {name}" if value is None else f"{name}={value}"[:60] for value in values]
         add(values, texts)
     if len(set(map(tuple, labels))) < len(group):
-        add([key.file for key in keys], [f"file {file}" for _, file in places])
+        files = _name_files([file for _, file in places])
+        add([key.file for key in keys], [f"file {file}" for file in files])
     labels = [of_series[:4] for of_series in labels]
     if len(set(map(tuple, labels))) < len(group):
         add([key.beside for key in keys], [f"beside {_name_jobs(key.beside)}" for key in keys])
     return labels
 
 
-def _shorten_folders(folders: Sequence[str]) -> list[str]:
-    """Return folders without the path that they share, but for the last part of that."""
+def _name_folders(folders: Sequence[str]) -> list[str]:
+    """Return the parts of the paths in which the folders differ; before a mere number also the part above."""
     paths = [folder.split("/") for folder in folders]
-    shared = 0
-    while len({tuple(path[: shared + 1]) for path in paths}) == 1 and shared < min(map(len, paths)):
-        shared += 1
-    return ["/".join(path[max(0, shared - 1) :]) or "." for path in paths]
+    first = 0
+    while first < min(map(len, paths)) and len({path[first] for path in paths}) == 1:
+        first += 1
+    last = max(map(len, paths))
+    if len(set(map(len, paths))) == 1:
+        last = (
+            max((at for at in range(last) if len({path[at] for path in paths}) > 1), default=first)
+            + 1
+        )
+    parts = [path[first:last] for path in paths]
+    if first and not all(any(map(str.isalpha, "".join(part))) for part in parts):
+        parts = [[path[first - 1], *part] for path, part in zip(paths, parts, strict=True)]
+    return ["/".join(part) or "." for part in parts]
+
+
+def _name_files(files: Sequence[str]) -> list[str]:
+    """Return the words of the names in which the files differ, without counts of rounds; else the whole names."""
+    words = [re.split(r"[-_. ()]+", file) for file in files]
+    if len(set(map(len, words))) > 1:
+        return list(files)
+    differing = [
+        at
+        for at in range(len(words[0]))
+        if len({family_of_file(of_file[at]) for of_file in words}) > 1
+    ]
+    named = ["-".join(of_file[at] for at in differing) for of_file in words]
+    return named if len(set(named)) == len(set(files)) and all(named) else list(files)
 
 
 def _name_jobs(beside: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ from tkperf.interop.fio_result import (
     read_result,
 )
 from tkperf.interop.fio_rounds import build_test
-from tkperf.interop.fio_series import ENDED_EARLY, Result, build_series_key, start_of
+from tkperf.interop.fio_series import ENDED_EARLY, CellSeries, Result, build_series_key, start_of
 from tkperf.interop.fio_together import (
     LoadBeside,
     find_jobs_at_once,
@@ -54,7 +54,8 @@ from tkperf.model.errors import InputFileError, UsageError
 # Difference between fio's sum over its servers and theirs, as a share.
 SUM_TOLERANCE = 0.01
 
-# As many as a run file has steps (MOST_ROWS in runfile/limits.py).
+# As many as a run file has sections (MOST_SECTIONS in runfile/limits.py), and steps (MOST_ROWS there).
+MOST_SECTIONS = 1000
 MOST_RESULTS = 60_000
 
 
@@ -126,6 +127,11 @@ class FioResults:
         first_ms = in_time[0].written_ms
         series = arrange_series(self._results, self._names, self.remarks)
         test = build_test(FIO_TEST, series, self._names)
+        if len(test.outcomes) > MOST_SECTIONS:
+            raise InputFileError(
+                f"{place}: these results make {len(test.outcomes):,} sections, but a run file holds {MOST_SECTIONS:,}: "
+                f"import them in parts{_name_parts(series, self._names)}"
+            )
         require_room(test.steps, place=place)
         return ImportedRun(
             name=name,
@@ -316,6 +322,23 @@ class FioResults:
             ((jobs, io_depth),) = demands
             profile["demand"] = {"jobs": jobs, "io_depth": io_depth}
         return profile
+
+
+def _name_parts(series: Sequence[CellSeries], names: Sequence[str]) -> str:
+    """Return the folders that divide the results, with the number of series of each."""
+    paths = [names[one.rounds[0].source].replace("\\", "/").split("/")[:-1] for one in series]
+    shared = 0
+    while len({tuple(path[: shared + 1]) for path in paths}) == 1 and shared < min(map(len, paths)):
+        shared += 1
+    counted = Counter("/".join(path[: shared + 1]) for path in paths)
+    if len(counted) < 2:
+        return ", such as the files of one block size or depth at a time"
+    folders = sorted(counted, key=natural_key)
+    named = ", ".join(
+        f"{readable(folder)} ({counted[folder]:,})" for folder in folders[:MOST_LISTED]
+    )
+    more = len(folders) - MOST_LISTED
+    return f", one folder at a time: {named}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def _compare_sum(total: Result, hosts: Sequence[Result]) -> Unusable | None:

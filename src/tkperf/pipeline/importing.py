@@ -17,13 +17,14 @@ from tkperf.interop.fio_json import FioResults
 from tkperf.interop.imported import MOST_LISTED, ImportedRun, natural_key, one_line
 from tkperf.interop.tkperf_xml import parse_tkperf_xml
 from tkperf.model.choices import RUN_FILE_SUFFIX
-from tkperf.model.errors import InputFileError, UsageError
+from tkperf.model.errors import InputFileError, RunFileError, UsageError
 from tkperf.model.input_files import RESULTS_BYTES, read_input
 from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.run_info import IMPORTED, RunInfo
 from tkperf.model.units import format_count
 from tkperf.model.version import __version__
 from tkperf.pipeline.request import LONGEST_NAME, refuse_long_name
+from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import write_whole
 from tkperf.runner.events import (
     Judged,
@@ -136,8 +137,23 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
             with write_whole(path) as write:
                 _write_events(write, run, one_line(source))
             undo.callback(path.unlink)
+            _require_readable(path)
         undo.pop_all()
     return list(paths)
+
+
+def _require_readable(path: Path) -> None:
+    """Read a run file as every output does: results of others may be more than such a file may contain.
+
+    Raises:
+        InputFileError: it cannot be read.
+    """
+    try:
+        read_run(path)
+    except RunFileError as error:
+        raise InputFileError(
+            f"these results cannot be one run file: {error}: import them in parts, such as one folder at a time"
+        ) from None
 
 
 def _summarise(runs: Sequence[ImportedRun], taken: int, left_out: int) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from tkperf.model.errors import RunFileError, reason_of
+from tkperf.model.figures import Figure, FigureKind, TestPlan
 from tkperf.model.measurement import Sample
 from tkperf.model.record import RunStatus, RunWarning, StepKind
 from tkperf.runfile.backlog import SqlStatement
@@ -236,7 +237,7 @@ class Statements:
         self._test_id = self._tests
         self._insert(
             "test", id=self._test_id, name=event.test, status=RunStatus.RUNNING,
-            started_s=event.at_s, plan=None if event.plan is None else _json(event.plan),
+            started_s=event.at_s, plan=None if event.plan is None else _plan_json(event.plan),
         )  # fmt: skip
 
     def _step_ended(self, event: StepEnded) -> None:
@@ -302,6 +303,19 @@ class Statements:
 def _newest(db: sqlite3.Connection, query: str) -> int:
     (newest,) = db.execute(query).fetchone()
     return newest or 0
+
+
+def _plan_json(plan: TestPlan) -> str:
+    """Return a plan without the fields of its figures that have their default: an import has a thousand sections."""
+    plain = msgspec.to_builtins(plan)
+    defaults = msgspec.to_builtins(Figure(kind=FigureKind.MATRIX))
+    del defaults["kind"]
+    for planned in (plain, *plain["sections"]):
+        planned["figures"] = [
+            {key: value for key, value in figure.items() if value != defaults.get(key)}
+            for figure in planned["figures"]
+        ]
+    return _json(plain)
 
 
 def _json(value: object) -> str:
