@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
 from tkperf.model.errors import DeviceError, RefusedError, TkperfError
+from tkperf.pipeline.drive import ScratchFileSubject
+from tkperf.pipeline.request import RunRequest
 
 MIB = 1 << 20
 
@@ -61,6 +63,63 @@ def test_another_file_of_the_same_size_is_not_held(scratch: Path, secret: Path) 
     secret.rename(scratch)
     with pytest.raises(DeviceError, match="no longer the device that was shown"):
         Hold(shown)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """The root folder of a process that sees another folder at the place of ``tmp_path``."""
+    if os.geteuid():
+        pytest.skip("needs root for a mount namespace")
+    other = tmp_path / "other"
+    other.mkdir()
+    script = 'mount --bind "$0" "$1" && echo mounted && exec cat'
+    with subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", script, other, tmp_path],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        if process.stdout.readline() != "mounted\n":
+            pytest.skip("no mount namespace can be made here")
+        yield Path(f"/proc/{process.pid}/root")
+        process.terminate()
+
+
+def test_a_file_of_another_mount_namespace_is_not_taken_for_that_of_the_same_path(
+    scratch: Path, elsewhere: Path
+) -> None:
+    """The text of a link in /proc is a path there, where another file has that path."""
+    (scratch.parent / "other" / scratch.name).write_bytes(b"theirs" * MIB)
+    theirs = elsewhere / scratch.relative_to("/")
+    with pytest.raises(DeviceError, match="not the same as"):
+        read_identity(theirs)
+    # The same file by another path of the kind is allowed.
+    own = Path(f"/proc/{os.getpid()}/root") / scratch.relative_to("/")
+    assert read_identity(own) == read_identity(scratch)
+
+
+def test_no_scratch_file_is_made_in_another_mount_namespace(
+    tmp_path: Path, elsewhere: Path
+) -> None:
+    """Its path here could be that of another file."""
+    request = RunRequest(
+        suite="ssd", device=str(elsewhere / tmp_path.relative_to("/") / "new.img"), size="16MiB"
+    )
+    with pytest.raises(DeviceError, match="not the same as"):
+        ScratchFileSubject(request)
+    assert not list(tmp_path.rglob("new.img"))
+
+
+def test_a_file_without_a_name_is_not_taken_for_one_that_has_its_text_as_a_name(
+    scratch: Path,
+) -> None:
+    """The kernel shows a deleted file as ``PATH (deleted)``, which may be the name of another file."""
+    with scratch.open("rb") as file:
+        way = Path(f"/proc/{os.getpid()}/fd/{file.fileno()}")
+        assert read_identity(way) == read_identity(scratch)
+        scratch.unlink()
+        scratch.with_name(f"{scratch.name} (deleted)").write_bytes(b"another file" * MIB)
+        with pytest.raises(DeviceError, match="not the same as"):
+            read_identity(way)
 
 
 def test_what_is_held_is_erased_and_not_what_has_its_name(scratch: Path, secret: Path) -> None:

@@ -102,22 +102,48 @@ def read_identity(path: str | Path) -> DeviceIdentity:
     """Identify a block device or a regular file, through any links.
 
     Raises:
-        DeviceError: it does not exist, is neither, is empty, or cannot be opened.
+        DeviceError: it does not exist, is neither, is empty, or cannot be opened; or the resolved path leads elsewhere.
     """
     try:
         real = Path(os.path.realpath(path))
-        status = real.stat()
+        status = os.stat(path)  # noqa: PTH116 - as the user gave it
     except FileNotFoundError:
         raise DeviceError(f"there is no device or file {path}; see 'lsblk' for devices") from None
     except OSError as error:
         raise DeviceError(f"cannot look at {path}: {reason_of(error)}") from error
     if not (stat.S_ISBLK(status.st_mode) or stat.S_ISREG(status.st_mode)):
         raise DeviceError(_neither(path, real, status))
+    require_named(path, real, status)
     descriptor = open_target(real, os.O_RDONLY)
     try:
+        require_named(path, real, os.fstat(descriptor))
         return identify(descriptor, real)
     finally:
         os.close(descriptor)
+
+
+def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
+    """Check that the resolved path leads to the device, file or folder of this status.
+
+    The links in /proc/PID (root, cwd, fd) lead to files of other mount namespaces and to files without a name. The text
+    of such a link is a path that may belong to another file here.
+
+    Raises:
+        DeviceError: the resolved path leads elsewhere, or nowhere.
+    """
+    try:
+        named = real.stat()
+    except OSError:
+        same = False
+    else:
+        # Each node with the number of a block device is a name of that device.
+        same_device = stat.S_ISBLK(status.st_mode) and named.st_rdev == status.st_rdev
+        same = same_device or os.path.samestat(named, status)
+    if not same:
+        raise DeviceError(
+            f"{path} is not the same as {real}, to which its links resolve: it lies in another mount namespace, or its "
+            "name was removed. Nothing was touched; give a path without links of /proc"
+        )
 
 
 def open_target(real: Path, flags: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,13 @@ from tkperf.device.file_target import (
     plan_file_target,
     remove_file_target,
 )
-from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, read_identity
+from tkperf.device.identity import (
+    DeviceIdentity,
+    TargetKind,
+    file_system_of,
+    read_identity,
+    require_named,
+)
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.permit import ErasePermit, refuse_objections
 from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
@@ -154,6 +160,8 @@ class ScratchFileSubject(DriveSubject):
             raise DeviceError(f"{path} does not exist, and /dev is no place for a scratch file")
         size_bytes = self._request.size_bytes
         assert size_bytes is not None, "something without a size has that name already"
+        with suppress(OSError):  # a missing folder is reported below
+            require_named(path.parent, real.parent, path.parent.stat())
         return DeviceIdentity(
             path=str(real),
             kind=TargetKind.FILE,
