@@ -117,18 +117,48 @@ def test_data_is_found_through_layers(sparse: Path) -> None:
         assert data_on(upper) == ""
         write(sparse, BETWEEN)
         assert data_on(upper)
-    with loop_on(sparse) as disk:
-        for number, start in ((1, GIB), (2, 3 * GIB)):
-            run_tool("addpart", disk, str(number), str(start // 512), str(3 * MIB // 512))
+    with partitioned(sparse, (1, GIB), (2, 3 * GIB)) as disk:
         write(sparse, 3 * GIB + 2 * MIB + 1)
+        assert data_on(Path(f"{disk}p1")) == ""
+        assert data_on(Path(f"{disk}p2"))
+
+
+@contextmanager
+def partitioned(image: Path, *parts: tuple[int, int]) -> Iterator[Path]:
+    """A loop device with partitions of 3 MiB, each given by its number and first byte."""
+    with loop_on(image) as disk:
+        for number, start in parts:
+            run_tool("addpart", disk, str(number), str(start // 512), str(3 * MIB // 512))
         try:
-            if not Path(f"{disk}p1").exists():
+            if not Path(f"{disk}p{parts[0][0]}").exists():
                 pytest.skip("partitions of loop devices get no nodes here")
-            assert data_on(Path(f"{disk}p1")) == ""
-            assert data_on(Path(f"{disk}p2"))
+            yield disk
         finally:
-            for number in (1, 2):
+            for number, _ in parts:
                 run_tool("delpart", disk, str(number))
+
+
+def test_a_whole_disk_is_searched_with_its_partitions(sparse: Path) -> None:
+    """What libblkid recognises on a partition is named with the partition; an empty disk with partitions holds nothing."""
+    with partitioned(sparse, (1, GIB), (2, 3 * GIB)) as disk:
+        assert data_on(disk) == ""
+        run_tool("mkswap", f"{disk}p2")
+        assert data_on(disk) == f"swap on {disk}p2"
+
+
+@pytest.mark.parametrize(("written", "measured"), [("", "p1"), ("p1", "")])
+def test_what_was_written_through_another_node_is_found(
+    sparse: Path, written: str, measured: str
+) -> None:
+    """A disk and its partition have separate page caches, and the kernel keeps what was written while a reader is there."""
+    with (
+        partitioned(sparse, (1, GIB)) as disk,
+        Path(f"{disk}{written}").open("rb"),
+    ):
+        target = Path(f"{disk}{measured}")
+        assert data_on(target) == ""
+        write(Path(f"{disk}{written}"), (0 if written else GIB) + 2 * MIB + 12288)
+        assert data_on(target)
 
 
 def look(path: Path, file_system: str | None) -> Written:

@@ -11,8 +11,8 @@ from pathlib import Path
 from tkperf.device.file_map import sync
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk, number, text
-from tkperf.device.usage.kernel import find_loops, stat_named
-from tkperf.device.usage.subject import find_owned_layers
+from tkperf.device.usage.kernel import DEV_ROOT, find_loops, open_device, stat_named
+from tkperf.device.usage.subject import Subject, find_device_subject, find_owned_layers
 from tkperf.model.units import format_capacity
 
 FIRST_BYTES, SAMPLE_BYTES = 1 << 20, 4096
@@ -101,13 +101,29 @@ def read_write_marks(
     status = os.fstat(descriptor)
     if not stat.S_ISBLK(status.st_mode):
         return _marks_of_file(status, written_bytes=None)
-    folders, file = find_owned_layers(identity.major_minor or "", find_loops(sys_root), sys_root)
+    loops = find_loops(sys_root)
+    _sync_other_nodes(find_device_subject(identity.major_minor or "", loops, sys_root), status)
+    folders, file = find_owned_layers(identity.major_minor or "", loops, sys_root)
     behind = None
     if file is not None and file.file is not None:
         behind = stat_named(file.path, file.file)
     counts = [_written_bytes(folder) for folder in folders]
     known = [count for count in counts if count is not None]
     return _marks_of_file(behind, written_bytes=sum(known) if len(known) == len(counts) else None)
+
+
+def _sync_other_nodes(subject: Subject, held: os.stat_result) -> None:
+    """Have the kernel write out what was written through other nodes of the drive: its partitions, or the whole disk.
+
+    Each node has a page cache of its own. Data in it is not on the drive yet, so no look through another node finds it.
+    """
+    for device in subject.nodes.keys() - {held.st_rdev}:
+        descriptor = open_device(DEV_ROOT / subject.nodes[device].name, device)
+        if descriptor is not None:
+            try:
+                sync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def describe_write(before: WriteMarks, now: WriteMarks) -> str | None:

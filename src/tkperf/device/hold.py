@@ -30,13 +30,13 @@ from tkperf.device.signatures import Signature, describe_unknown_data, find_sign
 from tkperf.device.sysfs import (
     PROC_ROOT,
     SYS_ROOT,
+    device_number,
     find_node,
     find_parts,
     major_minor_of,
-    text,
     wait_until,
 )
-from tkperf.device.usage.kernel import find_loops, open_named
+from tkperf.device.usage.kernel import find_loops, open_device, open_named
 from tkperf.device.usage.processes import find_openers
 from tkperf.device.usage.subject import find_file_ranges
 from tkperf.model.errors import DeviceError, RefusedError, reason_of
@@ -182,10 +182,12 @@ class Hold:
         with ExitStack() as opened:
             for partition in find_parts(find_node(identity.major_minor or ""))[1:]:
                 node = Path("/dev") / partition.name
-                descriptor = _open_node(node, text(partition / "dev"))
+                number = device_number(partition)
+                descriptor = None if number is None else open_device(node, number)
                 if descriptor is not None:
                     opened.callback(os.close, descriptor)
-                    places[str(node)] = _link(descriptor)
+                    # wipefs has descriptors of its own below /proc/self.
+                    places[str(node)] = f"/proc/{os.getpid()}/fd/{descriptor}"
             signatures = find_signatures(places)
         return signatures or self._find_unknown_data()
 
@@ -310,16 +312,3 @@ def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
         raise RefusedError(
             f"{identity.path} cannot be held exclusively: {reason}; nothing was touched"
         ) from error
-
-
-def _open_node(node: Path, major_minor: str | None) -> int | None:
-    """Open a partition's node for reading; None if it is missing or another device's."""
-    try:
-        descriptor = os.open(node, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    status = os.fstat(descriptor)
-    if stat.S_ISBLK(status.st_mode) and major_minor_of(status.st_rdev) == major_minor:
-        return descriptor
-    os.close(descriptor)
-    return None

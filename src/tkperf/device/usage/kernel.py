@@ -114,17 +114,26 @@ def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[LoopDevice, .
 
 def ask_loop(node: Path, number: int) -> LoopBacking | None:
     """Ask the driver about the loop device of that number; None if it cannot be asked."""
+    descriptor = open_device(node, number)
+    if descriptor is None:
+        return None
+    try:
+        return ask_backing(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def open_device(node: Path, number: int) -> int | None:
+    """Open a node of the block device of that number for reading; None if it is missing or another device's."""
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISBLK(status.st_mode) or status.st_rdev != number:
-            return None
-        return ask_backing(descriptor)
-    finally:
-        os.close(descriptor)
+    status = os.fstat(descriptor)
+    if stat.S_ISBLK(status.st_mode) and status.st_rdev == number:
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def ask_backing(descriptor: int) -> LoopBacking | None:
