@@ -547,6 +547,8 @@ def test_scsi_sanitize(tools: FakeTools, drive: DeviceIdentity, permit: ErasePer
         ([3, 0x31, 0x03], "format or sanitize of .* failed"),
         ([3, 0x31, 0x01], "format or sanitize of .* failed"),
         ([4, 0x44, 0x00], "sense key 4h, additional sense 44h/00h"),
+        ([2, 0x3A, 0x00], "sense key 2h, additional sense 3ah/00h"),
+        ([2, 0x04, 0x02], "sense key 2h, additional sense 04h/02h"),
         ([5, 0x24, 0x00], "sense key 5h"),
     ],
 )
@@ -721,14 +723,17 @@ def test_a_drive_that_still_erases_itself_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Until it has ended, whoever began it, also in doctor; a partition has no purge, a missing tool says nothing."""
+    """Until it has ended, whoever began it, also in doctor and for a partition; a missing tool says nothing."""
     disk = tmp_path / "disk"
     (disk / marker).parent.mkdir(parents=True)
     (disk / marker).write_text("pcie\n")
     monkeypatch.setattr(purge_module, "find_node", lambda _: disk)
     whole = replace(drive, interface=bus, major_minor="8:0")
     tools.update(polls=1, sanitize=["BLOCK_ERASE_EXT"] if bus == "SATA" else [])
-    refuse_purge_under_way(replace(whole, partition=1))
+    monkeypatch.setattr(purge_module, "find_interface", lambda _: bus)
+    with pytest.raises(RefusedError, match=r"/dev/disk is erasing itself"):
+        refuse_purge_under_way(replace(whole, partition=1))
+    tools.update(polls=1)
     with pytest.raises(
         RefusedError, match=rf"is erasing itself \({done} done\).*Nothing was touched"
     ):
@@ -738,6 +743,14 @@ def test_a_drive_that_still_erases_itself_is_refused(
     (objection,) = _find_erase(whole)
     assert (objection.reason, "is erasing itself" in objection.text) == (Reason.ERASING, True)
     refuse_purge_under_way(whole)
+    (tmp_path / "volume/slaves").mkdir(parents=True)
+    (tmp_path / "volume/slaves/disk").symlink_to(disk)
+    with monkeypatch.context() as changed:
+        changed.setattr(purge_module, "find_node", lambda _: tmp_path / "volume")
+        refuse_purge_under_way(replace(whole, interface="device mapper"))
+        tools.update(polls=1)
+        with pytest.raises(RefusedError, match=r"/dev/disk is erasing itself"):
+            refuse_purge_under_way(replace(whole, interface="device mapper"))
     if bus == "SAS":
         # A self-test reports its progress, too, and erases nothing.
         tools.update(polls=1, erase=[0x09, 26542])

@@ -242,7 +242,7 @@ def _identify_block_device(
         firmware=text(disk / "device/firmware_rev")
         or text(disk / "device/rev")
         or properties.get("ID_REVISION"),
-        interface=_interface(disk, properties),
+        interface=find_interface(disk, properties),
         rotational={0: False, 1: True, None: None}[number(disk / "queue/rotational")],
         write_cache=text(disk / "queue/write_cache"),
         scheduler=find_selected(text(disk / "queue/scheduler")),
@@ -265,8 +265,14 @@ def file_system_of(path: Path) -> str | None:
     return None if place is None else place.mount.kind
 
 
-def _interface(disk: Path, properties: dict[str, str]) -> str | None:
-    """Return the bus from the kernel's device tree; a SATA drive on a SAS adapter is still SATA."""
+def find_interface(disk: Path, properties: dict[str, str] | None = None) -> str | None:
+    """Return the bus from the kernel's device tree; a SATA drive on a SAS adapter is still SATA.
+
+    Args:
+        properties: of udev; None: they are read.
+    """
+    if properties is None:
+        properties = udev_properties(text(disk / "dev") or "")
     name, above = disk.name, disk.resolve().parts
     controller = find_nvme_controller(disk)
     if controller is not None:

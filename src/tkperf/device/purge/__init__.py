@@ -8,10 +8,12 @@ purge that fails ends the test: tkperf tries no second method behind the user's 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
-from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.identity import DeviceIdentity, TargetKind, find_interface
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.ata import find_ata_sanitize, in_order, offer_ata
 from tkperf.device.purge.generic import offer_command, offer_discard, offer_hole_punching
@@ -107,27 +109,47 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
 def refuse_purge_under_way(identity: DeviceIdentity) -> None:
     """Refuse a drive that is still erasing itself, also if another program started that.
 
+    For a partition, a volume or a RAID set, the drives below it are asked.
+
     Raises:
         RefusedError: the drive is erasing itself.
         DeviceError: its last erase failed, so that it accepts no reads and writes; or nobody knows
             the status in its sanitize log.
     """
-    if identity.major_minor is None or identity.partition is not None:
+    if identity.major_minor is None:
         return
     disk = find_disk(find_node(identity.major_minor))
-    share: float | None = None
-    with suppress(EngineError):  # a drive that cannot be asked
-        if find_nvme_controller(disk) is not None:
-            share = find_nvme_sanitize(identity.path)
-        elif identity.interface == "SATA":
-            share = find_ata_sanitize(identity.path)
-        elif identity.interface != "USB" and (disk / "device/scsi_level").exists():
-            share = find_scsi_erase(identity.path)
-    if share is not None:
-        raise RefusedError(
-            f"{identity.path} is erasing itself ({share:.0%} done), perhaps started by a tkperf "
-            "that was interrupted: wait until it has finished. Nothing was touched"
-        )
+    for drive in _find_drives(disk):
+        if drive == disk and identity.partition is None:
+            path, interface = identity.path, identity.interface
+        else:
+            path, interface = f"/dev/{drive.name}", find_interface(drive)
+        share: float | None = None
+        with suppress(EngineError):  # a drive that cannot be asked
+            share = _find_erase_under_way(path, interface, drive)
+        if share is not None:
+            raise RefusedError(
+                f"{path} is erasing itself ({share:.0%} done), perhaps started by a tkperf "
+                "that was interrupted: wait until it has finished. Nothing was touched"
+            )
+
+
+def _find_drives(disk: Path) -> Iterator[Path]:
+    """Yield the sysfs folders of a disk, and of all disks below it if it is a volume or a RAID set."""
+    yield disk
+    for lower in sorted(disk.glob("slaves/*")):
+        yield from _find_drives(find_disk(lower))
+
+
+def _find_erase_under_way(path: str, interface: str | None, disk: Path) -> float | None:
+    """Return the share done of an erase that a drive has under way; None if there is none."""
+    if find_nvme_controller(disk) is not None:
+        return find_nvme_sanitize(path)
+    if interface == "SATA":
+        return find_ata_sanitize(path)
+    if interface != "USB" and (disk / "device/scsi_level").exists():
+        return find_scsi_erase(path)
+    return None
 
 
 def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: PurgeWatch = NO_WATCH) -> str:

@@ -14,6 +14,11 @@ SENSE_LIMIT_S = 30.0
 PROGRESS_PARTS = 65536
 # Additional sense codes with their qualifiers.
 ERASE_IN_PROGRESS = {(0x04, 0x04): "format", (0x04, 0x1B): "sanitize"}
+# A device that is not ready reports these while it starts, formats, rebuilds, tests or sanitizes itself. Others, such as a
+# missing medium (3Ah) or a start that needs a command (04h/02h), never end by themselves.
+_BECOMING_READY = {
+    (0x04, qualifier) for qualifier in (0x01, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x1B)
+}
 # Medium format corrupted, format command failed, sanitize command failed, and others of this kind.
 FORMAT_FAILED = 0x31
 
@@ -56,7 +61,9 @@ class Sense:
     @property
     def is_passing(self) -> bool:
         """Return whether the state ends by itself: the device becomes ready, or reports an event once."""
-        return self.key in (SenseKey.NOT_READY, SenseKey.UNIT_ATTENTION) and not self.erase_failed
+        if self.key == SenseKey.NOT_READY:
+            return (self.code, self.qualifier) in _BECOMING_READY
+        return self.key == SenseKey.UNIT_ATTENTION and not self.erase_failed
 
     def __str__(self) -> str:
         return f"sense key {self.key:x}h, additional sense {self.code:02x}h/{self.qualifier:02x}h"
