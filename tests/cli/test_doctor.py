@@ -23,6 +23,7 @@ from tkperf.page.doctor import (
 )
 from tkperf.page.page import ReportView
 from tkperf.page.verdict import NoteLevel
+from tkperf.pipeline import diagnosis
 from tkperf.pipeline.diagnosis import TOOLS, HostDiagnosis
 from tkperf.render.export_json import build_verdict
 from tkperf.render.terminal.page import print_page
@@ -234,3 +235,23 @@ def test_reasons_have_codes() -> None:
         ("would-disturb", ("link",)),
         ("may-disturb", ("idle states",)),
     ]
+
+
+@pytest.mark.parametrize("names", [1, 2])
+def test_fio_reads_no_device_that_cannot_be_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: int
+) -> None:
+    """Reads of a drive that somebody uses, or measures, would disturb them."""
+    image = tmp_path / "image"
+    image.write_bytes(bytes(1 << 16))
+    for number in range(1, names):
+        (tmp_path / f"name-{number}").hardlink_to(image)
+    read: list[bool] = []
+
+    def audit_for(_: object, *, lasts_s: float, read_device: bool) -> Audit:
+        read.append(read_device)
+        return Audit()
+
+    monkeypatch.setattr(diagnosis, "audit_for", audit_for)
+    assert bool(diagnosis.diagnose_device(str(image)).objections) is (names > 1)
+    assert read == [names == 1]

@@ -151,13 +151,15 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
     except DeviceError as error:
         data = (str(error),)
     telemetry, reading = look_at_telemetry(identity)
+    objections = (*find_objections(identity), *_find_erase(identity))
     return DeviceDiagnosis(
         identity=identity,
         facts=inspect_device(identity),
-        objections=(*find_objections(identity), *_find_erase(identity)),
+        objections=objections,
         data=data,
         purge=plan_purge(identity),
-        audit=audit_for([identity], lasts_s=DAY_S, read_device=True),
+        # Reads of a drive that somebody uses, or measures, would disturb them.
+        audit=audit_for([identity], lasts_s=DAY_S, read_device=not objections),
         telemetry=telemetry,
         reading=reading,
     )
