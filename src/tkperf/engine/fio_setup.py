@@ -142,7 +142,9 @@ def choose_ioengine(
         if reason is None:
             return ChosenEngine(name=ioengine, instead_of="; ".join(reasons) or None)
         reasons.append(f"{ioengine}: {reason}")
-    raise EngineError(f"fio cannot read {path} as the run would ({'; '.join(reasons)})")
+    raise EngineError(
+        f"fio cannot read {path} with the I/O engine that the run needs ({'; '.join(reasons)})"
+    )
 
 
 def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
