@@ -116,6 +116,39 @@ def test_new_groups_without_waiting_ran_together(version: str) -> None:
     assert len(group_jobs(found)) == 1
 
 
+@pytest.mark.parametrize("depths", [("1", "2", "4"), ("4", "4", "4")])
+def test_loads_of_other_hosts_are_part_of_the_key(depths: tuple[str, ...]) -> None:
+    """A server beside another one that did something else in each round; the names tell how they differ."""
+    files = []
+    for each, depth in enumerate(depths, start=1):
+        reader = load("randread", 1000 + each, hostname="h1", port=8765)
+        writer = load("write", hostname="h2", port=8765, options={"iodepth": depth})
+        found = document(at_s=60.0 * each)
+        del found["jobs"]
+        files.append((f"r{each}.json", json.dumps(found | {"client_stats": [reader, writer]})))
+    found_rounds = rounds_of(run_of(*files))
+    reads = {name: values for name, values in found_rounds.items() if "RND" in name}
+    if len(set(depths)) == 1:
+        assert reads == {"fio RND TC1/QD1": [1001, 1002, 1003]}
+    else:
+        assert reads == {
+            f"fio RND TC1/QD1, at once with SEQ 4k writes TC1/QD{depth} on h2": [1000 + each]
+            for each, depth in enumerate(depths, start=1)
+        }
+
+
+def test_mixes_at_once_are_told_by_their_mix() -> None:
+    mixes = [
+        job(name=f"m{mix}", reads=mix * 100, writes=(100 - mix) * 100,
+            options={"rw": "randrw", "bs": "4k", "rwmixread": str(mix)})
+        for mix in (70, 30)
+    ]  # fmt: skip
+    assert list(rounds_of(run_of(together(1, *mixes)))) == [
+        "fio RND TC1/QD1, at once with RND 4k R/W 30/70 TC1/QD1",
+        "fio RND TC1/QD1, at once with RND 4k R/W 70/30 TC1/QD1",
+    ]
+
+
 def test_clones_are_one_load() -> None:
     """numjobs without group_reporting: two entries of one name are no company for each other."""
     clones = [load("randread", options={"numjobs": "2"}) for _ in range(2)]

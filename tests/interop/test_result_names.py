@@ -93,6 +93,23 @@ def test_a_window_has_no_gap(given: tuple[int, ...], window: tuple[int, ...], sa
     assert outcome.verdict.judged is (len(window) == 5)
 
 
+@pytest.mark.parametrize(
+    "copy", ["copy of r1.json", "r1 (1).json", "backup/r1.json", "a-r1-again.json"]
+)
+def test_a_copy_does_not_rename_a_round(copy: str) -> None:
+    """The result counts once, as the file with the shorter name, in whatever order they come."""
+    text = written(5, 60)
+    run = run_of(("r1.json", text), (copy, text), ("r2.json", written(6, 120)))
+    assert numbers_of(run) == {"fio RND TC1/QD1": [1, 2]}
+    assert said(run)["given-twice"].startswith(f"{copy}: holds the same result")
+
+
+def test_a_document_twice_in_a_file_counts_once() -> None:
+    """Also if another one lies between."""
+    texts = [written(5, 60), written(6, 120), written(5, 60)]
+    assert numbers_of(run_of(("all.json", "\n".join(texts)))) == {"fio RND TC1/QD1": [1, 2]}
+
+
 def test_numbers_that_repeat_are_no_rounds() -> None:
     """Two results of a round 1 in one file: the order counts, and the reader is told."""
     both = f"{written(1, 60)}\n{written(2, 120)}"
@@ -203,6 +220,7 @@ def test_folders_that_count_are_of_one_family(one: str, other: str, is_one: bool
         ("ground3.json", []),
         ("rw50_bs4k_qd32.json", []),
         ("r4k.json", []),
+        ("mix_r70_w30.json", []),
         ("run_20230105.json", []),
     ],
 )

@@ -389,7 +389,7 @@ def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]
         add([key.file for key in keys], [f"file {file}" for file in files])
     labels = [of_series[:4] for of_series in labels]
     if len(set(map(tuple, labels))) < len(group):
-        add([key.beside for key in keys], [f"beside {_name_jobs(key.beside)}" for key in keys])
+        add([key.beside for key in keys], [_name_beside(key.beside) for key in keys])
     return labels
 
 
@@ -425,8 +425,9 @@ def _name_files(files: Sequence[str]) -> list[str]:
     return named if len(set(named)) == len(set(files)) and all(named) else list(files)
 
 
-def _name_jobs(beside: Sequence[str]) -> str:
-    return " and ".join(dict.fromkeys(key.partition(" ")[0] for key in beside)) or "nothing"
+def _name_beside(keys: Sequence[str]) -> str:
+    """Return the loads that ran at the same time, from their keys."""
+    return f"at once with {' + '.join(key.partition(chr(10))[0] for key in keys)}"
 
 
 def _base_name(workload: Workload) -> str:

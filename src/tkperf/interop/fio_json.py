@@ -69,8 +69,8 @@ class FioResults:
         self.remarks = Remarks()
         self._names: list[str] = []
         self._results: list[Result] = []
-        # The file of each result, by values that differ between runs of fio.
-        self._sources: dict[object, int] = {}
+        # Where the results of a document begin, by values that differ between runs of fio.
+        self._places: dict[object, int] = {}
         self._at_once: dict[str, str] = {}
 
     def add(self, file: str, text: str, file_bytes: int | None = None) -> None:
@@ -157,15 +157,10 @@ class FioResults:
             raise Unusable(fault)
         results = list(self._of_document(document, source, number))
         fingerprint = tuple(_fingerprint(result) for result in results)
-        first = self._sources.setdefault(fingerprint, source)
-        if results and first != source:
-            self.remarks.say(
-                "given-twice",
-                "holds the same result as another file: it counts once",
-                file,
-                f" (as {readable(self._names[first])})",
-            )
+        if results and fingerprint in self._places:
+            self._keep_one(self._places[fingerprint], results)
             return
+        self._places[fingerprint] = len(self._results)
         self._results += results
         if len(self._results) > MOST_RESULTS:
             raise UsageError(
@@ -174,6 +169,23 @@ class FioResults:
             )
         for jobname in find_jobs_at_once(document):
             self._at_once.setdefault(jobname, file)
+
+    def _keep_one(self, place: int, again: Sequence[Result]) -> None:
+        """Keep one of two equal results: that of the file with the shorter name, which is no ``copy of r1.json``."""
+        kept = self._results[place : place + len(again)]
+
+        def rank(results: Sequence[Result]) -> tuple[int, object, object]:
+            name = self._names[results[0].source]
+            return len(name), natural_key(name), results[0].place
+
+        kept, left_out = sorted((kept, list(again)), key=rank)
+        self._results[place : place + len(again)] = kept
+        self.remarks.say(
+            "given-twice",
+            "holds the same result as another file, or twice: it counts once",
+            self._names[left_out[0].source],
+            f" (as {readable(self._names[kept[0].source])})",
+        )
 
     def _of_document(self, document: Mapping[str, Any], source: int, number: int) -> list[Result]:
         """Return the jobs of a document.

@@ -18,7 +18,7 @@ from tkperf.interop.fio_options import (
 )
 from tkperf.interop.imported import readable
 from tkperf.interop.result_names import without_round
-from tkperf.model.units import format_block_size
+from tkperf.model.units import format_block_size, format_mix
 
 Job = Mapping[str, Any]
 # Options that say nothing about the load.
@@ -38,7 +38,7 @@ class LoadBeside:
 
     Attributes:
         words: for people: ``SEQ 8k writes TC1/QD4``.
-        key: everything in which two such loads can differ.
+        key: everything in which two such loads can differ, after the words and a line feed.
         file: its ``filename``; None: not known.
         on_other_host: it shared no device with the other load, as far as fio tells.
     """
@@ -202,10 +202,12 @@ def describe_load(
         for key, value in options.items()
         if not key.startswith(_NEUTRAL) and not (key == "offset" and is_place_counted(options))
     }
-    key = f"{name} {len(clones)} {host_of(clones[0]) if on_other_host else ''} {sorted(plain.items())}"
     words = f"job {readable(name[:40])}"
     if options:
         words = _name_load(options, len(clones))
+    if on_other_host:
+        words += f" on {readable(str(host_of(clones[0]))[:40])}"
+    key = f"{words}\n{name} {len(clones)} {sorted(plain.items())}"
     own = options_of(document, beside[0]).get("filename") if beside else None
     file = options.get("filename")
     if beside and file is not None and file != own:
@@ -225,9 +227,12 @@ def _name_load(options: Options, listed: int) -> str:
     """Return ``SEQ 8k writes TC1/QD4``, and what limits its rate."""
     pattern = pattern_of(options) or "read"
     order = "RND" if pattern.startswith("rand") else "SEQ"
+    share = parse_number(options.get("rwmixread", "")) or 100 - (
+        parse_number(options.get("rwmixwrite", "50")) or 50
+    )
+    mix = f"R/W {format_mix(min(100, max(0, share)))}"
     what = {
-        "read": "reads", "write": "writes", "trim": "trims", "rw": "reads and writes", "readwrite": "reads and writes",
-        "trimwrite": "trims and writes",
+        "read": "reads", "write": "writes", "trim": "trims", "rw": mix, "readwrite": mix, "trimwrite": "trims and writes",
     }.get(pattern.removeprefix("rand"), readable(pattern[:20]))  # fmt: skip
     side = "write" if pattern.endswith("write") and "read" not in pattern else "read"
     sizes = dict.fromkeys(block_sizes_of(options, side, kb_base_of(options)) or (None,))

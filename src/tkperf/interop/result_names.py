@@ -63,7 +63,8 @@ _SEPARATORS = re.compile(r"[-_ .()#\[\],=+]+")
 _UNIT_AFTER = re.compile(r"(k|kb|kib|m|mb|mib|g|gb|gib|tb|tib|pct|percent|qd|jobs|threads)(?![A-Za-z])|%", re.IGNORECASE)  # fmt: skip
 _ROUND = re.compile(
     rf"(?:(?<![A-Za-z])(?i:({'|'.join(ROUND_WORDS)}))|(?<=[a-z])(Round|Iteration|Iter|Loop|Cycle|Pass|Run))"
-    r"[-_ .#=]*(\d{1,6})(?![0-9A-Za-z%])"
+    # Not r70_w30, a mix of reads and writes.
+    r"[-_ .#=]*(\d{1,6})(?![0-9A-Za-z%])(?![-_ .]*w\d)"
 )
 # Digits of a name that are kept, as characters that are no digits.
 _KEPT_DIGITS = {ord(str(digit)): chr(0xE000 + digit) for digit in range(10)}
