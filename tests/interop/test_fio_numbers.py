@@ -246,7 +246,7 @@ def test_documents_within_others(wrap: str) -> None:
 def of_clients(*rows: dict[str, Any]) -> str:
     return json.dumps({
         "fio version": "fio-3.33", "timestamp": 1_700_000_000,
-        "global options": {"rw": "randwrite", "bs": "4k", "iodepth": "4"},
+        "global options": {"rw": "randwrite", "bs": "4k", "iodepth": "4", "direct": "1"},
         "client_stats": list(rows), "disk_util": [],
     })  # fmt: skip
 
@@ -301,7 +301,8 @@ def of_servers(entries: list[Any], *rows: dict[str, Any]) -> str:
 
 
 def entry(host: str, **options: str) -> dict[str, Any]:
-    return {"hostname": host, "port": 8765, "ioengine": "libaio", "iodepth": "4"} | options
+    known = {"ioengine": "libaio", "direct": "1", "iodepth": "4"}
+    return {"hostname": host, "port": 8765} | known | options
 
 
 def own_row(host: str, block_bytes: int, **more: Any) -> dict[str, Any]:
