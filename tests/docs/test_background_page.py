@@ -13,6 +13,7 @@ import pytest
 
 from tkperf.analysis.overview import RunOverview
 from tkperf.cli.commands.suites import ssd
+from tkperf.cli.commands.under_way import MOST_JUDGED
 
 DOCS = Path(__file__).parents[2] / "docs"
 UNIT = DOCS / "examples/tkperf@.service"
@@ -63,3 +64,9 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     )
     about_it = [line for line in done.stderr.splitlines() if "tkperf" in line]
     assert (done.returncode, about_it) == (0, [])
+
+
+def test_the_number_of_runs_that_status_judges_is_right() -> None:
+    """Beyond it, status judges only the runs that the user names."""
+    text = (DOCS / "background.md").read_text()
+    assert re.findall(r"With more than (\d+) runs", text) == [str(MOST_JUDGED)]

@@ -12,12 +12,17 @@ import pytest
 
 from tests.builders import run_info, simulate
 from tkperf.analysis import over_seconds
+from tkperf.analysis.overview import find_verdict
 from tkperf.analysis.results import RunResult
-from tkperf.model.record import RunStatus
-from tkperf.pipeline import kept_results
+from tkperf.analysis.run_results import analyse
+from tkperf.analysis.verdict import VerdictState, judge_run
+from tkperf.model.record import RunRecord, RunStatus
+from tkperf.pipeline import following, kept_results
+from tkperf.pipeline.following import read_overview
 from tkperf.pipeline.kept_results import read_results
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_json import render_json
+from tkperf.runfile.reader import read_run
 from tkperf.system.user_cache import find_cache_folder
 
 
@@ -128,6 +133,76 @@ def test_the_oldest_entries_make_room(
     for inode in (1, 2, 3):
         kept_results.keep_results((1, inode, 3, 4), result)
     assert sorted(one.name for one in cache.iterdir()) == ["1-2", "1-3"]
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[RunRecord]:
+    """Every record whose verdict was looked for, to list its run."""
+    found: list[RunRecord] = []
+
+    def note(record: RunRecord) -> VerdictState:
+        found.append(record)
+        return find_verdict(record)
+
+    monkeypatch.setattr(following, "find_verdict", note)
+    return found
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_run_is_judged_once_for_lists_of_runs(
+    measured: Path, judged: list[RunRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second list does not open the run file. A changed file, and other code of tkperf, are judged again."""
+    first = read_overview(measured, judged=True)
+    with monkeypatch.context() as closed:
+        closed.setattr(following, "RunFile", None)
+        assert read_overview(measured, judged=True) == first
+    assert first.verdict is judge_run(analyse(read_run(measured))).state
+    assert len(judged) == 1
+    os.utime(measured)
+    assert read_overview(measured, judged=True) == first
+    assert len(judged) == 2
+    monkeypatch.setattr(kept_results, "_made_by", lambda: "a later version")
+    assert read_overview(measured, judged=True) == first
+    assert len(judged) == 3
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_list_of_runs_takes_the_verdict_of_results_that_were_computed(
+    measured: Path, judged: list[RunRecord]
+) -> None:
+    """Such as those at the end of a run: the first list is as fast as the second."""
+    read_results(measured)
+    kept = read_overview(measured, judged=True)
+    assert judged == []
+    os.utime(measured)
+    assert read_overview(measured, judged=True) == kept
+    assert len(judged) == 1
+
+
+@pytest.mark.usefixtures("cache", "judged")
+def test_a_run_is_judged_without_its_histograms(
+    measured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To unpack them takes longer than all the rest, and no verdict needs them."""
+
+    def never(*_: object) -> None:
+        raise AssertionError("a histogram is unpacked")
+
+    expected = judge_run(analyse(read_run(measured))).state
+    monkeypatch.setattr("tkperf.runfile.columns.unpack_integers", never)
+    assert read_overview(measured, judged=True).verdict is expected
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_run_that_goes_on_has_no_kept_verdict(measured: Path, judged: list[RunRecord]) -> None:
+    """A resumed run may end with another verdict."""
+    os.utime(measured)
+    read_overview(measured, judged=True)
+    with measured.open("rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        read_overview(measured, judged=True)
+    assert len(judged) == 2
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a home of another user")

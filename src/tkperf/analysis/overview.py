@@ -14,6 +14,7 @@ from tkperf.analysis.verdict import (
     judge_by_gravest,
     judge_run,
 )
+from tkperf.model.disturbance.codes import find_doubtful
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.runner.progress import Progress, describe_place, find_progress
 
@@ -74,7 +75,7 @@ def build_overview(
     pid: int | None,
     user: str | None,
     disturbed_steps: int | None,
-    judged: bool,
+    verdict: VerdictState | None = None,
 ) -> RunOverview:
     """Return a run in brief.
 
@@ -83,7 +84,7 @@ def build_overview(
         now_s: the run's own time now; None: it has ended, or its clock is not known.
         pid, user: of the process that runs it.
         disturbed_steps: None: the run was not watched.
-        judged: find the verdict, for which the record must have its steps.
+        verdict: None: the run was not judged.
     """
     running = record.status is RunStatus.RUNNING
     progress = find_progress(record, log)
@@ -109,7 +110,7 @@ def build_overview(
         remaining_longest_s=None if remaining is None else remaining[1],
         warnings=len(record.warnings),
         disturbed_steps=disturbed_steps,
-        verdict=_judge(record) if judged else None,
+        verdict=verdict,
     )
 
 
@@ -140,11 +141,44 @@ _CODES: dict[VerdictState | None, StatusCode] = {
 }
 
 
-def _judge(record: RunRecord) -> VerdictState:
+def build_ended_overview(
+    record: RunRecord, log: Sequence[LogEntry], verdict: VerdictState
+) -> RunOverview:
+    """Return a run that has ended in brief, without the name of its file; the record must have its steps."""
+    return build_overview(
+        record,
+        log,
+        run_file="",
+        now_s=None,
+        pid=None,
+        user=None,
+        disturbed_steps=_count_disturbed_steps(record),
+        verdict=verdict,
+    )
+
+
+def find_verdict(record: RunRecord) -> VerdictState:
+    """Return the verdict on a run, for which the record must have its steps. Their histograms may be empty."""
     # Nothing is graver about a run under way, so its steps are not looked at.
     if record.status is RunStatus.RUNNING:
         return VerdictState.RUNNING
-    return judge_run(analyse(record)).state
+    return judge_run(analyse(record, figures=False)).state
+
+
+def _count_disturbed_steps(record: RunRecord) -> int | None:
+    """Return the number of disturbed steps, fills included; None if nothing looked, as with a simulated drive."""
+    steps = [step for test in record.tests for step in test.steps]
+    disturbed = sum(bool(find_doubtful(step.disturbances or ())) for step in steps)
+    looked = any(
+        step.disturbances is not None
+        and (
+            step.foreign_read_bytes is not None
+            or step.foreign_write_bytes is not None
+            or step.host is not None
+        )
+        for step in steps
+    )
+    return disturbed if looked or disturbed else None
 
 
 def _state_of(record: RunRecord) -> str:

@@ -41,7 +41,9 @@ def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundRe
 
 
 def build_slices(
-    steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], lost: bool
+    steps: Sequence[StepRecord],
+    all_steps: Sequence[StepRecord],
+    lost: bool,
 ) -> tuple[SliceResult, ...]:
     """Build the slices in order; if steps are ``lost``, the written bytes have no total.
 
@@ -89,7 +91,7 @@ def starts_without_gaps(steps: Sequence[StepRecord]) -> list[float]:
 
 
 def build_window_cells(
-    steps: Sequence[StepRecord], window: tuple[int, ...], lost: bool
+    steps: Sequence[StepRecord], window: tuple[int, ...], lost: bool, *, figures: bool = True
 ) -> tuple[CellResult, ...]:
     """Average each cell over the window; treat a stream without a window as a single measurement.
 
@@ -101,9 +103,9 @@ def build_window_cells(
         if lost:
             return ()
         (slices,) = found.values()
-        return (_build_cell(slices, as_one=True),)
+        return (_build_cell(slices, as_one=True, figures=figures),)
     return tuple(
-        _build_cell(rounds)
+        _build_cell(rounds, figures=figures)
         for workload, rounds in found.items()
         if not lost or len(rounds) == len(window) or workload.offered_iops is not None
     )
@@ -134,16 +136,19 @@ def _measured(steps: Sequence[StepRecord]) -> Iterator[StepRecord]:
     return (step for step in steps if step.is_in_results)
 
 
-def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False) -> CellResult:
+def _build_cell(
+    steps: Sequence[StepRecord], *, as_one: bool = False, figures: bool = True
+) -> CellResult:
     """Build the cell of the rounds of one workload, with their disturbances; ``as_one``: of slices of one measurement."""
     workload, rounds = steps[0].key, [step.measurement for step in steps]
-    measured = [_join(rounds)] if as_one else rounds
-    whole = combine(measured, workload)
-    read, write = whole, whole
-    if workload.is_mixed:
-        read, write = (
-            combine(measured, workload, side) for side in (Direction.READ, Direction.WRITE)
-        )
+    whole, read, write = Figures(), Figures(), Figures()
+    if figures:
+        measured = [_join(rounds)] if as_one else rounds
+        whole = read = write = combine(measured, workload)
+        if workload.is_mixed:
+            read, write = (
+                combine(measured, workload, side) for side in (Direction.READ, Direction.WRITE)
+            )
     codes = find_codes(code for step in steps for code in step.disturbance_codes or ())
     watched = all(step.disturbances is not None for step in steps)
     foreign = [foreign_bytes for step in steps if (foreign_bytes := step.foreign_bytes) is not None]
@@ -189,6 +194,8 @@ def build_section(
     planned: Round | None,
     lost_steps: Sequence[LeftOut],
     latency_ceiling_us: float | None,
+    *,
+    figures: bool = True,
 ) -> SectionResult:
     """Build one section of a test.
 
@@ -196,6 +203,7 @@ def build_section(
         planned: the first area of a hard disk's section, from the profile; None: not known.
         lost_steps: rows of the test's steps that could not be read.
         latency_ceiling_us: ceiling of the mean latency; None: the section has none.
+        figures: compute figures, rounds, histograms and findings over time, which the verdict does not need.
     """
     name = plan.name
     # Warm-ups count only in the written bytes.
@@ -216,8 +224,10 @@ def build_section(
         judged |= {step.number for step in in_rounds}
     if lost:
         judged = _without_holes(steps, judged, lost)
-    rounds = build_rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
-    slices = build_slices(stream, all_steps, bool(lost))
+    in_results = [step for step in steps if step.kind in IN_ROUNDS]
+    rounds = build_rounds(in_results, judged) if figures else ()
+    # The verdict asks only whether a section has slices.
+    slices = build_slices(stream if figures else stream[:1], all_steps, bool(lost))
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     purge = next((purge for purge in reversed(test.purges) if purge.section == name), None)
     fills = _last_fills(steps, purge)
@@ -231,7 +241,7 @@ def build_section(
         verdict=verdict,
         verdicts=tuple(record.verdict for record in given),
         complete=ended is not None or test.status is RunStatus.COMPLETE,
-        cells=build_window_cells(steps, window, bool(lost)),
+        cells=build_window_cells(steps, window, bool(lost), figures=figures),
         rounds=rounds,
         areas=((planned and planned.areas) or len(whole)) if in_areas else None,
         slices=slices,
@@ -239,7 +249,7 @@ def build_section(
         purge=purge,
         filled_bytes=filled_bytes,
         filled_s=sum(fill.measurement.duration_s for fill in fills) if fills else None,
-        histogram_us=() if lost else build_histogram_us(stream),
+        histogram_us=build_histogram_us(stream) if figures and not lost else (),
         disturbed_in_window=_disturbed_in(
             [step for step in steps if step.kind is not StepKind.FILL and step.number in window]
         ),
@@ -251,7 +261,9 @@ def build_section(
             _find_timelines(
                 () if in_areas else rounds, slices, as_new=is_as_new(purge, filled_bytes)
             )
-        ),
+        )
+        if figures
+        else (),
     )
 
 

@@ -19,6 +19,7 @@ from tkperf.model.telemetry.reading import (
 from tkperf.model.throttling import (
     EDGE_S,
     LEAST_UNITS,
+    Throttled,
     by_drive,
     counter_delta,
     find_amplification,
@@ -206,16 +207,26 @@ _GROWN = (
 _AT_THE_END = ("percentage_used", "spare_percent", "power_on_hours", "power_state")
 
 
-def find_test_telemetry(record: RunRecord, test: TestRecord) -> tuple[DriveTelemetry, ...]:
-    """Return the telemetry of each drive during a test; empty if there is none."""
+def find_telemetry(record: RunRecord) -> Iterator[tuple[DriveTelemetry, ...]]:
+    """Yield the telemetry of each drive during each test, in the order of the record's tests; empty if there is none."""
     drives, facts = by_drive(record.telemetry), parse_drives(record.info.device)
-    ended_s = test.ended_s if test.ended_s is not None else _last_moment(test)
     pauses = find_pauses(record.resumptions)
-    found = (
-        _of_drive(drive, readings, facts.get(drive), test, ended_s, pauses, alone=len(drives) == 1)
-        for drive, readings in drives.items()
-    )
-    return tuple(telemetry for telemetry in found if telemetry is not None)
+    throttling = {
+        drive: tuple(find_throttling(readings, pauses)) for drive, readings in drives.items()
+    }
+    for test in record.tests:
+        found = (
+            _of_drive(
+                drive,
+                readings,
+                facts.get(drive),
+                test,
+                throttling[drive],
+                alone=len(drives) == 1,
+            )
+            for drive, readings in drives.items()
+        )
+        yield tuple(telemetry for telemetry in found if telemetry is not None)
 
 
 def place_readings(record: RunRecord) -> Iterator[tuple[str | None, Reading]]:
@@ -240,11 +251,11 @@ def _of_drive(
     readings: Sequence[Reading],
     facts: DriveFacts | None,
     test: TestRecord,
-    ended_s: float,
-    pauses: Sequence[tuple[float, float]],
+    throttling: Sequence[Throttled],
     *,
     alone: bool,
 ) -> DriveTelemetry | None:
+    ended_s = test.ended_s if test.ended_s is not None else _last_moment(test)
     span = find_span(readings, test.started_s, ended_s)
     temperatures = [
         (reading.at_s, reading.temperature_c)
@@ -264,7 +275,7 @@ def _of_drive(
     throttled_s = sum(
         (
             min(stretch.ended_s, ended_s) - max(stretch.began_s, test.started_s)
-            for stretch in find_throttling(readings, pauses)
+            for stretch in throttling
             if stretch.began_s < ended_s and test.started_s < stretch.ended_s
         ),
         0.0,

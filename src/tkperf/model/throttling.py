@@ -149,7 +149,12 @@ EDGE_S = 30.0
 def find_span(readings: Sequence[Reading], began_s: float, ended_s: float) -> TimeSpan:
     """Return the readings of one drive for a stretch of time, such as a test."""
     within = tuple(reading for reading in readings if began_s <= reading.at_s <= ended_s)
-    full = [reading for reading in readings if reading.is_full]
+    beyond_s = EDGE_S + 1.0
+    full = [
+        reading
+        for reading in readings
+        if began_s - beyond_s <= reading.at_s <= ended_s + beyond_s and reading.is_full
+    ]
     first, last = _nearest(full, began_s), _nearest(full, ended_s)
     inside = [reading for reading in full if began_s <= reading.at_s <= ended_s]
     if inside:

@@ -7,17 +7,24 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from tkperf.analysis.overview import RunOverview, build_overview
+from tkperf.analysis.overview import (
+    RunOverview,
+    build_ended_overview,
+    build_overview,
+    find_verdict,
+)
 from tkperf.device.identity import TargetKind
 from tkperf.device.sysfs import process_fields
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError, reason_of
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
-from tkperf.runfile.reader import RunFile, read_run
+from tkperf.pipeline.kept_results import find_overview, keep_overview
+from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writers import Writer, find_running, find_writer, is_being_written
 from tkperf.runner.events import Delta, Event, Outline
 from tkperf.runner.follow import Follower
@@ -150,19 +157,22 @@ class FollowedFile:
 
 
 def read_overview(path: Path, *, judged: bool = False) -> RunOverview:
-    """Return the run in a file in brief; ``judged``: with its verdict, for which all steps are read.
+    """Return the run in a file in brief.
+
+    ``judged``: with its verdict, for which all steps are read, but neither seconds nor histograms. The overview of a run
+    that has ended is then kept in the user's cache.
 
     Raises:
         RunFileError: see RunFile.
     """
+    if judged and (overview := find_overview(path) or _judge_ended(path)) is not None:
+        return overview
     outline = outline_first(path)
     record, log = outline.record, tuple[LogEntry, ...]()
     if record.status is not RunStatus.COMPLETE:
         # The log gives the place of the run, but takes long to read.
         delta = look_first(path)
         record, log = delta.record, delta.log
-    elif judged:
-        record = read_run(path)
     running = record.status is RunStatus.RUNNING
     writer = None
     if running:
@@ -176,8 +186,23 @@ def read_overview(path: Path, *, judged: bool = False) -> RunOverview:
         pid=None if writer is None else writer.pid,
         user=None if writer is None else writer.user,
         disturbed_steps=outline.disturbed_steps,
-        judged=judged,
+        verdict=find_verdict(record) if judged else None,
     )
+
+
+def _judge_ended(path: Path) -> RunOverview | None:
+    """Return the overview of a run that has ended, with its verdict, and keep it; None: the run is under way."""
+    with suppress(OSError):
+        if is_being_written(path):
+            return None
+    with RunFile(path) as opened:
+        record, log = opened.record(histograms=False), opened.log()
+        if record.status is RunStatus.RUNNING:
+            return None
+        overview = build_ended_overview(record, log, find_verdict(record))
+        if not record.left_out:
+            keep_overview(opened.state, overview)
+    return replace(overview, run_file=str(path))
 
 
 def find_run_files() -> tuple[list[Path], list[Writer]]:

@@ -1,23 +1,27 @@
-"""Results of runs in the user's cache, so that a run file that has not changed is not analysed again.
+"""Results and overviews of runs in the user's cache, so that a run file that has not changed is not analysed again.
 
 An entry has the results of one state of one file, by one state of tkperf's code. If it cannot be read or written, the results are
-computed anew.
+computed anew. The overview of a run, which a list of runs shows, has an entry of its own: it is a hundred times smaller.
 """
 
 from __future__ import annotations
 
 import zlib
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from importlib import resources
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
 
 from tkperf.analysis.over_seconds import analyse_opened
+from tkperf.analysis.overview import RunOverview, build_ended_overview
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.verdict import judge_run
 from tkperf.model.errors import UsageError
 from tkperf.model.record import RunRecord, RunStatus
 from tkperf.model.version import __version__
@@ -27,16 +31,21 @@ from tkperf.system.output_files import replace_file
 from tkperf.system.user_cache import find_cache_folder
 
 MOST_BYTES = 256 << 20
-"""Size of all entries; a thousand runs of four tests take less."""
+"""Size of all entries of one kind; a thousand runs of four tests take less."""
 _MOST_BYTES_OF_ENTRY = 64 << 20
 # Rooms whose code the results depend on.
 _ROOMS = ("analysis", "interop", "model", "procedures", "runfile", "runner")
 
 
-class _Entry(msgspec.Struct, array_like=True, frozen=True):
+_RESULTS, _OVERVIEWS = "results", "overviews"
+
+Content = TypeVar("Content", RunResult, RunOverview)
+
+
+class _Entry(msgspec.Struct, Generic[Content], array_like=True, frozen=True):
     made_by: str
     state: FileStamp
-    result: RunResult
+    content: Content
 
 
 def read_results(path: Path) -> RunResult:
@@ -46,8 +55,10 @@ def read_results(path: Path) -> RunResult:
         RunFileError: the file is missing, damaged, or no run file.
     """
     with suppress(OSError):
-        if not is_being_written(path) and (kept := _find_kept(state_of(path.stat()))) is not None:
-            return kept
+        if not is_being_written(path):
+            kept = _find_kept(_RESULTS, RunResult, state_of(path.stat()))
+            if kept is not None:
+                return kept
     with RunFile(path, briefly=True) as opened:
         return _compute(opened, opened.record())
 
@@ -55,40 +66,62 @@ def read_results(path: Path) -> RunResult:
 def find_results(opened: RunFile, record: RunRecord) -> RunResult:
     """Return the results of an open run file, of which ``record`` was read, from the cache if it has them."""
     running = record.status is RunStatus.RUNNING
-    kept = None if running else _find_kept(opened.state)
+    kept = None if running else _find_kept(_RESULTS, RunResult, opened.state)
     return kept or _compute(opened, record)
 
 
 def _compute(opened: RunFile, record: RunRecord) -> RunResult:
     result = analyse_opened(opened, record)
     keep_results(opened.state, result)
+    if record.status is not RunStatus.RUNNING and not result.left_out:
+        verdict = judge_run(result).state
+        keep_overview(opened.state, build_ended_overview(record, opened.log(), verdict))
     return result
 
 
 def keep_results(state: FileStamp, result: RunResult) -> None:
     """Keep the results of a file in this state; those of a run under way, or of a damaged file, are not kept. Never raises."""
-    if result.status is RunStatus.RUNNING or result.left_out:
-        return
-    # A step that was cut off has its histogram, which msgspec does not write.
-    with suppress(OSError, UsageError, TypeError):
-        content = msgspec.msgpack.encode(_Entry(_made_by(), state, result))
-        if len(content) <= _MOST_BYTES_OF_ENTRY and (place := _place_of(state)) is not None:
-            replace_file(place, [zlib.compress(content, 1)])
-            _remove_oldest(place.parent)
+    if result.status is not RunStatus.RUNNING and not result.left_out:
+        _keep(_RESULTS, state, result)
 
 
-def _find_kept(state: FileStamp) -> RunResult | None:
-    with suppress(OSError, zlib.error, msgspec.MsgspecError):
-        if (place := _place_of(state)) is not None:
-            entry = _decoder().decode(zlib.decompress(place.read_bytes()))
-            if (entry.made_by, entry.state) == (_made_by(), state):
-                return entry.result
+def find_overview(path: Path) -> RunOverview | None:
+    """Return the overview of a run that has ended, from the cache; None: the cache does not have it. Never raises."""
+    with suppress(OSError):
+        if not is_being_written(path):
+            kept = _find_kept(_OVERVIEWS, RunOverview, state_of(path.stat()))
+            return None if kept is None else replace(kept, run_file=str(path))
     return None
 
 
-def _place_of(state: FileStamp) -> Path | None:
+def keep_overview(state: FileStamp, overview: RunOverview) -> None:
+    """Keep the overview, with its verdict, of a run that has ended and whose file is not damaged. Never raises."""
+    _keep(_OVERVIEWS, state, overview)
+
+
+def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview) -> None:
+    # A step that was cut off has its histogram, which msgspec does not write.
+    with suppress(OSError, UsageError, TypeError):
+        encoded = msgspec.msgpack.encode(_Entry(_made_by(), state, content))
+        if len(encoded) <= _MOST_BYTES_OF_ENTRY and (place := _place_of(kind, state)) is not None:
+            replace_file(place, [zlib.compress(encoded, 1)])
+            _remove_oldest(place.parent)
+
+
+def _find_kept(kind: str, type_: type[Content], state: FileStamp) -> Content | None:
+    with suppress(OSError, zlib.error, msgspec.MsgspecError):
+        if (place := _place_of(kind, state)) is not None:
+            entry_type: Any = _Entry[type_]  # type: ignore[valid-type]
+            decoder = msgspec.msgpack.Decoder(entry_type)
+            entry: _Entry[Content] = decoder.decode(zlib.decompress(place.read_bytes()))
+            if (entry.made_by, entry.state) == (_made_by(), state):
+                return entry.content
+    return None
+
+
+def _place_of(kind: str, state: FileStamp) -> Path | None:
     """Return the place of a file's entry, which a later one replaces; None without a cache."""
-    folder = find_cache_folder("results")
+    folder = find_cache_folder(kind)
     device, inode, *_ = state
     return None if folder is None else folder / f"{device:x}-{inode:x}"
 
@@ -102,11 +135,6 @@ def _remove_oldest(folder: Path) -> None:
             if kept_bytes > MOST_BYTES * 3 // 4:
                 entry.unlink()
                 kept_bytes -= size
-
-
-@cache
-def _decoder() -> msgspec.msgpack.Decoder[_Entry]:
-    return msgspec.msgpack.Decoder(_Entry)
 
 
 @cache

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tkperf.model.histogram import BUCKETS, Histogram, IntArray, coarsen
+from tkperf.model.histogram import BUCKETS, EMPTY, Histogram, IntArray, coarsen
 from tkperf.model.measurement import IoStats, Sample
 from tkperf.model.seconds import Seconds
 
@@ -94,7 +94,7 @@ def decode_histogram(blob: bytes | None) -> Histogram:
         ValueError: the blob is damaged.
     """
     if blob is None:
-        return Histogram()
+        return EMPTY
     counts = unpack_integers(blob, BUCKETS)
     if counts.size != BUCKETS:
         raise ValueError("a histogram has other buckets than fio's")

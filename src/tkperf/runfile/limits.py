@@ -137,9 +137,8 @@ class Meter:
     def count_row(self, table: str, values: Iterable[tuple[str, object]]) -> None:
         """Count a row of a table with its values, each with its column."""
         cost = _ROW_BYTES.get(table, _SMALL_ROW_BYTES)
-        for column, value in values:
-            if not isinstance(value, str):
-                continue
+        texts = [(column, value) for column, value in values if isinstance(value, str)]
+        for column, value in texts:
             most = _LONG_TEXTS.get((table, column), _TEXT_CHARACTERS)
             if len(value) > most:
                 raise ExcessError(

@@ -22,7 +22,13 @@ from tkperf.runfile.columns import SECOND_BYTES, decode_samples
 from tkperf.runfile.limits import MOST_DISTURBANCES_OF_A_STEP, Meter, require_few
 from tkperf.runfile.rows import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
 from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
-from tkperf.runfile.step_rows import STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
+from tkperf.runfile.step_rows import (
+    HISTOGRAM_COLUMNS,
+    STEP_COLUMNS,
+    parse_disturbance,
+    parse_step,
+    parse_under_way,
+)
 
 # Parts of the log other than steps: by table, how to parse a row, and its name if that fails.
 _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
@@ -54,12 +60,13 @@ class LogRows:
             several fills, and a step may have been measured again.
     """
 
-    def __init__(self, salvage: Salvage, meter: Meter, *, after: int) -> None:
+    def __init__(self, salvage: Salvage, meter: Meter, *, after: int, histograms: bool) -> None:
         self._salvage = salvage
         self._db = salvage.db
         self._meter = meter
         self._set_aside: dict[int, Intervals] = {}
         self._after = after
+        self._histograms = histograms
         self.entries: list[LogEntry] = []
         self.places: dict[tuple[object, ...], int] = {}
         self._jobs: dict[object, str | Exception] = {}
@@ -110,7 +117,8 @@ class LogRows:
         disturbances: dict[object, list[Columns]] | None = None
         found: set[int] = set()
         lost: list[LostRows] = []
-        names = ", ".join(STEP_COLUMNS)
+        left_unread = {} if self._histograms else dict.fromkeys(HISTOGRAM_COLUMNS)
+        names = ", ".join(name for name in STEP_COLUMNS if name not in left_unread)
         for columns in read_rows(
             self._db,
             "step",
@@ -129,6 +137,7 @@ class LogRows:
                         MOST_DISTURBANCES_OF_A_STEP,
                         "rows of table disturbance of one step",
                     )
+            columns.update(left_unread)
             sequence, test_id = columns["sequence"], columns["test_id"]
             found.add(sequence)
             if test_id not in tests:
@@ -210,6 +219,8 @@ class LogRows:
     def _disturbances(
         self, test: str, step: Columns, rows: list[Columns]
     ) -> tuple[Disturbance, ...]:
+        if not rows:
+            return ()
         name = f"what disturbed {_row_name(test, step)}"
         return tuple(self._salvage.parse(rows, parse_disturbance, lambda _: name, test=test))
 

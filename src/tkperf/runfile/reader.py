@@ -96,14 +96,15 @@ class RunFile:
     def __exit__(self, *_: object) -> None:
         self._db.close()
 
-    def record(self) -> RunRecord:
+    def record(self, *, histograms: bool = True) -> RunRecord:
         """Return the whole run, its steps without samples and without fio's output.
 
-        An unreadable row is left out and named in ``left_out``; the rest is there.
+        An unreadable row is left out and named in ``left_out``; the rest is there. Without ``histograms``, whose
+        unpacking takes most of the time, those of all steps are empty.
         """
         self._seconds_read.clear()
         self._kept_seconds = 0
-        with self._reading() as (self._rows, record):
+        with self._reading(histograms=histograms) as (self._rows, record):
             return record
 
     def delta(self, since: Delta | None = None) -> Delta:
@@ -136,14 +137,16 @@ class RunFile:
             return Outline(record=record, disturbed_steps=rows.log.count_disturbed(record))
 
     @contextmanager
-    def _reading(self, after: int = 0) -> Iterator[tuple[RunRows, RunRecord]]:
+    def _reading(
+        self, after: int = 0, *, histograms: bool = True
+    ) -> Iterator[tuple[RunRows, RunRecord]]:
         """Read the run, with the rows of its log after one, and keep the transaction for the block."""
         with self._guard():
             # Ask first: a writer that ends after it leaves a status that shows its end. And ask
             # before SQLite locks the file: closing any descriptor of it drops such locks.
             written = self._is_being_written()
         with self._guard(), self._snapshot():
-            rows = RunRows(self._db, self._meter, after=after)
+            rows = RunRows(self._db, self._meter, after=after, histograms=histograms)
             yield rows, rows.record(name=self._path.stem, written=written)
 
     def _is_being_written(self) -> bool:

@@ -64,11 +64,13 @@ class RunRows:
         log: its steps, purges, verdicts and outcomes.
     """
 
-    def __init__(self, db: sqlite3.Connection, meter: Meter, *, after: int = 0) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, meter: Meter, *, after: int = 0, histograms: bool = True
+    ) -> None:
         """Prepare to read; ``after``: only rows of the log after this one, for a caller that has the others."""
         self._meter = meter
         self._salvage = Salvage(db, meter)
-        self.log = LogRows(self._salvage, meter, after=after)
+        self.log = LogRows(self._salvage, meter, after=after, histograms=histograms)
         self.leave_out = self._salvage.leave_out
 
     @property
@@ -120,7 +122,7 @@ class RunRows:
         most = self._meter.most(MOST_ROWS["disturbance"])
         throttled = count_throttled_steps(record, most=most)
         require_few(throttled, most, "times that steps were throttled")
-        return with_throttled_steps(record)
+        return with_throttled_steps(record) if throttled else record
 
     def _telemetry(self) -> tuple[Reading, ...]:
         """Return the readings of all drives in the order of their time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Any, get_args
 
 import msgspec
@@ -73,6 +74,7 @@ class _WorkloadRow(msgspec.Struct, kw_only=True):
     region_length_bytes: PositiveCount | None = None
 
 
+HISTOGRAM_COLUMNS = tuple(f"{side}_histogram" for side in DIRECTIONS)
 # The columns of table step that ``parse_step`` reads: not its seconds, which are most of a file.
 STEP_COLUMNS = (
     "sequence",
@@ -82,7 +84,7 @@ STEP_COLUMNS = (
     *_WorkloadRow.__struct_fields__,
     *_MEASURED.types,
     *(name for side in _SIDES.values() for name in side.types),
-    *(f"{side}_histogram" for side in DIRECTIONS),
+    *HISTOGRAM_COLUMNS,
     "host_use",
 )
 # Of these, the columns that may be NULL, with their types.
@@ -117,6 +119,13 @@ def parse_workload(table: str, columns: Columns) -> Workload:
     Raises:
         ValueError: a column has an impossible value; the text names the table and the column.
     """
+    return _parse_workload(table, *map(columns.get, _WorkloadRow.__struct_fields__))
+
+
+# A run repeats a few workloads thousands of times. Typed, because 1.0 is no valid queue depth and equals 1.
+@lru_cache(maxsize=1024, typed=True)
+def _parse_workload(table: str, *values: object) -> Workload:
+    columns = dict(zip(_WorkloadRow.__struct_fields__, values, strict=True))
     row = msgspec.structs.asdict(convert(table, columns, _WorkloadRow))
     offset_bytes, length_bytes = row.pop("region_offset_bytes"), row.pop("region_length_bytes")
     row["block_mix"] = _parse_shares(row["block_mix"], BlockShare)

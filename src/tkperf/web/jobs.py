@@ -101,7 +101,6 @@ def _build_points(delta: Delta, disturbed_steps: int | None, at_s: float) -> Ite
         pid=None,
         user=None,
         disturbed_steps=disturbed_steps,
-        judged=False,
     )
     labels = label_run(record.info)
     yield build_progress(overview, labels, at_s)

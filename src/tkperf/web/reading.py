@@ -55,7 +55,7 @@ def build_run_row(
     info = record.info
     verdict = describe_verdict(result)
     overview = build_overview(
-        record, log, run_file="", now_s=None, pid=None, user=None, disturbed_steps=None, judged=False
+        record, log, run_file="", now_s=None, pid=None, user=None, disturbed_steps=None
     )  # fmt: skip
     ended = record.status is RunStatus.COMPLETE
     return RunRow(

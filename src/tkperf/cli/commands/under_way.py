@@ -59,7 +59,7 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
 
 
 # A verdict needs all steps of a run: more runs take too long, unless they are named.
-_MOST_JUDGED = 24
+MOST_JUDGED = 24
 
 
 @click.command(cls=Command)
@@ -118,7 +118,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
             if drive.stage is DriveStage.RUNNING
         ]
         paths += [path for path in under_way if path not in paths and path.exists()]
-    judged = bool(run_files) or len(paths) <= _MOST_JUDGED
+    judged = bool(run_files) or len(paths) <= MOST_JUDGED
     for path in paths:
         try:
             states.append(read_overview(path, judged=judged))

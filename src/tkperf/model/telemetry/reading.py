@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, Protocol
 
 from tkperf.model.units import drop_controls
@@ -67,7 +68,8 @@ class Reading:
     @property
     def is_full(self) -> bool:
         """Return whether it is a reading of the drive's log, not only of its temperature."""
-        return any(getattr(self, name) is not None for name in _VALUES if name != "temperature_c")
+        # A loop over the names takes five times as long.
+        return _values_of_log(self) != _NONE_OF_LOG
 
     @property
     def is_empty(self) -> bool:
@@ -75,6 +77,9 @@ class Reading:
 
 
 _VALUES = tuple(attribute.name for attribute in fields(Reading) if attribute.default is None)
+_OF_LOG = tuple(name for name in _VALUES if name != "temperature_c")
+_values_of_log = attrgetter(*_OF_LOG)
+_NONE_OF_LOG = (None,) * len(_OF_LOG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
