@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tkperf.model.errors import RunFileError
+from tests.runfile.runs import a_run
+from tkperf.model.errors import InputFileError, RunFileError
+from tkperf.model.input_files import confine, read_input
+from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writers import state_of
 from tkperf.web.files import KnownFile, look_again, reach
 
@@ -20,6 +25,13 @@ def known(tmp_path: Path) -> KnownFile:
     return KnownFile(
         folder=tmp_path / "served", place="rack/run.tkperf", stamp=state_of(path.stat())
     )
+
+
+@pytest.fixture
+def confined(known: KnownFile) -> Iterator[None]:
+    confine([known.folder])
+    yield
+    confine([])
 
 
 def path_of(known: KnownFile) -> Path:
@@ -70,3 +82,25 @@ def test_a_file_that_has_gone_is_refused(known: KnownFile) -> None:
     path_of(known).unlink()
     with pytest.raises(RunFileError, match="no longer the file"):
         reach(known)
+
+
+@pytest.mark.usefixtures("confined")
+@pytest.mark.parametrize("briefly", [False, True])
+def test_a_link_that_appears_after_the_look_is_refused(
+    known: KnownFile, tmp_path: Path, briefly: bool
+) -> None:
+    """A file that was replaced by a link for a moment is not read, whatever the looks before and afterwards find."""
+    outside, writer = a_run(tmp_path, 1)
+    path = reach(known)
+    path.unlink()
+    path.symlink_to(outside)
+    with pytest.raises(RunFileError, match="leads out of the served folders"):
+        RunFile(path, briefly=briefly)
+    writer.close()
+    with pytest.raises(InputFileError, match="leads out of the served folders"):
+        read_input(path, what="batch", limit_bytes=1 << 30)
+    path.unlink()
+    shutil.copy(outside, path)
+    with RunFile(path, briefly=briefly) as opened:
+        assert opened.record().tests
+    assert read_input(path, what="batch", limit_bytes=1 << 30)

@@ -6,10 +6,12 @@ memory. Each gives one clear error, within seconds and a few MB.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tkperf.model.errors import InputFileError, UsageError, reason_of
@@ -25,6 +27,60 @@ RESULTS_BYTES = 256 * MIB
 NO_WRITER_S = 5
 SILENT_WRITER_S = 60
 _PIECE_BYTES = MIB
+
+
+_confined_to: tuple[str, ...] = ()
+
+
+def confine(folders: Iterable[Path]) -> None:
+    """Let this process read users' files only below these folders from now on.
+
+    Args:
+        folders: their paths without links.
+    """
+    global _confined_to  # noqa: PLW0603 - of the whole process, like its limits of memory
+    _confined_to = tuple(f"{str(folder).rstrip('/')}/" for folder in folders)
+
+
+def require_confined(descriptor: int) -> None:
+    """Refuse an open file outside the folders that this process is confined to.
+
+    A look at the path before it is opened is not enough: whoever can write to the folder can replace the file by a link
+    after that look, and put it back before the next one.
+
+    Raises:
+        OSError: the file is elsewhere.
+    """
+    if _confined_to:
+        _require_below(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115 # may be no path
+
+
+@contextmanager
+def only_confined() -> Iterator[None]:
+    """Refuse likewise the files that the block opens and leaves open: a library opens them by their paths.
+
+    Raises:
+        OSError: one of them is elsewhere.
+    """
+    before = _find_opened() if _confined_to else {}
+    yield
+    if _confined_to:
+        for _, opened in _find_opened().items() - before.items():
+            _require_below(opened)
+
+
+def _find_opened() -> dict[str, str]:
+    """Return the paths of the open files of this process, by their descriptors."""
+    opened = {}
+    for descriptor in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        with suppress(FileNotFoundError):  # the descriptor of the look itself
+            opened[descriptor] = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 # may be no path
+    return opened
+
+
+def _require_below(opened: str) -> None:
+    if not opened.startswith(_confined_to):
+        raise OSError(errno.ELOOP, "a link leads out of the served folders")
 
 
 def is_toml_path(name_or_path: str) -> bool:
@@ -54,6 +110,7 @@ def read_input(
         # Not blocking: neither a pipe nor a file under /proc may delay tkperf.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
+            require_confined(descriptor)
             status = os.fstat(descriptor)
             _require_readable_kind(status.st_mode)
             if status.st_size > limit_bytes:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tkperf.model.errors import RunFileError
+from tkperf.model.input_files import only_confined
 from tkperf.model.units import GIB, MIB, drop_controls, format_capacity
 from tkperf.runfile.writers import is_being_written, journal_of, may_roll_back, others_can_lay
 
@@ -192,7 +193,8 @@ def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.C
     status = _require_database(path)
     meter = Meter(status.st_size)
     if content is None:
-        db = _open(path, status)
+        with only_confined():
+            db = _open(path, status)
     else:
         db = sqlite3.connect(":memory:", isolation_level=None)
         if content:

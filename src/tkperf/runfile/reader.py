@@ -12,6 +12,7 @@ from typing import Self
 
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import LockedRunFileError, RunFileError, closest, reason_of
+from tkperf.model.input_files import require_confined
 from tkperf.model.measurement import Sample
 from tkperf.model.record import (
     LeftOut,
@@ -339,6 +340,7 @@ def _read_at_once(db: sqlite3.Connection, path: Path) -> bytes:
     """Return the bytes of an open database of one moment. Its writer waits for this alone: half a millisecond for a megabyte."""
     # Closed only at the end: closing any descriptor of the file ends SQLite's lock.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        require_confined(file.fileno())
         db.execute("BEGIN")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         content = file.read()

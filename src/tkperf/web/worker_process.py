@@ -16,7 +16,9 @@ import traceback
 from contextlib import suppress
 
 from tkperf.model.errors import ExitCode, LockedRunFileError, TkperfError, reason_of
+from tkperf.model.input_files import confine
 from tkperf.system.process import fork_early
+from tkperf.web.files import KnownFile
 from tkperf.web.workers import DONE, FAILED, LOCKED, SIZE_BYTES, Jobs, Order
 
 
@@ -57,6 +59,7 @@ def _do(jobs: Jobs, order: Order, result: int, answers: socket.socket) -> bytes:
     signal.alarm(round(order.limit_s) + 1)  # its end if the server has died
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (order.limit_bytes, order.limit_bytes))
+    confine({one.folder for one in order.arguments.values() if isinstance(one, KnownFile)})
     try:
         made = jobs[order.job](**order.arguments)
         if not isinstance(made, bytes):
