@@ -204,8 +204,8 @@ def test_a_file_on_a_file_system_of_several_machines(
         write(proc / f"self/fdinfo/{number}", "mnt_id:\t77\n")
     write(proc / "self/mountinfo", f"77 0 0:9 / / rw - {kind} server:/x rw\n")
     assert spots(read_identity(scratch), trees) == {
-        "other-machines": f"{scratch} is on {kind.partition('.')[0]}: a use of it by another machine "
-        "would not be noticed"
+        "other-machines": f"{scratch} is on {kind.partition('.')[0]}: tkperf cannot see whether "
+        "another machine uses the file"
     }
 
 
@@ -220,7 +220,7 @@ def test_a_loop_device_on_a_file_that_other_machines_share(
     kind = file_system_of(tmp_path / "loop0.img")
     monkeypatch.setattr("tkperf.device.blind_spots._SHARED", (kind,))
     assert (
-        f"the file behind {device.name} is on {kind}: a use of it by another machine"
+        f"the file behind {device.name} is on {kind}: tkperf cannot see whether another machine"
         in " ".join(spot.text for spot in find_blind_spots(read_identity(device)))
     )
 

@@ -206,7 +206,7 @@ def test_what_was_not_read_to_its_end_counts_as_data(
     assert look(image, own) is Written.NOTHING
     image.write_bytes(bytes(8 * MIB + 1))
     assert look(image, own) is Written.UNKNOWN
-    assert "of which the rest was not read" in data_on(image)
+    assert "and tkperf did not read the rest" in data_on(image)
     write(image, 7 * MIB)
     assert look(image, own) is Written.DATA
 

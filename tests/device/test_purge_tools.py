@@ -230,7 +230,7 @@ def test_a_sanitize_that_reports_no_success_is_not_believed(
     ("state", "says"),
     [
         ({"sanitize_frozen": True}, "frozen until its power is switched off and on"),
-        ({"registers_missing": True}, "the end of a sanitize could not be seen"),
+        ({"registers_missing": True}, "could not see when a sanitize has ended"),
     ],
 )
 def test_a_sanitize_whose_start_or_end_is_hidden_is_not_offered(
@@ -578,8 +578,8 @@ def test_an_erase_whose_end_is_hidden_is_not_offered(
     """An adapter that returns no sense data would look like the end of it."""
     tools.update(sanitize=[2], silent=True)
     offers = by_name(scsi.offer_scsi(replace(drive, interface="SAS")))
-    assert "could not be seen" in because(offers["scsi-sanitize-block"])
-    assert "could not be seen" in because(offers["scsi-format"])
+    assert "could not see" in because(offers["scsi-sanitize-block"])
+    assert "could not see" in because(offers["scsi-format"])
 
 
 @pytest.mark.parametrize(

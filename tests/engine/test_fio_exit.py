@@ -38,7 +38,7 @@ def test_an_end_as_it_should_be() -> None:
         (fault(2, ended_at_gate=True), EngineError, "fio failed on /dev/x: exit status 2; it said: so"),
         (fault(ended_at_gate=True), LostAtGateError, "fio on /dev/x ended before its first I/O; it said: so"),
         (fault(has_result=False), EngineError,
-         "fio on /dev/x ended without printing a result; it said: so; is the fio that tkperf finds (TKPERF_FIO, else PATH) the real one?"),
+         "fio on /dev/x ended without printing a result; it said: so; check that the program that tkperf finds (TKPERF_FIO, else PATH) is the real fio"),
     ],
 )  # fmt: skip
 def test_each_other_end_says_what_it_was(

@@ -310,7 +310,7 @@ def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
     """Five jobs that shared the drive are not five rounds of what it does for one."""
     together: list[tuple[str, int | None, dict[str, str]]] = [(name, 0, {}) for name in "abcde"]
     with pytest.raises(
-        UsageError, match=r"jobs a, b, c, d, e are left out .* ran at once with others"
+        UsageError, match=r"jobs a, b, c, d, e are left out .* ran at the same time as other jobs"
     ):
         parse_fio_json([("x.json", of_groups(*together))], name="x")
     run = parse_fio_json([("x.json", of_groups(*together, ("f", 1, {})))], name="x")

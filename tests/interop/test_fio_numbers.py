@@ -337,7 +337,7 @@ def test_a_sum_over_servers_with_different_limits_is_left_out() -> None:
         ([entry("one", rw="write"), entry("one", rw="read")], ["one"], "two different entries for one server"),
         ([entry("one", rw="write"), {"rw": "write"}], ["one"], "names no server"),
         ([entry("one", rw="write"), "rw=write"], ["one"], "names no server"),
-        ([entry("one", rw="write")], ["one", None], "a job of it names none"),
+        ([entry("one", rw="write")], ["one", None], "one of its jobs names no server"),
         ([entry("one", rw="write")], ["two"], "none of its options is rw"),
         ([], ["one"], "none of its options is rw"),
     ],

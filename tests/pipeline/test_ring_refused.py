@@ -57,5 +57,5 @@ def test_doctor_and_run_agree_that_io_uring_is_refused(scratch: Path, number: in
     ioengine, instead_of, *found = json.loads(done.stdout)
     assert ioengine == "libaio"
     assert instead_of.startswith(f"io_uring: {os.strerror(number)}")
-    words = f"io_uring cannot be used, libaio will be: {os.strerror(number)}"
+    words = f"io_uring cannot be used, so libaio will be used: {os.strerror(number)}"
     assert [text.partition(": fio")[0] for text in found] == [words, words]

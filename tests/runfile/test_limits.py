@@ -148,14 +148,17 @@ def many_objects(db: sqlite3.Connection) -> None:
         (computed_column, "has columns that are computed"),
         (virtual_table, "note is not a plain table"),
         (trigger, "t is not a plain table"),
-        (many_sections, "sections, a run has 1,000 at most"),
-        (many_tests, "table test has 5,001 rows, a run has 100 at most"),
-        (disturbances_of_a_step, "1,001 rows of table disturbance of one step, a run has 1,000"),
-        (many_drives, "257 drives in table telemetry, a run has 256 at most"),
-        (heat_of_all_time, "times that steps were throttled, a run has 200,000 at most"),
-        (long_text, "table warning, column text has a text of 100,000 characters; the longest has"),
-        (long_json, "table run, column value has a text of 2,000,002 characters; the longest has"),
-        (many_objects, "tables and indexes, a run has 100 at most"),
+        (many_sections, "sections, but a run has at most 1,000"),
+        (many_tests, "table test has 5,001 rows, but a run has at most 100"),
+        (
+            disturbances_of_a_step,
+            "1,001 rows of table disturbance of one step, but a run has at most 1,000",
+        ),
+        (many_drives, "257 drives in table telemetry, but a run has at most 256"),
+        (heat_of_all_time, "times that steps were throttled, but a run has at most 200,000"),
+        (long_text, "table warning, column text has a text of 100,000 characters; the limit is"),
+        (long_json, "table run, column value has a text of 2,000,002 characters; the limit is"),
+        (many_objects, "tables and indexes, but a run has at most 100"),
     ],
 )
 def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, says: str) -> None:
@@ -189,7 +192,7 @@ def test_a_table_with_more_rows_than_a_run_has(tmp_path: Path, table: str) -> No
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"{NUMBERS.format(1)} INSERT INTO {table} {another} FROM c")
         db.commit()
-    says = f"it is too large: table {table} has {most + 1:,} rows, a run has {most:,} at most"
+    says = f"it is too large: table {table} has {most + 1:,} rows, but a run has at most {most:,}"
     with RunFile(path) as run_file, pytest.raises(RunFileError, match=says):
         run_file.record()
 

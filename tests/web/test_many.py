@@ -445,5 +445,5 @@ def test_a_batch_of_too_many_drives_is_refused(
 ) -> None:
     """A stranger's file may name a million."""
     monkeypatch.setattr(reading, "MOST_DRIVES", 1)
-    with pytest.raises(RunFileError, match="names 2 drives, a batch has 1 at most"):
+    with pytest.raises(RunFileError, match="names 2 drives, but a batch has at most 1"):
         make_row(known(served / "rack.batch"))

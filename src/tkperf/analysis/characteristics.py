@@ -45,7 +45,10 @@ FRESH_UNTIL = {
 AFTER_FRESH = Measure(
     key="after_fresh_iops", label="level after fresh out of box", unit="IOPS", better=HIGHER
 )
-"""The second level of a purged device, such as that behind a full cache; a section has it only if it was found."""
+"""The second level of a purged device, such as the level after a cache is full.
+
+A section has this characteristic only if tkperf found such a level.
+"""
 AFTER_FRESH_UNTIL = {
     Recorded.ROUNDS: Measure(
         key="after_fresh_until_round", label="last round after fresh out of box", unit="", better=NEITHER, digits=0

@@ -42,15 +42,23 @@ from tkperf.model.workload import Arrival, Workload
 from tkperf.procedures.building_blocks import ARRIVALS_SPREAD
 
 LEAST_DONE = 0.99
-"""Share of its offer that a level without a backlog has done at least: that of a level that is not missed."""
+"""A level without a backlog has done at least this share of the offered I/Os.
+
+The same share decides whether a level missed its offer.
+"""
 LEAST_BEHIND_S = 0.01
 """Time whose offered I/Os may wait without being a backlog: ten times the resolution of fio's clock."""
 NOISE_SIGMAS = 3.0
-"""Reach of noise, in standard deviations, of the I/Os that wait at the end of a level."""
+"""Number of standard deviations that noise may explain in the number of I/Os that wait at the end
+of a level.
+"""
 RECOVERED_WITHIN = 0.05
-"""Distance to the earlier rate, as a share of it, at which it counts as reached again."""
+"""A rate counts as reached again if it is within this share of the earlier rate."""
 RECOVERED_SIGMAS = 50.0
-"""The same in standard deviations of the earlier slices, if that is less: a rate that never varied must be reached exactly."""
+"""The same limit in standard deviations of the earlier slices; the smaller limit counts.
+
+A rate that never varied must be reached exactly.
+"""
 CLOCK_S = 0.001
 """Resolution of the end of a slice, because fio gives times in ms."""
 RANDOM_RATE_ERROR = 0.01
@@ -93,11 +101,13 @@ def changes(section: SectionResult, workload: Workload) -> bool:
 
 
 def has_backlog(cell: CellResult) -> bool:
-    """Return whether a level has a backlog: too little of its offer was done, or too many I/Os wait.
+    """Return whether a level has a backlog: the device did too few of the offered I/Os, or too many
+    I/Os wait.
 
-    I/Os wait if they are more than its places hold, 10 ms of the offered rate, and the noise of its seconds explain:
-    in the median over the second half of the level, and at its end. A stall that the drive caught up with is no
-    backlog. A level with few or no seconds is judged by its end.
+    Too many I/Os wait if their number exceeds the sum of the level's places, 10 ms of the offered
+    rate, and what the noise of the seconds explains. It must exceed this sum both in the median
+    over the second half of the level and at its end. A stall is not a backlog if the drive caught
+    up with the offer. A level with few or no seconds is judged by its end.
     """
     offered_iops, undone_ios = cell.workload.offered_iops, cell.value(BACKLOG)
     waiting_ios = [ios for ios in (cell.backlog_median_ios, undone_ios) if ios is not None]
@@ -117,10 +127,11 @@ def has_backlog(cell: CellResult) -> bool:
 def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     """Yield the last offered rate without a backlog, and the rate at saturation, of one load at several offered rates.
 
-    A single level with a backlog before one without is passed over: a drive may be busy with itself
-    for a while. Levels are saturated if they offer more than the highest rate done at any level. A level that offers
-    more than the rate at saturation has a backlog, too: the drive kept up with it for a time only, as with a cache.
-    Levels without a rate or a backlog are left out.
+    A single level with a backlog is ignored if the next level has no backlog, because a drive may
+    do internal work for a while. A level is saturated if it offers more than the highest rate that
+    the drive did at any level. A level that offers more than the rate at saturation has a backlog,
+    too: the drive kept up with such an offer only for a time, for example with a cache. Levels
+    without a rate or a backlog are left out.
     """
     levels = [cell for cell in section.cells if cell.workload.offered_iops is not None]
     loads = {replace(cell.workload, offered_iops=None) for cell in levels}
@@ -157,7 +168,7 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def _no_backlog(levels: Sequence[CellResult], first: int, load: Workload) -> Characteristic:
-    """Return the last level before the first one with a backlog, or its bound."""
+    """Return the last level before the first level with a backlog, or a bound for that level."""
     below = _offered(levels[first - 1]) if first else None
     above = _offered(levels[first]) if first < len(levels) else None
     if below is not None and above is not None:
@@ -218,12 +229,14 @@ def _share_of_first(
 def _recovery(
     section: SectionResult, first: SectionResult, rate: Quantity
 ) -> Iterator[Characteristic]:
-    """Yield the time until a rate is reached again, and the least share of it in later slices.
+    """Yield the time until a rate is reached again, and the least share of that rate in later
+    slices.
 
-    The rate is the median of the first stream's slices. A slice within 5 % of it has reached it: a rate often approaches
-    its old level slowly, and noise would decide which slice touches it first. A rate that hardly varied must come
-    closer. The time runs from the section's first I/O to the end of that slice. A slice
-    is not subdivided, so this is the longest possible recovery time.
+    The rate is the median of the first stream's slices. A slice that is within 5 % of this median
+    has reached it. A rate often approaches its old level slowly, so noise would otherwise decide
+    which slice is the first. A rate that hardly varied must come closer. The time runs from the
+    section's first I/O to the end of that slice. A slice is not subdivided, so this is the longest
+    possible recovery time.
     """
     workload = section.cells[0].workload
     earlier = [value for one in first.slices if (value := one.values.value(rate)) is not None]
@@ -271,7 +284,11 @@ def _unit(timeline: Timeline) -> Recorded:
 
 
 def _levels(section: SectionResult, timeline: Timeline) -> Iterator[Characteristic]:
-    """Yield the steady level, and for a device without writes since its purge the level fresh out of box and the next."""
+    """Yield the steady level.
+
+    For a device without writes since its purge, also yield the level fresh out of box and the level
+    after it.
+    """
     unit = _unit(timeline)
     fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
     steady = next((level for level in timeline.levels if level.kind is LevelKind.STEADY), None)

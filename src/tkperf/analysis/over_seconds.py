@@ -92,10 +92,11 @@ def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | Non
 
 
 def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None:
-    """Return the standard deviation of the I/Os due and not done at the end, if the seconds vary independently.
+    """Return the standard deviation of the number of I/Os that are due but not done at the end.
 
-    A level that keeps up does the same in nearly every second, so that its noise is small. None: fewer than four seconds,
-    or no offered rate.
+    The seconds are assumed to vary independently. A level that keeps up does the same number of
+    I/Os in nearly every second, so its noise is small. None: fewer than four seconds, or no offered
+    rate.
     """
     if workload.offered_iops is None or len(seconds) < LEAST_SECONDS_OF_LEVEL:
         return None
@@ -109,8 +110,8 @@ def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
     of waiting I/Os is the number due minus the number done and the number of places. Its area over time is the sum of
     their waits (Little's law). The mean is this area, minus the part of I/Os that still wait at the end, divided by
     the number of submitted I/Os. This is exact if I/Os are submitted in the order in which they are due. The due times of
-    random arrivals, and of a mix of block sizes, are not known: half a percent fewer than offered would look like a
-    wait of 0.1 s in a minute.
+    random arrivals, and of a mix of block sizes, are not known. There, half a percent fewer I/Os
+    than offered would look like a wait of 0.1 s in a minute.
     """
     offered_iops = workload.offered_iops
     if offered_iops is None or workload.arrival is Arrival.POISSON or workload.block_mix:

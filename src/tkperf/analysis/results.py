@@ -70,7 +70,9 @@ class CellResult:
     backlog_median_ios: float | None = None
     """I/Os due and not done at an offered rate, the median over the second half of the level's seconds."""
     backlog_noise_ios: float | None = None
-    """Standard deviation, by the noise of single seconds, of the I/Os due and not done at the end of the level."""
+    """Standard deviation of the number of I/Os that are due but not done at the end of the level,
+    computed from the noise of single seconds.
+    """
     uncertainty: CellUncertainty | None = None
     """Uncertainty of each measured figure; None: not calculated, as for single rounds."""
 
@@ -234,7 +236,8 @@ class TestResult:
     """Results of a test.
 
     Attributes:
-        longest_gap_s: longest time between two steps; 0 if each began before the end of the one before.
+        longest_gap_s: longest time between two steps; 0 if each step began before the previous step
+            ended.
         disturbed_steps: number of disturbed steps of each kind; None: not watched.
         not_compared_steps: number of steps in which the I/O of others is not known; None: not watched.
     """

@@ -28,9 +28,10 @@ from tkperf.model.throttling import (
     find_throttling,
 )
 
-# The host's writes by the drive's counter, divided by fio's: beyond these, a counter or its unit is wrong.
+# Limits for the host writes according to the drive's counter, divided by the writes according to
+# fio. Beyond these limits a counter or its unit is wrong.
 _LEAST_RATIO, _MOST_RATIO = 0.5, 2.0
-# Less says nothing: a drive may count in large steps.
+# Smaller amounts prove nothing, because a drive may count in large steps.
 _LEAST_WRITTEN_BYTES = 100_000_000
 # A reading a little outside the stretch is still valid at its ends.
 _BEYOND_S = 60.0
@@ -324,7 +325,7 @@ def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
 def warn_of_counters(record: RunRecord) -> Iterator[RunWarning]:
     """Yield a warning for each test in which a drive's own counter is far from what fio wrote.
 
-    Not for members of a set, whose writes fio does not count apart.
+    Members of a set get no warning, because fio does not count their writes separately.
     """
     drives, facts = by_drive(record.telemetry), parse_drives(record.info.device)
     if len(drives) != 1:
@@ -344,7 +345,7 @@ def warn_of_counters(record: RunRecord) -> Iterator[RunWarning]:
         if ratio < _LEAST_RATIO:
             why = "the unit of the counter may be wrong, or the drive may update it rarely"
         elif ratio > _MOST_RATIO and _covers(test, edges, record):
-            why = "the unit of the counter may be wrong, or something else wrote to the drive"
+            why = "the unit of the counter may be wrong, or another program wrote to the drive"
         else:
             continue
         yield RunWarning(
@@ -356,9 +357,10 @@ def warn_of_counters(record: RunRecord) -> Iterator[RunWarning]:
 
 
 def _covers(test: TestRecord, edges: tuple[Reading, Reading], record: RunRecord) -> bool:
-    """Return whether fio's count has all that it wrote between two readings.
+    """Return whether fio's count covers everything that fio wrote between two readings.
 
-    It has not if a step was cut off, is still running, or began before the first reading.
+    The count is incomplete if a step was cut off, is still running, or began before the first
+    reading.
     """
     first, last = edges
     return (

@@ -1,6 +1,8 @@
-"""Variation of a cell within the window of its section: what the rule of steady state would say of its own figure.
+"""Variation of a cell within the window of its section: whether the cell's own figure would satisfy
+the rule of steady state.
 
-The rule judges the tracking variables. Other cells are means over the same rounds, whether they were level or not.
+The rule judges the tracking variables. The figures of other cells are means over the same rounds,
+even if those figures were not steady.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ class Variation:
     Attributes:
         percent: range of the values in percent of their mean; if only the slope exceeds its limit, the change of the
             least-squares line.
-        is_judged: the figure is a tracking variable, so that the verdict is about it.
+        is_judged: the figure is a tracking variable, so the verdict is about this figure.
         exceeds_rule: range or slope exceed the limits of the section's rule.
     """
 
@@ -41,7 +43,8 @@ def find_variation(
     values = [value for number in section.window if (value := measured.get(number)) is not None]
     if len(values) < 2 or len(values) < len(section.window):
         return None
-    # The limits of the section's own rule, which the verdict has in the unit of its tracking variable.
+    # The limits of the section's own rule. The verdict has these limits in the unit of its tracking
+    # variable.
     criteria = Criteria(
         window_rounds=len(values),
         max_data_excursion=verdict.allowed_data_excursion / verdict.average,
@@ -74,7 +77,10 @@ def _values(
 
 
 def _is_about(verdict: SteadyStateVerdict, measured: dict[int, float | None]) -> bool:
-    """Return whether a verdict judged these values; its unit may be another, such as ms."""
+    """Return whether a verdict judged these values.
+
+    The verdict may use another unit, such as ms.
+    """
     values = [measured.get(number) for number in verdict.rounds]
     ratios = [judged / value for judged, value in zip(verdict.values, values, strict=True) if value]
     return len(ratios) == len(values) and all(

@@ -236,7 +236,7 @@ def _private_folder() -> Iterator[Path]:
     """Yield a folder for the files of a plan.
 
     Raises:
-        RunFileError: it cannot be made.
+        RunFileError: the folder cannot be made.
     """
     with ExitStack() as made:
         try:

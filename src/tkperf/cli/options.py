@@ -167,8 +167,8 @@ PURGE = (
 CONSENT = (
     on_target(
         "-ft", "--force-test", "--force", "force", is_flag=True,
-        help="Skip the question for a device or file in which no data was found; never the check that it is "
-        "unused.",
+        help="Skip the question for a device or file in which no data was found. "
+        "tkperf always checks that the device or file is unused.",
     ),
     common(
         "--yes-destroy", metavar="ID",

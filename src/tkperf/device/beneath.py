@@ -1,4 +1,6 @@
-"""The drives and files beneath a loop device, RAID set or mapping, named by what a boot does not change."""
+"""The drives and files beneath a loop device, RAID set or mapping, described by properties that a
+boot does not change.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,21 @@ from tkperf.device.sysfs import (
 )
 from tkperf.device.usage.kernel import DEV_ROOT, LoopBacking, ask_loop
 
-# Mappings on mappings on sets: no host has as many layers.
+# Layers such as mappings on mappings on sets; no host has this many.
 _MOST_LAYERS = 16
 
 
 def describe_beneath(
     disk: Path, backing: LoopBacking | None = None, *, sys_root: Path = SYS_ROOT
 ) -> tuple[str, ...]:
-    """Return a text for each drive or file beneath a whole device, in the order of the alphabet.
+    """Return a text for each drive or file beneath a whole device, in alphabetical order.
 
-    The texts have no device numbers and no names that the kernel gives in the order of discovery, unless a device
-    reports nothing else.
+    The texts contain no device numbers, and no names that the kernel assigns in the order of
+    discovery, unless a device reports nothing else.
 
     Args:
         disk: the sysfs folder of the device.
-        backing: of a loop device, as its driver reported it.
+        backing: the file or device behind a loop device, as the loop driver reported it.
     """
     return tuple(sorted(set(_describe(disk, backing, sys_root, _MOST_LAYERS))))
 
@@ -70,7 +72,9 @@ def _describe_backing(
 
 
 def _describe_node(node: Path, sys_root: Path, layers_left: int) -> Iterator[str]:
-    """Describe a drive or partition by its numbers; a layer by what is beneath it."""
+    """Describe a drive or partition by its numbers, and a layer by the devices beneath the
+    layer.
+    """
     disk = find_disk(node)
     part = ""
     if (partition := number(node / "partition")) is not None:
@@ -116,7 +120,7 @@ def read_wwn(disk: Path, properties: dict[str, str]) -> str | None:
 def read_unit(disk: Path) -> str | None:
     """Return the part of a drive that the kernel shows as this disk: a namespace, a LUN, or a boot area of eMMC.
 
-    Several of them may have one serial number, for example the two bays of a USB dock.
+    Several such parts may have the same serial number, for example the two bays of a USB dock.
     """
     if (namespace := number(disk / "nsid")) is not None:
         return f"namespace {namespace}"

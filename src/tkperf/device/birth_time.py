@@ -17,7 +17,8 @@ _NS_A_SECOND = 1_000_000_000
 
 
 def read_birth_time_ns(descriptor: int) -> int | None:
-    """Return when an open file was made, in ns since 1970; None if its file system or this C library does not know.
+    """Return when an open file was made, in ns since 1970; None if the file system or this C
+    library does not report the time.
 
     File systems with 32-bit inodes reuse a number as soon as it is free, so the inode alone does not identify a file.
     """
@@ -40,7 +41,8 @@ def read_birth_time_ns(descriptor: int) -> int | None:
 
 
 def find_birth_time_ns(path: Path, file: tuple[int, int]) -> int | None:
-    """Return when the file of this path was made; None if not known, or if the path leads to another file.
+    """Return when the file of this path was made; None if the time is not known, or if the path
+    leads to another file.
 
     Args:
         file: device and inode that the file must have.

@@ -117,8 +117,8 @@ def _unseen_machines(survey: Survey) -> Iterator[BlindSpot]:
         if kind in _SHARED:
             what = survey.identity.path if survey.mounted else survey.subject.files[file]
             sentence = (
-                f"{on_one_line(what)} is on {kind}: a use of it by another machine "
-                "would not be noticed"
+                f"{on_one_line(what)} is on {kind}: tkperf cannot see whether another machine uses "
+                "the file"
             )
             yield BlindSpot(BlindSpotCode.OTHER_MACHINES, sentence)
 

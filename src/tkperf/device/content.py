@@ -1,4 +1,7 @@
-"""Marks of what a device or file holds: they differ after a change of it, also of data that nobody recognises."""
+"""Marks of the content of a device or file.
+
+The marks differ after the content has changed, even if libblkid does not recognise the data.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from tkperf.model.units import format_capacity
 FIRST_BYTES, SAMPLE_BYTES = 1 << 20, 4096
 # A hard disk needs about 10 ms for a sample.
 SAMPLES, SAMPLES_OF_HARD_DISK = 1024, 256
-# A worn drive may have a bad block or two. A drive that is failing needs many seconds for each error.
+# A worn drive may have one or two bad blocks. A drive that is failing needs many seconds for each
+# error.
 MOST_BAD_SAMPLES = 3
 # Fields of /sys/block/DEVICE/stat (Documentation/block/stat.rst of Linux 6.1), from 0.
 _WRITTEN_SECTORS, _DISCARDED_SECTORS = 6, 13
@@ -26,13 +30,13 @@ _WRITTEN_SECTORS, _DISCARDED_SECTORS = 6, 13
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteMarks:
-    """What the kernel counts or notes when somebody writes; it costs nothing to read.
+    """What the kernel counts or notes when a program writes; reading these values costs nothing.
 
     Attributes:
         written_bytes: bytes written to the device, and to the devices below a loop device, since they exist;
             discarded bytes count, too. None for a file, or if the kernel does not count them.
-        size_and_mtime: size and time of the last write (ns) of the file, or of the file behind a loop device; None
-            if there is none, or its name no longer leads to it.
+        size_and_mtime: size and time of the last write (ns) of the file, or of the file behind a
+            loop device; None if no file exists, or if its name no longer leads to the file.
         change_time_ns: its ctime, which a new name or owner also changes, and which no program can set.
     """
 
@@ -43,12 +47,13 @@ class WriteMarks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A look at the content.
+    """Readings of the content of a device or file.
 
     Attributes:
         digest: of the beginning, of samples all over the device, and of its end.
-        is_zero: the beginning and all samples read as zeros; what cannot be read may hold data.
-        marks: from before the look, so that a change during the look shows as well.
+        is_zero: the beginning and all samples read as zeros; a place that cannot be read may
+            contain data.
+        marks: taken before the samples, so that a change during the sampling is found as well.
     """
 
     digest: str
@@ -59,13 +64,14 @@ class Content:
 def read_content(
     descriptor: int, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT
 ) -> Content:
-    """Take a look at a held device or file.
+    """Read samples and marks of a held device or file.
 
     Raises:
         OSError: more than a few places cannot be read.
     """
     marks = read_write_marks(descriptor, identity, sys_root=sys_root)
-    # Another way to the drive (SCSI generic, a second path) bypasses the page cache.
+    # A program that reaches the drive in another way (SCSI generic, a second path) bypasses the
+    # page cache.
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     size_bytes = identity.capacity_bytes
     samples = SAMPLES_OF_HARD_DISK if identity.rotational else SAMPLES
@@ -94,7 +100,7 @@ def read_write_marks(
     """Read the kernel's counters and times of a held device or file.
 
     Raises:
-        OSError: what was written to it cannot be written out.
+        OSError: the kernel cannot write out data that was written to it.
     """
     # The kernel counts writes to the page cache of a device only when it writes them out.
     sync(descriptor)
@@ -127,23 +133,25 @@ def _sync_other_nodes(subject: Subject, held: os.stat_result) -> None:
 
 
 def describe_write(before: WriteMarks, now: WriteMarks) -> str | None:
-    """Describe how somebody has written to a device between two readings; None if nobody has."""
+    """Describe how another program has written to a device between two readings; None: no program
+    has.
+    """
     if before.written_bytes is not None and now.written_bytes is not None:
         written_bytes = now.written_bytes - before.written_bytes
         if written_bytes:
             return f"the kernel counts {format_capacity(written_bytes)} written or discarded"
     if before.size_and_mtime != now.size_and_mtime:
-        return "the size of the file or the time of its last write is another"
+        return "the size of the file or the time of its last write has changed"
     return None
 
 
 def describe_change(before: Content, now: Content) -> str | None:
-    """Describe the change between two looks; None if there is no sign of one."""
+    """Describe the change between two readings; None if nothing shows a change."""
     if before.digest != now.digest:
-        return "samples of it read differently"
+        return "samples of it have other content than before"
     written = describe_write(before.marks, now.marks)
     if written is None and before.marks.change_time_ns != now.marks.change_time_ns:
-        return "the change time of the file (ctime) is another"
+        return "the change time of the file (ctime) is different"
     return written
 
 

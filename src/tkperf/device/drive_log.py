@@ -250,7 +250,8 @@ class SmartctlTool:
         """Read the drive's facts, and choose the logs to read during the run.
 
         For an ATA drive, they include the statistics log only if no attribute has the host's writes, or if the
-        statistics contradict it. A SCSI drive has its life used in the log of solid state drives.
+        statistics contradict it. A SCSI drive reports its life used in the log of solid state
+        drives.
         """
         document = self._ask(node)
         facts = smartctl.parse_drive_facts(document, drive=self._drive)
@@ -322,7 +323,7 @@ def _read_json(run: RunTool, argv: list[str], *, any_status: bool = False) -> Lo
         document = None
     if isinstance(document, dict) and (any_status or done.exit_status == 0):
         return document
-    # nvme-cli 3.0 has a warning among the errors, and the reason in its output.
+    # nvme-cli 3.0 prints a warning on stderr, and the reason on stdout.
     said = " ".join((done.stdout or done.stderr).split())[:120]
     wrong = (
         f"ended with status {done.exit_status}" if done.exit_status else "printed no JSON object"

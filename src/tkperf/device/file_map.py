@@ -1,4 +1,4 @@
-"""Written data in a part of a file: found by the map of its file system, then read."""
+"""Written data in a part of a file: found with the map of the file system, and then read."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from enum import StrEnum
 
 from tkperf.model.units import MIB
 
-# All of a file is read only up to this amount; a minute or less on a hard disk.
+# A file is read only up to this amount, which takes at most a minute on a hard disk.
 READ_LIMIT_BYTES = 4 << 30
 READ_BYTES = 4 * MIB
 # File systems whose map (SEEK_DATA and SEEK_HOLE, see lseek(2)) lists all data that this machine wrote. Others
-# have no map, pass on the map of another machine or program, or had faults in it; there all of a file is read.
+# have no map, pass on the map of another machine or program, or had faults in the map. On those,
+# the whole file is read.
 MAPPING_FILE_SYSTEMS = frozenset({"ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "tmpfs"})
 _ZEROS = bytes(READ_BYTES)
 
 
 class Written(StrEnum):
-    """What a part of a file holds."""
+    """The content of a part of a file."""
 
     NOTHING = "nothing but zeros"
     DATA = "data"
@@ -35,14 +36,16 @@ def look_for_written_data(
     Reading ends after ``READ_LIMIT_BYTES``.
 
     Args:
-        file_system: its type; None if not known.
+
+        file_system: type of the file system; None if not known.
 
     Raises:
         OSError: the file cannot be read.
     """
-    # The map has what other programs wrote and the kernel has not allocated yet only after this.
+    # Only after this call does the map list data that other programs wrote and for which the file
+    # system has allocated no place yet.
     sync(descriptor)
-    # Bytes that were only read are in the page cache, which some file systems take for data.
+    # Reading puts bytes into the page cache, and some file systems take cached bytes for data.
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     left_bytes = READ_LIMIT_BYTES
     buffer = memoryview(bytearray(READ_BYTES))
@@ -58,7 +61,7 @@ def look_for_written_data(
                 break
             if buffer[:count] != _ZEROS[:count]:
                 return Written.DATA
-            # A user's files in the page cache are worth more than these zeros.
+            # The page cache should keep the user's files rather than these zeros.
             os.posix_fadvise(descriptor, place, count, os.POSIX_FADV_DONTNEED)
             place += count
             left_bytes -= count
@@ -66,10 +69,11 @@ def look_for_written_data(
 
 
 def sync(descriptor: int) -> None:
-    """Have the kernel write out what others wrote to a file or device, so that it cannot change later by itself.
+    """Make the kernel write out what others wrote to a file or device, so that no later write-out
+    changes it.
 
     Raises:
-        OSError: it cannot be written out.
+        OSError: the data cannot be written out.
     """
     try:
         os.fsync(descriptor)
@@ -90,7 +94,7 @@ def _extents(
         try:
             data = os.lseek(descriptor, place, os.SEEK_DATA)
         except OSError as error:
-            # No data from there to the end.
+            # The file contains no data from there to its end.
             if error.errno == errno.ENXIO:
                 return
             raise

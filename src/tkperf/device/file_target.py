@@ -21,10 +21,11 @@ _STAT_BLOCK_BYTES = 512
 def plan_file_target(path: Path) -> int:
     """Check that a scratch file could be created; return its smallest direct I/O block in bytes.
 
-    Tries this with a small file without a name in the same folder, so that nothing is left even after a kill.
+    The check creates a small file without a name in the same folder, so no file remains even if
+    tkperf is killed.
 
     Raises:
-        DeviceError: something has that name, or the folder takes no such file.
+        DeviceError: something has that name, or no such file can be created in the folder.
     """
     if os.path.lexists(path):
         raise _exists(path)

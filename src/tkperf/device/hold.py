@@ -65,8 +65,9 @@ class Hold:
     The lock belongs to a separate descriptor, the anchor. The anchor stays open while the exclusive
     descriptor is closed for a program that needs the device for itself. Programs that write inherit
     the anchor, so the lock lasts as long as they run, even if tkperf is killed. ``data`` has the
-    signatures found on the device before the first write, and ``content`` the look from which any later
-    change shows; None before that look. ``exclusive`` is negative while it is lent.
+    signatures found on the device before the first write, and ``content`` has the first reading,
+    against which later readings show a change; None before that reading. ``exclusive`` is negative
+    while the exclusive descriptor is closed for another program.
     """
 
     def __init__(self, identity: DeviceIdentity) -> None:
@@ -131,7 +132,7 @@ class Hold:
         return str(path) if same else None
 
     def look(self) -> None:
-        """Look at what the device holds, before the question.
+        """Read the content of the device before the question.
 
         Raises:
             DeviceError: it cannot be read, so the data to lose is not known.
@@ -151,9 +152,10 @@ class Hold:
             raise self._unreadable(error) from error
 
     def describe_write(self) -> str | None:
-        """Describe how somebody has written to the device since it was looked at; None if nobody has.
+        """Describe how another program has written to the device since the first reading; None: no
+        program has.
 
-        This looks only at what the kernel counts. Call it before the first write of tkperf's own.
+        This method uses only the kernel's counters. Call it before tkperf's own first write.
 
         Raises:
             DeviceError: what was written to it cannot be written out.
@@ -192,7 +194,9 @@ class Hold:
         return signatures or self._find_unknown_data()
 
     def _find_unknown_data(self) -> tuple[Signature, ...]:
-        """Find data of no known kind on a block device: in samples of it, or in the files behind loop devices."""
+        """Find data of an unknown kind: in samples of a block device, or in the files behind loop
+        devices.
+        """
         identity = self.identity
         if self.content is not None and not self.content.is_zero:
             return describe_unknown_data(identity.path, self.path)
@@ -230,7 +234,10 @@ class Hold:
         if written is Written.DATA:
             return describe_unknown_data(self.identity.path, self.path)
         if written is Written.UNKNOWN:
-            kind = f"more than {format_capacity(READ_LIMIT_BYTES)} of written space, of which the rest was not read"
+            kind = (
+                f"more than {format_capacity(READ_LIMIT_BYTES)} of written space, and tkperf "
+                "did not read the rest"
+            )
             return (Signature(device=name, kind=kind, label=None, member=None),)
         return ()
 

@@ -47,11 +47,12 @@ class TargetKind(StrEnum):
 class DeviceIdentity:
     """Facts of a device; None means not known.
 
-    ``path`` has all links resolved. ``major_minor`` identifies a block device, ``inode`` (device,
-    inode) a file. ``birth_time_ns`` is when a file was made, in ns since 1970. ``unit`` is the namespace, LUN or boot area
-    of a drive. ``backing`` is the name of the file behind a loop device, or the file system of a
-    file. ``loop_backing`` identifies the file behind a loop device and the part used of it, by the kernel's numbers;
-    ``beneath`` identifies the drives and files beneath a layer by what a boot does not change.
+    ``path`` is the path after all links are resolved. ``major_minor`` identifies a block device,
+    ``inode`` (device, inode) a file. ``birth_time_ns`` is when a file was made, in ns since 1970.
+    ``unit`` is the namespace, LUN or boot area of a drive. ``backing`` is the name of the file
+    behind a loop device, or the file system of a file. ``loop_backing`` identifies the file behind
+    a loop device, and the part of the file that is used, by the kernel's numbers. ``beneath``
+    identifies the drives and files beneath a layer by properties that a boot does not change.
     """
 
     path: str
@@ -94,7 +95,9 @@ class DeviceIdentity:
 
 
 def is_same_device(a: DeviceIdentity, b: DeviceIdentity) -> bool:
-    """Return whether two readings in one run are of one device, with the kernel's numbers of it."""
+    """Return whether two readings within a run are of the same device, including the kernel's
+    numbers.
+    """
     return not any(find_differences(a.facts(), b.facts(), When.WITHIN_RUN))
 
 

@@ -70,7 +70,8 @@ def parse_identify(printed: str, *, path: str) -> AtaSecurity:
     Raises:
         EngineError: the text is not the identify data of an ATA drive.
     """
-    # Of a device that is no ATA drive hdparm prints "ATA device" and zeros, without a model, and ends with 0.
+    # For a device that is not an ATA drive, hdparm prints "ATA device" and zeros, without a model,
+    # and ends with 0.
     if "ATA device" not in printed or "Model Number:" not in printed:
         raise EngineError(f"'hdparm -I {path}' printed no identify data of an ATA drive")
     sanitize = frozenset(
@@ -195,7 +196,7 @@ def _ask_smartctl(facts: DeviceFacts, path: str, run: RunTool) -> None:
     facts.add(
         "smartctl --info",
         model=_word(report.get("model_name") or report.get("scsi_model_name")),
-        # smartctl 7.2 has no prefix for the names of SCSI.
+        # smartctl 7.2 prints the names of SCSI values without a prefix.
         vendor=_word(report.get("scsi_vendor") or report.get("vendor")),
         serial=_word(report.get("serial_number")),
         firmware=_word(

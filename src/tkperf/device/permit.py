@@ -88,11 +88,13 @@ class ErasePermit:
     def recheck(self) -> None:
         """Check the held device again, just before a destructive act.
 
-        Before the first act of a run this includes what others have written since the device was looked at.
+        Before the first act of a run, this check includes writes of other programs since the first
+        reading.
 
         Raises:
             DeviceError: the device is gone, or is not the confirmed one.
-            RefusedError: others use it now or have written to it, or the permit is not in use.
+            RefusedError: other programs use the device now or have written to it, or the permit is
+                not in use.
         """
         self.require_in_use()
         self._held.require_same()
@@ -109,21 +111,24 @@ class ErasePermit:
         The kernel gives this name to no other device while the permit holds this one.
 
         Raises:
-            DeviceError: it is missing or another device's.
+            DeviceError: the node is missing or belongs to another device.
         """
         path = self._held.kernel_name()
         if path is None:
             raise DeviceError(
-                f"{self.identity.path}: the kernel's node for it in /dev is not there or another "
-                "device's; a program that purges by name cannot be given it. Nothing more is written"
+                f"{self.identity.path}: the kernel's node in /dev is missing or belongs to another "
+                "device, so tkperf cannot pass it to a program that purges by name. Nothing more "
+                "is written"
             )
         return path
 
     def named_handle(self) -> Handle:
-        """Return a handle with the kernel's node, for programs that look at names; of a file, the same as ``handle``.
+        """Return a handle with the kernel's node, for programs that look at names.
+
+        For a file, return the same as ``handle``.
 
         Raises:
-            DeviceError: the node is missing or another device's.
+            DeviceError: the node is missing or belongs to another device.
         """
         if self.identity.kind is not TargetKind.BLOCK:
             return self.handle
@@ -335,10 +340,11 @@ def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) ->
 
 
 def refuse_written(identity: DeviceIdentity, sign: str | None, *, begun: bool = False) -> None:
-    """Raise RefusedError if there is a sign that somebody wrote to a device since it was looked at.
+    """Raise RefusedError if something shows that another program wrote to a device after the first
+    reading.
 
     Args:
-        sign: what shows it, in words; None if nothing does.
+        sign: what shows the write, in words; None if nothing shows one.
         begun: as for ``refuse_objections``.
     """
     if sign is not None:

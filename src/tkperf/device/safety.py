@@ -297,10 +297,11 @@ def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
 
 
 def _backing_file_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield files behind loop devices to which the names that the kernel has for them do not lead.
+    """Yield files behind loop devices if the name that the kernel has for the file does not lead to
+    it.
 
-    Such a file may have another name. Its link count would not show that: the count is 1 if the name that the loop
-    device was given was removed, and one other name remains.
+    Such a file may still have another name. The link count does not show this: if the name given to
+    the loop device was removed and one other name remains, the count is 1.
     """
     for file, path in survey.subject.paths.items():
         if stat_named(path, file) is None:

@@ -77,7 +77,7 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
 
 
 def describe_unknown_data(name: str, path: str) -> tuple[Signature, ...]:
-    """Describe data in which libblkid recognises nothing; ``file`` may know more.
+    """Describe data that libblkid does not recognise; the program ``file`` may recognise it.
 
     Args:
         name: the name of the device or file for people.

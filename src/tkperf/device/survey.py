@@ -37,17 +37,18 @@ from tkperf.device.usage.subject import Subject, find_device_subject
 from tkperf.system.descriptors import require_descriptors
 from tkperf.system.host import FileLock, read_locks
 
-# What the checks need at once; and, before anything is erased, what fio and the run file need besides.
+# Number of files that the checks open at the same time. Before anything is erased, the number also
+# includes files for fio and the run file.
 FREE_DESCRIPTORS_TO_LOOK, FREE_DESCRIPTORS_TO_START = 12, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """Results of one look.
+    """Results of one survey.
 
     Attributes:
         mounted: the place of a file target; None for devices, or if it cannot be found.
-        places: the place of each file of the subject that its name leads to.
+        places: the place of each file of the subject to which its name leads.
     """
 
     identity: DeviceIdentity
@@ -141,16 +142,17 @@ def make_survey(
     held: int | None = None,
     files_only: bool = False,
 ) -> Survey:
-    """Look at everything that may use a target.
+    """Find everything that may use a target.
 
     Args:
-        held: a descriptor of a file target, to look at the held file and not at its name.
-        files_only: look for uses of files only by processes, not of devices.
+        held: a descriptor of a file target, so that the survey inspects the held file and not its
+            name.
+        files_only: search only for processes that use files, not for uses of devices.
 
     Raises:
-        EngineError: too few files can be opened to see the users of the device.
+        EngineError: the process cannot open enough files to see the users of the device.
     """
-    # A look that lacks a descriptor would find nothing, as if nobody used the device.
+    # Without a free descriptor the survey would find nothing, as if nobody used the device.
     few = FREE_DESCRIPTORS_TO_START if held is None else FREE_DESCRIPTORS_TO_LOOK
     require_descriptors(few, purpose=f"measuring {identity.path}")
     path = Path(identity.path) if held is None else Path(f"/proc/self/fd/{held}")

@@ -12,7 +12,7 @@ PROC_ROOT = Path("/proc")
 # The kernel's unit of sizes and places, for any sector size of the device.
 SECTOR_BYTES = 512
 # Values of ``queue/zoned`` (Documentation/ABI/stable/sysfs-block of Linux 6.1): a disk whose zones take only
-# sequential writes, and one that takes any writes, but may be slow at them.
+# sequential writes, and a disk that accepts any writes, but may be slow with them.
 HOST_MANAGED, HOST_AWARE = "host-managed", "host-aware"
 
 

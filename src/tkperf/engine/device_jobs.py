@@ -1,7 +1,8 @@
 """The fio jobs of steps and fills on one device or set: their seeds, their text, and their start.
 
-fio runs on this host, behind a gate, on devices that permits hold, and inherits their locks. Its job files and
-gates are in a folder in memory, which may move to another place during the run.
+fio runs on this host, waits at a gate, uses only devices that permits hold, and inherits their
+locks. The job files and gates are in a folder in memory; the folder may move to another place
+during the run.
 """
 
 from __future__ import annotations

@@ -223,12 +223,13 @@ def _zone_lines(workload: Workload) -> list[str]:
 
 
 def _rate_lines(workload: Workload) -> list[str]:
-    """Return the options for the offered rate, as fio takes them for each job and direction.
+    """Return the options for the offered rate, as fio expects them for each job and direction.
 
-    Evenly spaced I/Os are asked for in bytes a second: fio's ``rate_iops`` takes whole I/Os only, and
-    each of many jobs would be off by up to a half. For a mix of block sizes, fio before 3.42 takes ``rate_iops`` for
-    so many I/Os of the smallest size, which are far fewer I/Os (commit 3a0e8ddf). Random arrivals have no other
-    way than ``rate_iops``: fio derives their times from whole I/Os a second.
+    For evenly spaced I/Os, the options use bytes a second: ``rate_iops`` accepts only whole I/Os,
+    so each of many jobs would be wrong by up to half an I/O a second. For a mix of block sizes, fio
+    before 3.42 converts ``rate_iops`` to the bytes of that many I/Os of the smallest size. The rate
+    is then far too low (commit 3a0e8ddf). Random arrivals need ``rate_iops``, because fio derives
+    their times from whole I/Os a second.
 
     Raises:
         UsageError: the offer is less than one I/O a second for a job and direction.

@@ -97,8 +97,9 @@ class FioReading:
     Attributes:
         elapsed_s: counts from the first I/O.
         wall_clock_s: when fio took the reading.
-        began_wall_clock_s: when the first job passed its gate, by the same clock; None: fio older than 3.36 does not say.
-        cpu: None where fio's numbers are impossible.
+        began_wall_clock_s: when the first job passed its gate, by the same clock; None: fio before
+            3.36 does not report it.
+        cpu: None if fio's numbers are impossible.
     """
 
     elapsed_s: float = 0.0
@@ -349,6 +350,6 @@ def find_fio_fault(
     if not has_result:
         return EngineError(
             f"fio on {device} ended without printing a result{output}; "
-            "is the fio that tkperf finds (TKPERF_FIO, else PATH) the real one?"
+            "check that the program that tkperf finds (TKPERF_FIO, else PATH) is the real fio"
         )
     return None

@@ -206,7 +206,7 @@ class FioProcess:
 
     @property
     def jobs_ended(self) -> bool:
-        """Return whether every job thread is gone, and so every I/O done.
+        """Return whether all job threads have ended, so that all I/Os are done.
 
         fio itself takes 15 to 35 ms from there to its exit, and 110 to 150 ms from 3.37 on.
         """
@@ -217,7 +217,10 @@ class FioProcess:
         return self._count_tasks() <= self._other_tasks
 
     def _jobs_run(self) -> bool:
-        """Return whether a job thread is seen now: all that fio has reported was written while it ran."""
+        """Return whether a job thread exists now.
+
+        If one does, everything that fio has reported was written while jobs ran.
+        """
         return self._other_tasks is not None and self._count_tasks() > self._other_tasks
 
     def report_now(self, deadline_s: float, on_reading: OnReading) -> None:
@@ -371,14 +374,15 @@ class FioProcess:
             on_reading(self.last)
 
     def _note_beginning(self) -> None:
-        """Correct ``began_s`` by fio's own clock: a host too busy to let fio begin at once must not hide that.
+        """Correct ``began_s`` with fio's own clock, because a busy host may let fio begin late. fio
+        3.36 and newer report when their jobs began.
 
-        fio 3.36 and newer say when their jobs began. Older ones show it only in a document that was written
-        while jobs ran: then the jobs began as long before as they have run. The last document is written after
-        the jobs have ended, and fio takes up to 150 ms for it, so that the same difference proves no late beginning.
-
-        A reading that is taken in late looks late by our clock only. A clock that was set looks late by the
-        wall clock only. So both must agree.
+        Older versions show the beginning only in a document that was written while jobs ran: the
+        jobs began as long before the document as they had run. fio writes the last document after
+        the jobs have ended, and needs up to 150 ms for it. In the last document the same difference
+        therefore proves no late beginning. If tkperf reads a document late, the beginning looks
+        late only by tkperf's clock. If the wall clock was set, the beginning looks late only by the
+        wall clock. Both clocks must therefore agree.
         """
         if self._began or self.last.elapsed_s <= 0 or self.released_s is None:
             return

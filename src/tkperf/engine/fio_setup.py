@@ -17,8 +17,8 @@ from tkperf.system.process import Completed, run_command
 
 # Tests of json+ histograms, exec_prerun and io_uring used this version.
 OLDEST_FIO = (3, 33)
-# Older versions round the queue depth up to a power of two with io_uring: asked for 20, they keep 32 I/Os
-# outstanding (engines/io_uring.c, commit af0ad0fa).
+# Older versions round the queue depth up to a power of two with io_uring: for a depth of 20, they
+# keep 32 I/Os outstanding (engines/io_uring.c, commit af0ad0fa).
 EXACT_URING_DEPTH = (3, 39)
 # The length of a look at a device's read speed.
 PROBE_S = 10
@@ -125,8 +125,9 @@ def choose_ioengine(
     """Return the first I/O engine with which fio can read the device: io_uring, else libaio.
 
     The test uses the jobs and the depth of the run: limits on locked memory or on
-    asynchronous I/O show only then. ``direct``: past the page cache, as runs read; not every file allows it.
-    ``io_depths``: the queue depths of all loads of the run, each of which the engine has to keep.
+    asynchronous I/O show only then. ``direct``: bypass the page cache, as runs do; not every file
+    allows this. ``io_depths``: the queue depths of all loads of the run, all of which the engine
+    must keep.
 
     Raises:
         UsageError: the wanted engine is not one of these.
@@ -148,7 +149,7 @@ def choose_ioengine(
 
 
 def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
-    """Return why this fio would not keep the queue depths that are asked for; None: it does."""
+    """Return why this fio would not keep the requested queue depths; None: it keeps them."""
     rounded = sorted(depth for depth in io_depths if depth & (depth - 1))
     if ioengine != "io_uring" or not rounded:
         return None
@@ -208,10 +209,11 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
 def _read(
     path: str, *options: str, timeout_s: float, direct: bool = True
 ) -> tuple[Completed, _ProbeJob | None]:
-    """Read from a device without a permit. Return fio's answer, with the result of a job that failed, else of any.
+    """Read from a device without a permit.
 
-    Options keep fio from writing, and from flushing what other programs have not written yet, as it
-    otherwise does before it opens a device.
+    Return fio's answer, with the result of a failed job, or of any job if none failed. Options
+    prevent fio from writing. They also prevent a flush of other programs' cached data, which fio
+    otherwise starts before it opens a device.
     """
     answer = run_command(
         [
@@ -239,7 +241,7 @@ def _read(
 
 
 def _find_words(answer: Completed) -> str:
-    """Return the first line of fio's own words, its errors first; the JSON is no text for people.
+    """Return the first line of fio's own words, with errors first; the JSON is not for people.
 
     Lines such as ``fio: pid=1, err=12/file:...`` only repeat a job's error, with a number that differs each time.
     """

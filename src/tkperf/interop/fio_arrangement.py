@@ -1,7 +1,7 @@
 """Series of fio's results: which results are rounds of one series, their order and numbers, and their section.
 
-A section has an access and a demand; its name also has the differences between two series of one cell. Each cell is
-judged by its own rounds.
+A section has an access and a demand. If a cell has two series, the section's name also contains the
+differences between them. tkperf judges each cell by the cell's own rounds.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from tkperf.interop.result_names import (
 from tkperf.model.workload import Workload
 
 _LARGEST_COUNTER = 10  # times the number of files
-# Part of the section's name, like a name from the user.
+# This text is a part of the section's name, like a name from the user.
 _FILL = "fill by amount"
 
 
 def arrange_series(
     results: Iterable[Result], names: Sequence[str], remarks: Remarks
 ) -> list[CellSeries]:
-    """Return the results as series, each with its section, in an order independent of the order of the files.
+    """Return the results as series, each with its section.
+
+    The order does not depend on the order of the files.
 
     Args:
         results: results of all files.
@@ -62,14 +64,16 @@ def arrange_series(
         _order(series, names, keys, remarks, run_words)
     in_order = sorted(divided, key=lambda series: _order_key(series.rounds[0], keys))
     _name_sections(in_order, names)
-    # Series with further words in their section's name come last.
+    # Series with additional words in their section's name are sorted last.
     return sorted(in_order, key=lambda series: "," in series.section)
 
 
 def _find_fills(all_series: Sequence[CellSeries]) -> list[CellSeries]:
-    """Return loads that prepare: each wrote an amount sequentially, once, while others ran for a time.
+    """Return loads that prepare the drive: each wrote an amount sequentially, once, while other
+    loads ran for a set time.
 
-    If nothing ran for a time, or it was repeated in rounds, the amount may be the measurement.
+    If no load ran for a set time, or if the writing was repeated in rounds, it may itself be the
+    measurement.
     """
     if not any(one.series_key.runtime_s and not one.series_key.prepares for one in all_series):
         return []
@@ -84,9 +88,10 @@ def _find_fills(all_series: Sequence[CellSeries]) -> list[CellSeries]:
 
 
 def _find_run_folders(all_series: Iterable[CellSeries], names: Sequence[str]) -> set[str]:
-    """Return the folders that each hold a whole run: in some series, several rounds of the same names.
+    """Return the folders that each contain a whole run.
 
-    They count runs, not rounds, so they separate everything below them: a fill of each run, too.
+    In some series, such folders contain several rounds under the same names. The folders count
+    runs, not rounds, so they separate everything below them, including the fill of each run.
     """
     found: set[str] = set()
     for series in all_series:
@@ -111,7 +116,7 @@ def _find_run_folders(all_series: Iterable[CellSeries], names: Sequence[str]) ->
 def _divide_by_folder(
     series: CellSeries, names: Sequence[str], run_folders: set[str]
 ) -> Iterator[CellSeries]:
-    """Yield a series for each folder that holds a run."""
+    """Yield a series for each folder that contains a run."""
     by_folder: dict[str, list[Result]] = {}
     for result in series.rounds:
         parts = split_path(names[result.source])[0].split("/")
@@ -130,7 +135,8 @@ def _divide_by_start(series: CellSeries) -> Iterator[CellSeries]:
     by_start: dict[str | None, list[Result]] = {}
     for result in series.rounds:
         by_start.setdefault(result.start, []).append(result)
-    # Rounds that continue at the end of the last one do not all return to the start of others.
+    # If a start occurs only once, the rounds may advance through the device: each round then
+    # continues where the previous round ended.
     if len(by_start) == 1 or min(map(len, by_start.values())) == 1:
         yield series
         return
@@ -152,7 +158,10 @@ def _columns(rounds: Sequence[Result], names: Sequence[str]) -> dict[tuple[str, 
 
 
 def _find_run_words(series: CellSeries, names: Sequence[str]) -> Iterator[str]:
-    """Yield the words that count runs: of two counts in a name, the one that does not count the rounds of a run."""
+    """Yield the words that count runs.
+
+    If a name contains two counts, this is the word that does not count the rounds of a run.
+    """
     columns = _columns(series.rounds, names)
     varying = [column for column, values in columns.items() if len(set(values)) > 1]
     if len(varying) < 2 or len(set(columns[varying[0]])) == len(series.rounds):
@@ -184,7 +193,7 @@ def _group_by_run(
         return _group(rounds, list(zip(*of_runs, strict=True)))
     counts = next((values for values in columns.values() if len(set(values)) > 1), None)
     if len({result.source for result in rounds}) < len(rounds):
-        return whole  # several results in a file are in its order
+        return whole  # several results in one file keep the order of the file
     numbers = [find_numbers(names[result.source]) for result in rounds]
     if len({len(of_name) for of_name in numbers}) > 1:
         return whole
@@ -224,9 +233,10 @@ def _order(
     remarks: Remarks,
     run_words: set[str],
 ) -> None:
-    """Give each round its number: the one in its name, else its place in the order of the times that fio wrote.
+    """Give each round its number: the number in its name, or else its place in the order of the
+    times that fio wrote.
 
-    If a time is not known, the order is that of the files' names.
+    If a time is not known, the order of the files' names is used.
     """
     by_name = sorted(series.rounds, key=lambda result: (keys[result.source], result.place))
     in_time = sorted(series.rounds, key=lambda result: _order_key(result, keys))
@@ -237,8 +247,8 @@ def _order(
             if result.written_ms is None:
                 remarks.say(
                     "no-time-stamps",
-                    "no time in the results: rounds are in the order of the files' names, numbers in them "
-                    "counted as numbers",
+                    "no time in the results: the rounds are in the order of the files' names, "
+                    "where r2 is before r10",
                     names[result.source],
                 )
     series.rounds, series.numbers = rounds, tuple(range(1, len(rounds) + 1))
@@ -246,7 +256,7 @@ def _order(
     if numbers is None:
         numbers = _find_counter(rounds, names)
         if numbers is not None and list(numbers) != sorted(numbers):
-            numbers = None  # it counts something else
+            numbers = None  # the number counts something other than rounds
             _remark_on_order(rounds, names, remarks)
     elif is_timed and list(numbers) != sorted(numbers):
         _remark_on_order(rounds, names, remarks)
@@ -262,8 +272,9 @@ def _remark_on_order(rounds: Sequence[Result], names: Sequence[str], remarks: Re
     for displaced in _find_displaced(rounds, names):
         remarks.say(
             "order-conflict",
-            "the numbers in the names are not in the order of the times that fio wrote: rounds keep the numbers of "
-            "their names if a word such as round stands before these, else they are in the order of the times",
+            "the numbers in the names are not in the order of the times that fio wrote: a number "
+            "after a word such as round stays the number of its round; other rounds are in the "
+            "order of the times",
             names[displaced.source],
         )
 
@@ -275,8 +286,8 @@ def _remark_on_overlaps(in_time: Sequence[Result], names: Sequence[str], remarks
         if before.source != after.source and passed_ms < 0.5 * ran_ms - 1000:
             remarks.say(
                 "rounds-overlap",
-                "results taken as rounds of one workload were measured at the same time: on one drive they "
-                "shared it, on several they are no rounds",
+                "results taken as rounds of one workload were measured at the same time: either "
+                "they shared one drive, or they are from several drives and are not rounds",
                 names[after.source],
                 f" (with {readable(names[before.source])})",
             )
@@ -285,7 +296,9 @@ def _remark_on_overlaps(in_time: Sequence[Result], names: Sequence[str], remarks
 def _numbers_in_names(
     rounds: Sequence[Result], names: Sequence[str], remarks: Remarks, run_words: set[str]
 ) -> list[int] | None:
-    """Return the numbers behind words that count rounds; None: some names have none, or two have the same."""
+    """Return the numbers behind words that count rounds; None: some names have no number, or two
+    have the same number.
+    """
     columns = {
         column: values
         for column, values in _columns(rounds, names).items()
@@ -299,7 +312,8 @@ def _numbers_in_names(
     if len(sources) > 1 and numbered and not run_words:
         remarks.say(
             "rounds-counted",
-            "numbers of rounds in the names are missing or repeat: rounds are counted in their order instead",
+            "some names have no number of a round, or a number repeats: the rounds are counted in "
+            "their order instead",
             names[numbered[0]],
         )
     return None
@@ -320,10 +334,11 @@ def _find_counter(rounds: Sequence[Result], names: Sequence[str]) -> list[int] |
 
 
 def _find_displaced(rounds: Sequence[Result], names: Sequence[str]) -> Iterator[Result]:
-    """Yield results, in order of time, before one whose file has a smaller counter in its name.
+    """Yield each result that, in the order of time, is followed by a result whose file has a
+    smaller counter in its name.
 
-    A counter is the only number that differs between names, and not much larger than the number of files: a
-    larger one is a process id or a time.
+    A counter is the only number that differs between names, and is not much larger than the number
+    of files. A larger number is a process id or a time.
     """
     families: dict[str, list[Result]] = {}
     for result in rounds:
@@ -339,7 +354,10 @@ def _find_displaced(rounds: Sequence[Result], names: Sequence[str]) -> Iterator[
 
 
 def _name_sections(all_series: Sequence[CellSeries], names: Sequence[str]) -> None:
-    """Give each series its section; the names of series of one cell include their differences."""
+    """Give each series its section.
+
+    If a cell has several series, their names include the differences.
+    """
     rivals: dict[tuple[str, Workload], list[CellSeries]] = {}
     for series in all_series:
         series.section = ", ".join((_base_name(series.workload), *series.series_key.always))
@@ -357,7 +375,7 @@ def _name_sections(all_series: Sequence[CellSeries], names: Sequence[str]) -> No
 
 
 def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]]:
-    """Return the values of the properties in which the series of a cell differ, for each of them.
+    """Return, for each series of a cell, the values of the properties in which these series differ.
 
     The name of a file, and the jobs that ran at the same time, appear only if nothing else separates the series.
     """
@@ -394,7 +412,9 @@ def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]
 
 
 def _name_folders(folders: Sequence[str]) -> list[str]:
-    """Return the parts of the paths in which the folders differ; before a mere number also the part above."""
+    """Return the parts of the paths in which the folders differ; if such a part is only a number,
+    also return the part above it.
+    """
     paths = [folder.split("/") for folder in folders]
     first = 0
     while first < min(map(len, paths)) and len({path[first] for path in paths}) == 1:

@@ -24,7 +24,8 @@ SHORTEST_INTERVAL_MS = 100.0
 LARGEST = 1e18
 # Most braces in the text around results. A file with more is not fio's, and would take long to search.
 MOST_ATTEMPTS = 1000
-# Times that text is searched for JSON again, behind a brace that begins none.
+# Limit, as a multiple of the text's size, for text that is decoded again after a brace that begins
+# no JSON.
 MOST_REPEATED = 10
 # Nesting of fio's documents in other tools' JSON: none goes deeper.
 DEEPEST = 5
@@ -47,7 +48,9 @@ _TERSE = re.compile(r"^(?:<[^>]*> )?\d;fio-\d", re.MULTILINE)
 
 
 def describe_text(text: str) -> str | None:
-    """Return why a text without JSON cannot be imported, if it is one of fio's other outputs."""
+    """Return why a text without JSON cannot be imported, if the text is another output format of
+    fio.
+    """
     for name, form in (("text", _FOR_PEOPLE), ("terse", _TERSE)):
         if form.search(text):
             return f"it is fio's {name} output, which lacks many numbers: run fio with --output-format=json+"
@@ -57,7 +60,7 @@ def describe_text(text: str) -> str | None:
 class Documents:
     """Documents of one text, in their order; ``cut_off`` is final after the last one.
 
-    ``file_bytes``: the size of the file, ten times of which is the most memory for its values.
+    ``file_bytes``: the size of the file; its values may need at most ten times this size in memory.
     """
 
     def __init__(self, content: str, file_bytes: int | None = None) -> None:
@@ -86,7 +89,8 @@ class Documents:
 
     def _search(self) -> Iterator[dict[str, Any]]:
         decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
-        # Characters that were decoded for nothing: the rest may begin with many braces.
+        # Limit for characters that are decoded in vain, because the rest of the text may begin with
+        # many braces.
         left = MOST_REPEATED * len(self._text) + MIB
         text = _NO_NUMBER.sub(lambda match: " " * len(match[1]) + "NaN", self._text)
         text = _ESCAPED.sub(lambda match: match[0] if match[1] else "\\\\", text)
@@ -100,7 +104,7 @@ class Documents:
                     self.cut_off = True
                 position, failed = position + 1, failed + 1
                 if left < 0:
-                    raise Unusable("JSON that is cut off or damaged fills it") from None
+                    raise Unusable("it contains only JSON that is cut off or damaged") from None
                 if failed > MOST_ATTEMPTS:
                     raise Unusable(
                         f"more than {MOST_ATTEMPTS:,} braces in it begin no JSON; is it fio's output?"

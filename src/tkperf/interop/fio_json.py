@@ -51,10 +51,12 @@ from tkperf.interop.imported import (
 )
 from tkperf.model.errors import InputFileError, UsageError
 
-# Difference between fio's sum over its servers and theirs, as a share.
+# Largest difference between fio's sum over its servers and the sum of the servers' results, as a
+# share.
 SUM_TOLERANCE = 0.01
 
-# As many as a run file has sections (MOST_SECTIONS in runfile/limits.py), and steps (MOST_ROWS there).
+# The largest numbers of sections (MOST_SECTIONS in runfile/limits.py) and of steps (MOST_ROWS
+# there) in a run file.
 MOST_SECTIONS = 1000
 MOST_RESULTS = 60_000
 
@@ -74,7 +76,7 @@ class FioResults:
         self._at_once: dict[str, str] = {}
 
     def add(self, file: str, text: str, file_bytes: int | None = None) -> None:
-        """Take the results of a file of this size; leave out unusable ones."""
+        """Add the usable results of a file with this size in bytes; leave out unusable results."""
         documents, taken = Documents(text, file_bytes), 0
         unusable: list[Unusable] = []
         self._names.append(file)
@@ -95,7 +97,7 @@ class FioResults:
             self.remarks.say("cut-off", "is cut off or damaged: only intact JSON is used", file)
         if taken:
             for fault in unusable:
-                reason = f"a result in it is left out, the others are taken: {fault.kind}"
+                reason = f"one result in it is left out, and the others are imported: {fault.kind}"
                 self.remarks.say("read-in-part", reason, file, fault.detail)
         else:
             cut = "its JSON is cut off or damaged" if documents.cut_off else None
@@ -116,7 +118,7 @@ class FioResults:
         """Return the run of all results.
 
         Raises:
-            InputFileError: there are none, or more than a run file can hold.
+            InputFileError: no results were added, or more than a run file can contain.
         """
         place = list_readable_names(sorted(self._names, key=natural_key)) or "no file"
         if not self._results:
@@ -190,9 +192,9 @@ class FioResults:
     def _of_document(self, document: Mapping[str, Any], source: int, number: int) -> list[Result]:
         """Return the jobs of a document.
 
-        Clones (numjobs) ran at once and count together; jobs that waited for each other do not. Jobs
-        of other names that ran at once with the same workload on the same file are left out: they are neither its
-        rounds nor one known load.
+        Clones (numjobs) ran at the same time and count as one job; jobs that waited for each other
+        do not. If jobs with different names ran at the same time with the same workload on the same
+        file, they are left out: they are neither rounds nor one known load.
         """
         file, results = self._names[source], []
         groups = group_jobs(document)
@@ -208,7 +210,8 @@ class FioResults:
                     results.append(result)
                 else:
                     why = Unusable(
-                        "it ran at once with others of the same load, and filename does not tell them apart",
+                        "it ran at the same time as other jobs with the same load, and filename "
+                        "does not distinguish these jobs",
                         f" ({result.workload})",
                     )
                     self.remarks.leave_out_job(file, result.job, why)
@@ -304,7 +307,7 @@ class FioResults:
             "each host's numbers were measured while the others ran; they have sections of their own",
             file,
         )
-        # Limits and runtimes of the servers are part of what they ran.
+        # Limits and runtimes of the servers are part of the load that the servers ran.
         workloads = {
             (one.job, one.workload, one.series_key.always, one.series_key.runtime_s)
             for one in results
@@ -354,9 +357,10 @@ def _name_parts(series: Sequence[CellSeries], names: Sequence[str]) -> str:
 
 
 def _compare_sum(total: Result, hosts: Sequence[Result]) -> Unusable | None:
-    """Return how fio's sum contradicts the results of its hosts; None: it agrees with them.
+    """Return how fio's sum contradicts the results of its hosts; None: the sum agrees with the
+    results.
 
-    With fio 3.33 the sum may be that of the first second, or of fewer hosts.
+    With fio 3.33 the sum may cover only the first second, or only some of the hosts.
     """
     for name, words in (("ios", "I/Os"), ("bytes", "bytes")):
         given = getattr(total.measurement, name)
@@ -370,7 +374,9 @@ def _compare_sum(total: Result, hosts: Sequence[Result]) -> Unusable | None:
 
 
 def _compare_mean(total: Result, hosts: Sequence[Result]) -> Unusable | None:
-    """Return how the mean latency of fio's sum contradicts its hosts; None: it lies between theirs, or is not known."""
+    """Return how the mean latency of fio's sum contradicts the hosts; None: it lies between the
+    latencies of the hosts, or a latency is not known.
+    """
     mean_us = total.measurement.latency_mean_us
     known_us = [one for host in hosts if (one := host.measurement.latency_mean_us) is not None]
     if mean_us is None or len(known_us) < len(hosts):
@@ -384,7 +390,9 @@ def _compare_mean(total: Result, hosts: Sequence[Result]) -> Unusable | None:
 
 
 def _load_of(result: Result) -> tuple[object, ...]:
-    """Return what distinguishes a load from others that ran at the same time, besides the names of jobs."""
+    """Return what distinguishes a load from other loads that ran at the same time, apart from job
+    names.
+    """
     key = result.series_key
     limits = tuple(text for text in key.always if "=" in text)
     return result.workload, key.conditions, limits, result.start

@@ -51,7 +51,9 @@ def _of_server(entries: Sequence[object], job: Options) -> dict[str, Any]:
 
 
 def find_server_fault(document: Options) -> str | None:
-    """Return why the global options of several servers cannot be told apart; None: each job has its own, or none."""
+    """Return why the global options of several servers cannot be told apart; None: tkperf can
+    assign the options of each job.
+    """
     entries = document.get("global options")
     if not isinstance(entries, list):
         return None
@@ -63,7 +65,7 @@ def find_server_fault(document: Options) -> str | None:
         if known.setdefault(place, entry) != entry:
             return "its global options have two different entries for one server"
     if not all("hostname" in job for job in document["jobs"]):
-        return "its global options are of several servers, and a job of it names none"
+        return "its global options are from several servers, and one of its jobs names no server"
     return None
 
 

@@ -122,7 +122,7 @@ def _require_plain(jobs: Sequence[Job], options: Options) -> None:
     job, pattern = jobs[0], pattern_of(options)
     if "read_iolog" in options:
         raise Unusable(
-            "it replays a recorded sequence of I/Os (read_iolog): no workload of its own"
+            "it replays a recorded sequence of I/Os (read_iolog), which is not a defined workload"
         )
     if is_unified(job):
         raise Unusable(
@@ -299,10 +299,11 @@ def _uneven(clones: Sequence[_Clone], threads: int) -> str | None:
 
 
 def _access(clones: Sequence[_Clone], options: Options, file: str) -> Access:
-    """Return the access that the options say; fio's default is ``rw=read``.
+    """Return the access according to the options; fio's default is ``rw=read``.
 
     Raises:
-        Unusable: the options cannot be those of this job, as they name no access and it wrote.
+        Unusable: the options cannot be those of this job, because they name no access although the
+            job wrote.
     """
     if pattern := pattern_of(options):
         return Access.RANDOM if pattern.startswith("rand") else Access.SEQUENTIAL

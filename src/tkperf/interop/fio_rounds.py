@@ -31,7 +31,7 @@ _LONGEST_STATE = 120  # in the line of a headline
 
 
 def build_test(name: str, series: Sequence[CellSeries], files: Sequence[str]) -> TestRecord:
-    """Return all series as one test; cells whose windows differ have sections of their own."""
+    """Return all series as one test; cells with different windows have separate sections."""
     criteria = load_profile("pts-e-1.1").steady_state.criteria
     steps: list[StepRecord] = []
     verdicts: list[VerdictRecord] = []
@@ -52,8 +52,8 @@ def _divide_by_window(
 ) -> Iterator[tuple[str, list[CellSeries]]]:
     """Yield the sections with their cells, in order.
 
-    A section has one window. Cells with other rounds than those of the tracked cell have a section that names their
-    rounds.
+    A section has one window. If a cell has other rounds than the tracked cell, its section names
+    the rounds of the cell.
     """
     by_section: dict[str, list[CellSeries]] = {}
     for cell in series:
@@ -71,9 +71,10 @@ def _divide_by_window(
 
 
 def find_window(numbers: Sequence[int], criteria: Criteria) -> tuple[int, ...]:
-    """Return the last of the longest stretch of consecutive rounds: a window has no gap.
+    """Return the last round of the longest sequence of consecutive rounds, because a window has no
+    gap.
 
-    Among stretches that fill a window, and among equally long ones, the last counts.
+    Among sequences that fill a window, and among equally long sequences, the last sequence counts.
     """
     return max(
         (_window_until(numbers, at, criteria) for at in range(len(numbers))),
@@ -96,7 +97,7 @@ def _window_until(numbers: Sequence[int], at: int, criteria: Criteria) -> tuple[
 def _track(cells: Sequence[CellSeries], criteria: Criteria) -> CellSeries:
     """Return the cell that tests track: the one with the most writes that is nearest to 4 KiB.
 
-    A cell that fills the window precedes one with fewer consecutive rounds.
+    A cell that fills the window is preferred to a cell with fewer consecutive rounds.
     """
     return min(
         cells,
@@ -207,7 +208,9 @@ def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
 def _judge(
     section: str, cells: Sequence[CellSeries], criteria: Criteria
 ) -> tuple[list[VerdictRecord], SectionOutcome]:
-    """Return a verdict for each cell, and the section's: the verdict of the cell that tests track."""
+    """Return a verdict for each cell, and the verdict of the section, which is that of the tracked
+    cell.
+    """
     if cells[0].series_key.prepares:
         numbers = sorted({number for cell in cells for number in cell.numbers})
         because = (
@@ -225,7 +228,7 @@ def _judge(
     for cell in cells:
         window = find_window(cell.numbers, criteria)
         for at, number in enumerate(cell.numbers):
-            # Other cells need only the verdict of their window.
+            # For other cells, only the verdict of their window is needed.
             if cell is tracked or number == window[-1]:
                 verdict = _verdict(cell, at, criteria)
                 records.append(VerdictRecord(section=section, number=number, verdict=verdict))

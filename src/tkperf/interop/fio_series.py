@@ -1,6 +1,7 @@
 """Results of fio, and the properties that the rounds of one series share.
 
-Rounds are results of the same workload, job, purpose, host, folder and conditions, beside the same other loads.
+Rounds are results with the same workload, job, purpose, host, folder and conditions, while the same
+other loads ran.
 """
 
 from __future__ import annotations
@@ -74,8 +75,9 @@ class SeriesKey:
     """Properties that two results of a workload share if they are its rounds.
 
     Attributes:
-        always: parts of the section's name in any case; the others appear only if they separate series.
-        writes_amount: it writes a given amount sequentially, without a runtime.
+        always: parts that are always in the section's name; other parts appear only if they
+            separate series.
+        writes_amount: the job writes a given amount sequentially, without a runtime.
         beside: the loads that ran at the same time, in full.
         cautions: reasons why its figures are not what the device alone can do.
     """
@@ -227,7 +229,7 @@ def _limits(options: Mapping[str, Any]) -> Iterator[str]:
 def _is_cut_short(
     options: Mapping[str, Any], runtime_s: float | None, threads: int, measurement: Measurement
 ) -> bool:
-    """Return whether it ran for less than its runtime without an option that ends it earlier.
+    """Return whether a job ran for less than its runtime, although no option ends it earlier.
 
     With ``time_based`` no amount ends a job (``keep_running`` in fio's backend.c). fio does not list the
     option if it has no value, so a job that moved more than its amount was time-based, too.

@@ -1,4 +1,6 @@
-"""Jobs of one fio that ran at the same time: their groups, and the loads beside each of them."""
+"""Jobs of one fio process that ran at the same time: their groups, and the simultaneous loads of
+each job.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from tkperf.model.units import format_block_size, format_mix
 Job = Mapping[str, Any]
 # Options that say nothing about the load.
 _NEUTRAL = ("name", "description", "randseed", "per_job_logs", "write_", "log_")
-# Two groups that overlap by a smaller share of the shorter one followed each other.
+# Two groups count as consecutive if they overlap by less than this share of the shorter group.
 _LEAST_OVERLAP = 0.1
 _SHORTEST_OVERLAP_MS = 100.0
 # fio counts elapsed time in whole seconds.
@@ -40,7 +42,7 @@ class LoadBeside:
         words: for people: ``SEQ 8k writes TC1/QD4``.
         key: everything in which two such loads can differ, after the words and a line feed.
         file: its ``filename``; None: not known.
-        on_other_host: it shared no device with the other load, as far as fio tells.
+        on_other_host: the load shared no device with the other load, as far as fio's output shows.
     """
 
     words: str
@@ -50,7 +52,7 @@ class LoadBeside:
 
 
 def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    """Group the jobs of a document: jobs that did not wait for each other are together.
+    """Group the jobs of a document: jobs that did not wait for each other are in the same group.
 
     Jobs that wait (stonewall) begin a new group; fio does not list a stonewall without a value.
     Results of several hosts may come in any order.
@@ -73,9 +75,10 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
 def _join_overlapping(groups: Sequence[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
     """Join groups of one host that ran at the same time.
 
-    ``new_group`` begins a new number as ``stonewall`` does, but waits for nothing, and fio lists neither of them
-    without a value (3.33). Only the times tell: each job's start (3.36 and newer), or a total time that is too
-    short for groups one after the other.
+    Like ``stonewall``, ``new_group`` begins a new group number, but its jobs wait for nothing. fio
+    (3.33) lists neither option if the option has no value. Therefore only times distinguish the two
+    options: the start of each job (3.36 and newer), or a total time that is too short for groups
+    one after the other.
     """
     joined: list[list[dict[str, Any]]] = []
     by_host: dict[str | None, list[list[dict[str, Any]]]] = {}
@@ -115,7 +118,7 @@ def _ran_together(
 
 
 def _span_ms(group: Sequence[Job]) -> tuple[float, float] | None:
-    """Return when a group began and ended, in ms since 1970; None: fio did not say."""
+    """Return when a group began and ended, in ms since 1970; None: fio did not report it."""
     starts_ms = [
         start
         for job in group
@@ -190,10 +193,12 @@ def describe_load(
     beside: Sequence[Job] = (),
     on_other_host: bool = False,
 ) -> LoadBeside:
-    """Return a load as what ran beside another one, whether or not it is a usable result itself.
+    """Describe a load that ran at the same time as another load; it need not be a usable result
+    itself.
 
     Args:
-        beside: the other load; a file that both used is not named.
+
+        beside: the other load. A file that both loads used is not named.
     """
     options = options_of(document, clones[0])
     name = without_round(str(clones[0].get("jobname")))
@@ -216,7 +221,9 @@ def describe_load(
 
 
 def is_place_counted(options: Options) -> bool:
-    """Return whether ``offset`` is the address where a sequential load begins, which may advance by rounds."""
+    """Return whether ``offset`` is the address where a sequential load begins; this address may
+    advance from round to round.
+    """
     text = str(options.get("offset", "0")).strip()
     pattern = pattern_of(options)
     is_address = parse_number(text, kb_base_of(options)) is not None and "%" not in text
@@ -224,7 +231,7 @@ def is_place_counted(options: Options) -> bool:
 
 
 def _name_load(options: Options, listed: int) -> str:
-    """Return ``SEQ 8k writes TC1/QD4``, and what limits its rate."""
+    """Return ``SEQ 8k writes TC1/QD4``, with the limits of the load's rate."""
     pattern = pattern_of(options) or "read"
     order = "RND" if pattern.startswith("rand") else "SEQ"
     share = parse_number(options.get("rwmixread", "")) or 100 - (

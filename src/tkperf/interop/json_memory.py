@@ -1,7 +1,7 @@
-"""How much memory a JSON text needs as Python's values, counted before it is decoded.
+"""How much memory the Python values of a JSON text need, counted before the text is decoded.
 
-A text of empty objects, such as ``{},{},{}``, needs 24 times its size. fio's documents need at most five times
-their size, without white space too.
+A text of empty objects, such as ``{},{},{}``, needs 24 times its size. fio's documents need at most
+five times their size, even without white space.
 """
 
 from __future__ import annotations
@@ -21,15 +21,19 @@ _OBJECT, _ENTRIES, _ENTRY, _ARRAY, _PLACES, _PLACE, _NUMBER = 64, 128, 36, 64, 3
 _STRING, _WIDE_STRING = 56, 80
 _FIRST_ENTRIES = 5
 _PIECE_CHARACTERS = MIB
-# Numbers below 257 exist once, so a number of one or two digits takes no memory of its own.
+# CPython stores each number below 257 once, so a number of one or two digits needs no further
+# memory.
 _LEAST_DIGITS = 3
 _KEY = re.compile(r'"([^"]*)"\s*:')
 
 
 def needs_too_much(text: str, file_bytes: int) -> bool:
-    """Return whether a text and its values need more than ten times the size of their file; 64 MiB are always allowed."""
+    """Return whether a text and its values need more than ten times the size of the file; 64 MiB
+    are always allowed.
+    """
     most_bytes = max(MOST_PER_BYTE * file_bytes, ALWAYS_BYTES)
-    # The decoder needs UTF-8, which is another copy of a text that is not ASCII; the allocator keeps some of the file.
+    # The decoder needs UTF-8, which means another copy of a text that is not ASCII. The allocator
+    # keeps some memory of the file.
     text_bytes = sys.getsizeof(text) + (0 if text.isascii() else 2 * file_bytes)
     return text_bytes + find_memory_bytes(text) > most_bytes
 
@@ -40,7 +44,7 @@ def find_memory_bytes(text: str) -> int:
     total, is_inside, kept = 0, False, ""
     for first in range(0, len(text), _PIECE_CHARACTERS):
         piece = kept + text[first : first + _PIECE_CHARACTERS]
-        # An escape is not divided.
+        # A backslash at the end moves to the next piece, so that no escape is divided.
         kept = "\\" if (len(piece) - len(piece.rstrip("\\"))) % 2 else ""
         piece = piece[: len(piece) - len(kept)].replace("\\\\", "__").replace('\\"', "__")
         taken, is_inside = _of_piece(piece, is_inside, width)
@@ -57,7 +61,7 @@ def _of_piece(piece: str, is_inside: bool, width: int) -> tuple[int, bool]:
     """
     data = np.frombuffer(piece.encode("latin-1", "replace"), dtype=np.uint8)
     quotes = data == ord('"')
-    # The inside of a string is behind an odd number of quotes.
+    # A place is inside a string if an odd number of quotes precedes it.
     count = int(np.count_nonzero(quotes)) + is_inside
     inside = (np.cumsum(quotes, dtype=np.int32) + is_inside) & 1 == 1
     outside = data[~inside]
@@ -77,7 +81,8 @@ def _of_piece(piece: str, is_inside: bool, width: int) -> tuple[int, bool]:
     ends[: _LEAST_DIGITS - 1] = False
     for back in range(1, _LEAST_DIGITS):
         ends[back:] &= is_number[:-back]
-    # The same key exists once. A piece that begins inside a string has its keys elsewhere than the pattern finds them.
+    # Equal keys share one object. If a piece begins inside a string, keys are searched only after
+    # the end of that string.
     keys = len(set(_KEY.findall(piece[piece.find('"') + 1 :] if is_inside else piece)))
     strings = max(0, count // 2 - entries) + min(keys, entries)
     taken = (

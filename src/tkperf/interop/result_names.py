@@ -1,7 +1,9 @@
-"""Numbers in the names of files, folders and jobs: what counts rounds, and what tells drives and conditions apart.
+"""Numbers in the names of files, folders and jobs: which numbers count rounds, and which
+distinguish drives and conditions.
 
-Names whose difference is only a count of rounds, a date or a process id are of one family. Any other difference
-separates series, because results are rounds of one series only if nothing tells them apart.
+Names belong together if they differ only in a count of rounds, a date or a process id. Any other
+difference separates series, because results are rounds of one series only if nothing distinguishes
+them.
 """
 
 from __future__ import annotations
@@ -9,21 +11,22 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-# Words before the number of a round. The earlier one decides if a name counts several things.
+# Words before the number of a round. If a name contains several counts, the earlier word in this
+# list decides.
 ROUND_WORDS = (
     "round", "r", "iteration", "iter", "it", "loop", "cycle", "pass", "repetition", "repeat", "rep", "trial", "try",
     "attempt", "run",
 )  # fmt: skip
-# A job's name has other numbers: only a word in full counts rounds there.
+# Job names contain other numbers, too, so only full words count rounds there.
 _JOB_ROUND = re.compile(
     r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE
 )
-# Further words before a number that distinguishes no conditions: "result3", "day2".
+# More words before a number that does not distinguish conditions: "result3", "day2".
 _COUNTED = frozenset({
     *ROUND_WORDS, "test", "tests", "result", "results", "out", "output", "exp", "experiment", "measurement", "sample",
     "set", "day", "date", "week", "part", "no", "nr", "data", "log", "fio", "bench", "benchmark", "time", "file",
 })  # fmt: skip
-# A number after these words is part of a name: of a drive, a host or a condition.
+# A number after these words is part of the name of a drive, a host or a condition.
 _CONDITIONS = frozenset({
     "lbaf", "lba", "format", "fmt", "sector", "nvme", "disk", "drive", "dev", "device", "ssd", "hdd", "slot", "bay",
     "port", "host", "node", "vm", "server", "client", "machine", "fw", "firmware", "kernel", "linux", "ns", "namespace",
@@ -66,17 +69,20 @@ _ROUND = re.compile(
     # Not r70_w30, a mix of reads and writes.
     r"[-_ .#=]*(\d{1,6})(?![0-9A-Za-z%])(?![-_ .]*w\d)"
 )
-# Digits of a name that are kept, as characters that are no digits.
+# Digits that are part of a name, replaced with characters that are not digits.
 _KEPT_DIGITS = {ord(str(digit)): chr(0xE000 + digit) for digit in range(10)}
 
 
 def without_round(job: str) -> str:
-    """Return a job's name without the number of a round, which needs a word before it: any other may count drives."""
+    """Return a job's name without the number of a round.
+
+    Such a number follows a word for rounds; any other number may count drives.
+    """
     return _JOB_ROUND.sub(r"\1\2", job)
 
 
 def split_path(file: str) -> tuple[str, str]:
-    """Return folder and name."""
+    """Return the folder and the name of a path."""
     folder, _, name = file.replace("\\", "/").rpartition("/")
     return folder, name
 
@@ -145,7 +151,9 @@ def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
 
 
 def rank_of_rounds(column: tuple[str, str]) -> tuple[int, int]:
-    """Return a sort key: the column that counts rounds precedes columns that count anything larger."""
+    """Return a sort key that puts the column that counts rounds before columns that count larger
+    units.
+    """
     place, word = column
     return ROUND_WORDS.index(word), ("file", "job").index(place) if place in ("file", "job") else 2
 

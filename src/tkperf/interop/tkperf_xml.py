@@ -49,7 +49,8 @@ from tkperf.procedures.building_blocks import mean_latency_us
 
 # Limits: no drive is faster, no response slower, no step longer.
 LARGEST_IOPS, LARGEST_KIB_PER_S, LONGEST_US, LONGEST_STEP_S = 1e10, 1e12, 3.6e9, 1e7
-# Many times the size of four tests with a day of write saturation. Elements and values need up to 40 times their size in memory.
+# This limit is many times the size of four tests with a day of write saturation. Elements and
+# values need up to 40 times their size in memory.
 MOST_BYTES = 4 * MIB
 # TKperf's default, for a file without the length of a step.
 DEFAULT_STEP_S = 60.0
@@ -171,7 +172,8 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     """
     if len(text) > MOST_BYTES:
         raise InputFileError(
-            f"{file}: {format_capacity(len(text))} of XML are no result of TKperf, the largest has "
+            f"{file}: {format_capacity(len(text))} of XML are too much for a result of TKperf, "
+            "which has at most "
             f"{format_capacity(MOST_BYTES)}"
         )
     try:

@@ -98,13 +98,14 @@ def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
     return UsageError(f"{what} '{given[:40]}': {choose_from(given, choices)}")
 
 
-# What to do about a failure that no other file or folder would avoid. The other reasons speak for themselves.
+# Remedies for failures that another file or folder would not avoid. The other reasons need no
+# remedy in words.
 _ADVICE = {
     errno.EMFILE: "raise the limit of this shell: ulimit -n",
     errno.ENFILE: "the whole host has reached its limit: sysctl fs.file-max",
     errno.ENOMEM: "free memory",
     errno.EROFS: "mount it for writing, or choose another folder",
-    errno.EMLINK: "the file system takes no more links or folders there",
+    errno.EMLINK: "the file system allows no more links or folders there",
     errno.EDQUOT: "remove files of this user, or raise the quota",
     errno.EIO: "the disk or its file system fails: see the kernel log",
 }
@@ -113,7 +114,7 @@ _EVERYWHERE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether a disk or a quota is full: the one failure to write that waiting for room may end."""
+    """Return whether a disk or a quota is full. Waiting can end only this failure to write."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -1,4 +1,4 @@
-"""Whether two readings of a device's facts are of one device: one table of facts for every comparison.
+"""Comparison of two readings of a device's facts. One table of facts serves every comparison.
 
 docs/resume.md lists the same facts.
 """
@@ -14,13 +14,13 @@ from tkperf.model.units import format_capacity
 
 Facts = Mapping[str, object]
 _FILE = "file"
-# World-wide names that no two units have. One of the kind t10 is made of model and serial number, which the two bays of
-# a dock may share.
+# Kinds of world-wide names that are unique to a unit. A name of the kind t10 is built from model
+# and serial number, which the two bays of a dock may share.
 _UNIQUE = ("naa.", "eui.", "uuid.", "nvme.", "0x")
 
 
 class When(StrEnum):
-    """Where the two readings are from."""
+    """The two moments at which the readings were taken."""
 
     WITHIN_RUN = "within a run"
     AT_RESUME = "at resume"
@@ -33,9 +33,11 @@ class ComparedFact:
     Attributes:
         name: as ``DeviceIdentity`` and the run file have it.
         words: for messages.
-        within_run: compared from the question to the last write. The kernel's numbers are the same for so long.
-        at_resume: compared when a run goes on, perhaps after a boot or on another host.
-        may_be_unknown: at resume, a fact that the run file has as not known is not compared.
+        within_run: compared from the question to the last write; during this time the kernel's
+            numbers do not change.
+        at_resume: compared when a run is resumed, perhaps after a boot or on another host.
+        may_be_unknown: at resume, the fact is not compared if the run file says that it is not
+            known.
     """
 
     name: str
@@ -82,7 +84,7 @@ def require_same_device(recorded: Facts, now: Facts) -> None:
     differences = tuple(find_differences(recorded, now, When.AT_RESUME))
     if differences:
         raise DeviceError(
-            f"{now.get('path')} is not the device of the run as it was then: "
+            f"{now.get('path')} is not the device of the run, or has changed since then: "
             f"{'; '.join(differences)}. If its name has changed: tkperf resume RUN_FILE DEVICE"
         )
 
@@ -105,16 +107,18 @@ def _differs_at_resume(fact: ComparedFact, before: Facts, now: Facts) -> bool:
     if then == here or _is_of_no_account(fact.name, before):
         return False
     if then is None and fact.may_be_unknown:
-        # A drive that had no number then, and has one now, may be another one.
+        # A drive that had no number then, and has a number now, may be another drive.
         return fact.name in ("serial", "wwn") and not (before.get("serial") or before.get("wwn"))
     return True
 
 
 def _lasting(name: str, facts: Facts) -> object:
-    """Return a fact without the part that a boot may change, in the form that JSON gives it back."""
+    """Return a fact without the part that a boot may change, in the form that it has after a round
+    trip through JSON.
+    """
     value = facts.get(name)
     if isinstance(value, list | tuple):
-        # A boot may number file systems anew.
+        # The kernel may assign other numbers to file systems after a boot.
         return value[-1] if name == "inode" and value else list(value) or None
     return value
 
@@ -137,7 +141,10 @@ def _is_of_no_account(name: str, before: Facts) -> bool:
 def _describe(fact: ComparedFact, before: Facts, now: Facts) -> str:
     then, here = _lasting(fact.name, before), _lasting(fact.name, now)
     if fact.name not in before:
-        return f"the run file does not have its {fact.words}, as an older tkperf wrote it: start a new run"
+        return (
+            "an older tkperf wrote the run file, which does not contain the "
+            f"{fact.words}: start a new run"
+        )
     if fact.name == "capacity_bytes" and isinstance(then, int) and isinstance(here, int):
         sizes = [format_capacity(then), format_capacity(here)]
         if sizes[0] == sizes[1]:
@@ -159,7 +166,8 @@ def _word(value: object) -> str:
 
 
 def find_measured_part(facts: Facts) -> tuple[object, ...] | None:
-    """Return what identifies the measured part of a drive among results; None if the drive has no known serial number.
+    """Return what identifies the measured part of a drive among results; None if the serial number
+    is not known.
 
     Firmware, path and host may differ between results of one drive.
     """

@@ -32,16 +32,18 @@ _heat_values = attrgetter(*_HEAT)
 
 
 class Intervals:
-    """Intervals, any of which may overlap: a search takes the logarithm of their number."""
+    """Intervals that may overlap. The time of a search grows with the logarithm of their number."""
 
     def __init__(self, pairs: Iterable[tuple[float, float]]) -> None:
         ordered = sorted(pairs)
         self._begins = [begin for begin, _ in ordered]
-        # The greatest end of each interval and all before it.
+        # For each interval, the greatest end of this interval and all earlier ones.
         self._ends = list(accumulate((end for _, end in ordered), max))
 
     def overlap(self, begin: float, end: float) -> bool:
-        """Return whether any interval has a part inside another; a common border is none."""
+        """Return whether any interval overlaps the given part; a common border is not an
+        overlap.
+        """
         before = bisect_left(self._begins, end)
         return before > 0 and self._ends[before - 1] > begin
 

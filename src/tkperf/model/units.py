@@ -162,12 +162,18 @@ def wrap_words(
 CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Control characters other than tab and line feed, characters that turn the direction of the text after them, and halves of
-a surrogate pair. No output contains one: a terminal would obey it, and a name could pass for another."""
+"""Control characters other than tab and line feed, characters that change the direction of the
+following text, and halves of a surrogate pair.
+
+No output contains such a character: a terminal would obey it, and a name could look like another
+name.
+"""
 
 
 def escape_controls(json_text: str) -> str:
-    """Return a JSON text with each control character as its escape (RFC 8259), so that the value stays the same."""
+    """Return a JSON text in which escapes replace control characters (RFC 8259); the values stay
+    the same.
+    """
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 

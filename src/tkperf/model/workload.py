@@ -154,8 +154,9 @@ class Workload:
     def arrivals_deviation(self, due_ios: float) -> float:
         """Return the standard deviation of the number of I/Os offered in a time in which ``due_ios`` are due on average.
 
-        Random arrivals vary by their nature. A mix of block sizes is offered evenly in bytes, while fio draws the size
-        of each I/O: the number of I/Os varies with the sizes. Otherwise I/Os are evenly spaced.
+        The number of random arrivals varies by definition. A mix of block sizes is offered evenly
+        in bytes, while fio draws the size of each I/O: the number of I/Os varies with the sizes.
+        Otherwise I/Os are evenly spaced.
         """
         if self.arrival is Arrival.POISSON:
             return math.sqrt(due_ios)

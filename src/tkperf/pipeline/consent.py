@@ -163,19 +163,19 @@ def permitted(
 
 
 def _require_same_data(holds: Sequence[Hold]) -> None:
-    """Look at the data once more, as the answer may have taken hours.
+    """Read the data once more, because the answer may have taken hours.
 
-    Data that nobody recognises counts, too: samples, the kernel's counters of writes and the times of a file must
-    be the same as before the question.
+    Unrecognised data counts, too: samples, the kernel's counters of writes, and the times of a file
+    must be the same as before the question.
 
     Raises:
-        RefusedError: a device was written to since the user was shown what it holds.
+        RefusedError: a device was written to after tkperf showed its content to the user.
     """
     for hold in holds:
         now = hold.find_data()
         if now != hold.data:
             found = ", ".join(map(str, now)) or "no data"
-            refuse_written(hold.identity, f"it holds {found} now")
+            refuse_written(hold.identity, f"it now contains {found}")
         if hold.content is not None:
             refuse_written(hold.identity, describe_change(hold.content, hold.read_content()))
 

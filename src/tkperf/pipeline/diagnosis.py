@@ -166,7 +166,7 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
 
 
 def _find_erase(identity: DeviceIdentity) -> tuple[Objection, ...]:
-    """Return the objection to a drive that is erasing itself, or whose state nobody knows."""
+    """Return the objection to a drive that is erasing itself, or whose state is not known."""
     try:
         refuse_purge_under_way(identity)
     except (DeviceError, RefusedError) as error:
@@ -194,7 +194,7 @@ def diagnose_host() -> HostDiagnosis:
 
 
 def _is_named(program: str) -> bool:
-    """Return whether the user named a program of their own, which no package brings."""
+    """Return whether the user named a program that does not belong to a package."""
     return program == "fio" and find_named_fio() is not None
 
 

@@ -70,9 +70,10 @@ def make_site(
 def try_ioengines(
     identity: DeviceIdentity | None, *, jobs: int, io_depth: int
 ) -> ChosenEngine | None:
-    """Return the I/O engine that a run would use, by the function that a run calls; None: fio cannot try any.
+    """Return the I/O engine that a run would use; a run calls the same function.
 
-    fio reads a few blocks of the device. Without a device, or if it cannot be read, fio reads its own program.
+    None: fio cannot try any. fio reads a few blocks of the device. Without a device, or if it
+    cannot be read, fio reads its own program.
     """
     if identity is not None and identity.kind is not TargetKind.SIMULATED:
         block_bytes = identity.logical_block_bytes
@@ -83,7 +84,7 @@ def try_ioengines(
 
 @lru_cache(maxsize=8)
 def _try_ioengines_on_fio(jobs: int, io_depth: int) -> ChosenEngine | None:
-    """Try it once for each load: a batch asks for each of its drives."""
+    """Each load is tried once, because a batch asks for each of its drives."""
     program = find_program("fio")
     if program is None:
         return None
@@ -126,7 +127,7 @@ def audit_for(
 
     Args:
         heaviest: the run's load with the most outstanding I/Os; None: the demand of the default profile is tried.
-        read_device: try fio's I/O engines on the first device, and not on a file of the host.
+        read_device: try fio's I/O engines on the first device instead of a file of the host.
     """
     if identities and all(one.kind is TargetKind.SIMULATED for one in identities):
         return Audit()

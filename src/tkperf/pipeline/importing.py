@@ -192,15 +192,16 @@ def _read_all(
             continue
         of_fio.add(file)
         text, file_bytes = _text(content), len(content)
-        del content  # the values of the text need the room
+        del content  # the values of the text need this memory
         fio.add(str(file), text, file_bytes)
     return xml, fio, next((file for file in files if file in of_fio), None)
 
 
 def _is_xml(file: Path, content: bytes) -> bool:
-    """Return whether a file is XML, by its beginning or, so that errors say so, by its name.
+    """Return whether a file is XML.
 
-    Lines of fio's client begin with the name of a server, as ``<host>``.
+    The beginning of the file decides, or else its name, so that errors speak of XML. Lines of fio's
+    client begin with the name of a server, as ``<host>``.
     """
     beginning = _text(content[:1024]).lstrip()
     if beginning.startswith(("<?xml", "<!")):

@@ -291,7 +291,9 @@ def _looking_at_host(equipment: Equipment) -> Iterator[HostLooks | None]:
 
 @contextmanager
 def _naming_lack() -> Iterator[None]:
-    """Raise EngineError if this process or host lacks descriptors or memory, which may show anywhere in a run."""
+    """Raise EngineError if this process or host lacks descriptors or memory, which may appear at
+    any place of a run.
+    """
     try:
         yield
     except OSError as error:

@@ -231,14 +231,16 @@ def warn_of_room(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
 
 
 def warn_of_zones(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
-    """Warn if a disk is zoned and host-aware: it takes random writes, but may have to rearrange what it holds."""
+    """Warn if a disk is zoned and host-aware: the disk accepts random writes, but may have to move
+    data for them.
+    """
     if identity.major_minor is None:
         return ()
     if find_zone_model(find_node(identity.major_minor)) != HOST_AWARE:
         return ()
     text = (
-        f"{identity.path} is zoned and host-aware: random writes may be slower than on a disk without zones, "
-        "for minutes after they have ended, too"
+        f"{identity.path} is zoned and host-aware: random writes may be slower than on a disk "
+        "without zones, and the disk may stay slow for minutes after the writes have ended"
     )
     return (RunWarning(code="preparation", text=text),)
 

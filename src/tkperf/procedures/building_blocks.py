@@ -379,7 +379,10 @@ def mean_latency_us(measurement: Measurement) -> float:
 
 
 def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percent: float) -> bool:
-    """Return whether this share of the offered I/Os was done. Random arrivals or sizes may make them fewer by chance."""
+    """Return whether this share of the offered I/Os was done.
+
+    With random arrivals or sizes, fewer I/Os may be offered by chance.
+    """
     assert workload.offered_iops is not None
     due = workload.offered_iops * sum(step.duration_s for step in measured)
     fewer = ARRIVALS_SPREAD * workload.arrivals_deviation(due)

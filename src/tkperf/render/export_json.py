@@ -84,7 +84,10 @@ def finite(value: object) -> object:
 
 
 def encode_json(value: object) -> str:
-    """Return a value as one line of JSON, without control characters; half of a surrogate pair is escaped, too."""
+    """Return a value as one line of JSON without control characters.
+
+    Half of a surrogate pair is escaped, too.
+    """
     try:
         return escape_controls(msgspec.json.encode(value).decode())
     except UnicodeEncodeError:

@@ -379,8 +379,9 @@ def _disturbances(codes: tuple[DisturbanceCode, ...] | None) -> str | None:
 def _field(value: object) -> object:
     """Return booleans as 0/1, and text on one line; a quote before text that a spreadsheet would take for a formula.
 
-    RFC 4180 has no escape for control characters, and line ends within a field split a row in many readers: both
-    are left out. A spreadsheet set to a country with decimal commas divides fields at semicolons.
+    RFC 4180 has no escape for control characters, and many readers split a row at line ends within
+    a field, so both are left out. A spreadsheet set to a country with decimal commas divides fields
+    at semicolons.
     """
     if isinstance(value, bool):
         return int(value)
@@ -388,5 +389,7 @@ def _field(value: object) -> object:
 
 
 def one_line(text: str) -> str:
-    """Return text from outside without control characters, a blank for each line end and tab."""
+    """Return text from others without control characters, and with a blank for each line end and
+    tab.
+    """
     return drop_controls(text.translate(_BLANKS))

@@ -39,7 +39,7 @@ DESCRIPTORS = 16
 @cache
 def load_vega() -> ModuleType:
     """Load V8, which takes half a second and 100 MB, and draw something: only the first drawing is slow."""
-    # V8 takes a lack of descriptors for a failure without a reason.
+    # If descriptors are lacking, V8 fails without giving a reason.
     require_descriptors(DESCRIPTORS, purpose="drawing charts", fault=UsageError)
     fonts = resources.files("tkperf.render") / "templates/no-system-fonts.conf"
     with _environment(

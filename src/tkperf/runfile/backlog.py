@@ -133,7 +133,7 @@ class Backlog:
         """Write the waiting entries if possible; after trouble, only if it is time for a new attempt.
 
         Returns:
-            A note when trouble is over, None otherwise.
+            A note when writing works again, None otherwise.
 
         Raises:
             RunFileError: the entries have waited too long, too many bytes wait, or the file cannot be written for a
@@ -215,7 +215,7 @@ class Backlog:
         """Record a failure to write; report it now and then; give up at the limits.
 
         Raises:
-            RunFileError: waiting does not help, or not for longer.
+            RunFileError: waiting does not help, or has lasted too long.
         """
         now_s = time.monotonic()
         error = find_write_cause(error, self._path)
@@ -355,7 +355,7 @@ def _write_copy(
             for entry in waiting:
                 run_statements(copy, entry.statements)
     except BaseException:
-        # Without a descriptor: there may be none left.
+        # This must not need a descriptor, because none may be left.
         with suppress(OSError):
             for left in (path, journal_of(path)):
                 left.unlink(missing_ok=True)

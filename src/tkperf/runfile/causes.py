@@ -1,4 +1,7 @@
-"""The cause of a failure of SQLite: it says "unable to open database file" or "disk I/O error" whatever the kernel said."""
+"""The cause of a failure of SQLite.
+
+SQLite itself says "unable to open database file" or "disk I/O error" for any error of the kernel.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pathlib import Path
 
 from tkperf.model.errors import is_full
 
-# SQLite opens a database, its journal, and the folder to sync.
+# SQLite opens a database, its journal, and the folder, which it syncs.
 _DESCRIPTORS = 3
 _PROBE_BYTES = 1 << 16
 
@@ -26,7 +29,7 @@ def is_busy(error: BaseException) -> bool:
 
 
 def may_pass(cause: BaseException) -> bool:
-    """Return whether a failure to write may end by itself or by the user: no room, a lock, or no known cause.
+    """Return whether a failure to write may pass: no free space, a lock, or no known cause.
 
     Args:
         cause: as ``find_write_cause`` returns it.
@@ -35,10 +38,11 @@ def may_pass(cause: BaseException) -> bool:
 
 
 def find_write_cause(error: Exception, path: Path) -> Exception:
-    """Return the kernel's reason why a database cannot be written; the same error if there is none now.
+    """Return the kernel's reason why a database cannot be written; the same error if no reason is
+    found now.
 
-    Tries what SQLite does, with a file without a name in the same folder. It does not open the database: closing
-    it again would drop the locks of this process on it.
+    The function repeats SQLite's steps with an unnamed file in the same folder. It does not open
+    the database, because closing the database would drop the locks that this process has on it.
     """
     if not _hides_cause(error):
         return error
@@ -56,7 +60,9 @@ def find_write_cause(error: Exception, path: Path) -> Exception:
 
 
 def find_read_cause(error: Exception, path: Path) -> Exception:
-    """Return the kernel's reason why a database cannot be read; the same error if there is none now."""
+    """Return the kernel's reason why a database cannot be read; the same error if no reason is
+    found now.
+    """
     if not _hides_cause(error):
         return error
     try:

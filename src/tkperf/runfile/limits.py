@@ -1,9 +1,11 @@
-"""Limits for the cost of reading a run file: a stranger's file can expand far beyond its size.
+"""Limits for the cost of reading a run file, because the file of a stranger can expand far beyond
+its size.
 
-Pages listed many times, text shared by all rows, zeroes packed to nothing, an endless view in place of
-a table, a million warnings: a file of 2 MB could take gigabytes and hours. docs/run-file.md lists the limits.
-Each is at least ten times what the largest run of 24 hours needs (tests/runfile/test_limits.py). A file that
-is larger than USUAL_FILE_BYTES may contain more, in proportion.
+Examples are pages listed many times, text shared by all rows, packed zeroes, an endless view in
+place of a table, and a million warnings. With these, a file of 2 MB could take gigabytes and hours.
+docs/run-file.md lists the limits. Each is at least ten times what the largest run of 24 hours needs
+(tests/runfile/test_limits.py). A file that is larger than USUAL_FILE_BYTES may contain more, in
+proportion.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ MOST_ROWS = {
 """Rows of each table, in a file of the usual size."""
 MOST_SECTIONS, MOST_DRIVES, MOST_DISTURBANCES_OF_A_STEP, MOST_LEFT_OUT = 1000, 256, 1000, 60_000
 MOST_SECONDS = 2_000_000
-# Workloads, counted in each section: each is a row of tables and a line of charts.
+# Workloads, counted in each section; each workload is a row of tables and a line of charts.
 MOST_CELLS = 10_000
 # Tables and indexes of the database; a run file has 16.
 _MOST_TABLES = 100
@@ -60,8 +62,9 @@ _LONG_TEXTS = {
 # Bytes of any value that SQLite returns: the greatest is the last document of fio with a thousand threads.
 _VALUE_BYTES = 64 * MIB
 
-# Memory for one reading and what is made of it, as measured with bench/hostile_files.py: of a row of each
-# table, of a histogram with its filled buckets, and of each character of JSON. A small row takes about 1 KB.
+# Memory for one reading and the results computed from it, as measured with bench/hostile_files.py:
+# of a row of each table, of a histogram with its filled buckets, and of each character of JSON. A
+# small row takes about 1 KB.
 MEMORY_BYTES = 450_000_000
 _ROW_BYTES = {"step": 7000, "verdict": 5000, "outcome": 8000, "test": 8000, "resumption": 4000}
 _SMALL_ROW_BYTES, _BUCKET_BYTES, _JSON_BYTES = 1000, 16, 24
@@ -95,7 +98,11 @@ _WORK_AT_ONCE = 10_000
 
 
 class ExcessError(Exception):
-    """A file contains more than a run can: no single row is the cause, so none is left out. The text names what, and both numbers."""
+    """A file contains more than a run can.
+
+    No single row is the cause, so no row is left out. The text names the excess, its number and the
+    limit.
+    """
 
 
 class Meter:
@@ -143,8 +150,8 @@ class Meter:
             most = _LONG_TEXTS.get((table, column), _TEXT_CHARACTERS)
             if len(value) > most:
                 raise ExcessError(
-                    f"table {table}, column {column} has a text of {len(value):,} characters; the longest "
-                    f"has {most:,}"
+                    f"table {table}, column {column} has a text of {len(value):,} characters; the "
+                    f"limit is {most:,}"
                 )
             cost += len(value) * (_JSON_BYTES if column in _JSON_COLUMNS else 1)
         self._use(cost)
@@ -158,7 +165,7 @@ class Meter:
         self._seconds_left -= seconds
         if self._seconds_left < 0:
             most = self.most(MOST_SECONDS)
-            raise ExcessError(f"its steps have more than {most:,} seconds, which is the most")
+            raise ExcessError(f"its steps have more than {most:,} seconds, which is the limit")
 
     def unpack(self, bytes_: int) -> None:
         """Count the unpacked bytes of a blob."""
@@ -176,7 +183,7 @@ class Meter:
         if self._memory_left < 0:
             most = format_capacity(self.most(MEMORY_BYTES))
             raise ExcessError(
-                f"its rows need more than {most} of memory all together, which is the most"
+                f"its rows need more than {most} of memory in total, which is the limit"
             )
 
 
@@ -184,7 +191,8 @@ def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.C
     """Open a run file's database, before anything in it is trusted.
 
     Args:
-        content: all its bytes, for a caller that must not look at its name and its neighbours again.
+        content: all its bytes, for a caller that must not use its name and the files next to it
+            again.
 
     Raises:
         RunFileError: it cannot be a run file, for example because it does not consist of plain tables.
@@ -320,26 +328,27 @@ def _require_plain_tables(db: sqlite3.Connection, path: Path) -> None:
 
 
 def require_few(count: int, most: int, what: str) -> None:
-    """Refuse too many.
+    """Refuse a number above the limit.
 
     Raises:
-        ExcessError: no run has as many.
+
+        ExcessError: no run has this many.
     """
     if count > most:
-        raise ExcessError(f"{count:,} {what}, a run has {most:,} at most")
+        raise ExcessError(f"{count:,} {what}, but a run has at most {most:,}")
 
 
 def require_rows(db: sqlite3.Connection, table: str, found: int, meter: Meter) -> None:
-    """Refuse a table of which more rows were found than a run has.
+    """Refuse a table in which more rows were found than a run can have.
 
     Raises:
-        ExcessError: the text has the table, the number of all its rows and the limit.
+        ExcessError: the text names the table, the number of all its rows and the limit.
     """
     most = meter.most(MOST_ROWS[table])
     if found <= most:
         return
     count = f"more than {most:,}"
-    with suppress(sqlite3.Error):  # of a damaged table the number is not known
+    with suppress(sqlite3.Error):  # the number of rows in a damaged table is not known
         (rows,) = db.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()  # noqa: S608 - own names only
         count = f"{rows:,}"
-    raise ExcessError(f"table {table} has {count} rows, a run has {most:,} at most")
+    raise ExcessError(f"table {table} has {count} rows, but a run has at most {most:,}")

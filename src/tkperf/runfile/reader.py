@@ -227,9 +227,10 @@ class RunFile:
             return self._db.serialize()
 
     def digest(self) -> bytes:
-        """Return a digest of all rows: two files have the same digest only if they contain the same.
+        """Return a digest of all rows: two files have the same digest only if their contents are
+        the same.
 
-        A damaged file may have rows that cannot be read, so all its bytes count.
+        A damaged file may have unreadable rows, so the digest covers all its bytes.
         """
         with self._guard():
             try:
@@ -248,9 +249,10 @@ class RunFile:
         for name, sql in tables:
             digest.update(repr((name, sql)).encode())
             quoted = str(name).replace('"', '""')
-            # In the order of the table itself.
+            # Rows are read in the order of the table itself.
             for row in self._db.execute(f'SELECT * FROM "{quoted}" NOT INDEXED'):  # noqa: S608 - quoted
-                # Blobs count as they are; their lengths, in brackets, are no value that a row can have.
+                # Blobs are hashed unchanged. Their lengths are in brackets, a form that no value of
+                # a row can have.
                 blobs = [value for value in row if isinstance(value, bytes)]
                 values = [(len(value),) if isinstance(value, bytes) else value for value in row]
                 digest.update(repr(values).encode())
@@ -309,7 +311,7 @@ class RunFile:
         if isinstance(error, ExcessError):
             return f"it is too large: {error}"
         if self._meter.exhausted:
-            return "it is too large: it takes more work than its size allows"
+            return "it is too large: reading it takes more work than its size allows"
         if isinstance(error, MemoryError):
             return "there is not enough memory"
         if type(error) is sqlite3.DatabaseError:  # errors about locks or room have their own class

@@ -37,10 +37,10 @@ def read_rows(
 ) -> Iterator[Columns]:
     """Yield the rows with a number above ``after``, by column, in the order of their numbers.
 
-    After an unreadable page it continues with the first row behind it.
+    After an unreadable page, reading continues with the first row behind the page.
 
     Raises:
-        ExcessError: the table has more rows, or a longer text, than a run has.
+        ExcessError: the table has more rows, or a longer text, than a run can have.
     """
     try:
         for found, row in enumerate(_read_readable(db, table, columns, after, lost), start=1):

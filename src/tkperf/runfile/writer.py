@@ -393,7 +393,10 @@ def write_whole(path: Path) -> Iterator[Observer]:
 
 
 def _remove_dead_parts(path: Path) -> None:
-    """Remove what killed processes left of a file of this name: the kernel has dropped their locks."""
+    """Remove unfinished files of this name that killed processes left.
+
+    The kernel has dropped their locks.
+    """
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with suppress(OSError):
             descriptor = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

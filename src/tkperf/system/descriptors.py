@@ -1,4 +1,6 @@
-"""Whether this process may open enough files: without them, a look for users of a device would see nothing."""
+"""Whether this process may open enough files: without them, a search for users of a device would
+find nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ def require_descriptors(
     """Check that this process can open so many more files now.
 
     Args:
-        purpose: what needs them, for the message.
+        purpose: what needs the files, for the message.
 
     Raises:
-        EngineError: or ``fault``: it cannot; the message has the reason and the limit to raise.
+        EngineError: or ``fault``: the process cannot open them. The message names the reason and
+            the limit to raise.
     """
     with ExitStack() as opened:
         for number in range(count):
@@ -27,6 +30,7 @@ def require_descriptors(
                 if not is_everywhere(error):
                     raise
                 raise fault(
-                    f"{purpose} needs {count} more open files, and only {number} are possible: {reason_of(error)}"
+                    f"{purpose} needs {count} more open files, but only {number} are possible: "
+                    f"{reason_of(error)}"
                 ) from error
             opened.callback(os.close, descriptor)

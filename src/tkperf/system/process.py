@@ -81,10 +81,11 @@ def _own_environment() -> dict[str, str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment for a program: tkperf's own without its secrets, and in a fixed locale.
+    """Return the environment for a program: tkperf's environment without its secrets, and with a
+    fixed locale.
 
     Programs print numbers, words and errors according to the locale. nvme-cli 2.3 prints 2433328 as
-    2.433.328 under de_DE, and with lost digits under fr_FR.
+    2.433.328 under de_DE, and loses digits under fr_FR.
     """
     environment = _own_environment()
     # The C library prefers LANGUAGE to LC_ALL for messages.
@@ -94,8 +95,10 @@ def _environment() -> dict[str, str]:
 
 @functools.cache
 def _fixed_locale() -> str:
-    """Return C.UTF-8; C on a host without it, where bash and perl would complain on stderr."""
-    # The order of texts is the one category that no other thread of tkperf uses.
+    """Return C.UTF-8; C on a host without C.UTF-8, where bash and perl would print warnings on
+    stderr.
+    """
+    # LC_COLLATE (the order of texts) is the only category that no other thread of tkperf uses.
     before = locale.setlocale(locale.LC_COLLATE)
     try:
         return locale.setlocale(locale.LC_COLLATE, "C.UTF-8")
@@ -130,7 +133,8 @@ def require_program(name: str) -> str:
     path = find_program(name)
     if path is None and name == "fio" and (named := find_named_fio()) is not None:
         raise EngineError(
-            f"{FIO_VARIABLE} is '{named[:200]}', which is no program: give the absolute path of a fio, "
+            f"{FIO_VARIABLE} is '{named[:200]}', which is not a program: set the absolute path of "
+            "an fio, "
             f"or unset {FIO_VARIABLE}"
         )
     if path is None:
@@ -217,7 +221,7 @@ def read_json_object(
     """
     done = run(argv, timeout_s=timeout_s)
     if must_succeed and done.exit_status != 0:
-        # nvme-cli 3.0 has a warning among the errors, and the reason in its output.
+        # nvme-cli 3.0 prints a warning on stderr, and the reason on stdout.
         output = " ".join((done.stdout or done.stderr).split())[:200]
         said = f"'{' '.join(argv)}' ended with status {done.exit_status}"
         raise EngineError(f"{said}: {output}" if output else said)
@@ -338,9 +342,10 @@ def start_module(
 ) -> subprocess.Popen[bytes]:
     """Run a module of tkperf in a separate Python process, which reads stdin and writes stdout.
 
-    Python loads nothing from the current folder (-P), where others may have put modules. It does not see Ctrl-C in
-    the terminal. The kernel kills it when tkperf dies, if setpriv is installed. It keeps the user's locale, as
-    tkperf does, so that both read the names of files alike.
+    Python loads nothing from the current folder (-P), where others may have put modules. The
+    process does not receive Ctrl-C from the terminal. If setpriv is installed, the kernel kills the
+    process when tkperf dies. The process keeps the user's locale, as tkperf does, so that both read
+    the names of files alike.
 
     Raises:
         OSError: it cannot be started.

@@ -1,8 +1,9 @@
-"""Private folders for files that no result needs: in memory if possible, and never left behind.
+"""Private folders for files that no result needs, in memory if possible, which tkperf always
+removes.
 
-A run of days must not end because /dev/shm was cleaned or full for a moment, so that a folder may move to another place.
-A process that was killed leaves its folder: the next process of that user removes the folder, because the kernel has
-dropped the lock in it.
+A run of several days must not end because /dev/shm was cleaned, or was full for a moment. A folder
+may therefore move to another place. A process that was killed leaves its folder: the next process
+of that user removes the folder, because the kernel has dropped the lock in it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _SPARE_DESCRIPTORS = 4
 
 
 class WorkFolder:
-    """A private folder. If it cannot be written to, another one is made elsewhere."""
+    """A private folder. If tkperf cannot write to the folder, it makes another folder elsewhere."""
 
     def __init__(self, places: Sequence[Path] | None = None) -> None:
         self._places = _places() if places is None else tuple(places)
@@ -67,7 +68,7 @@ class WorkFolder:
                     reasons.append(f"{place}: {reason_of(error)}")
             tried = ""
             if may_have_room:
-                tried = f", tried for {patience_s:.0f} s: make room there"
+                tried = f", tried for {patience_s:.0f} s: free some space there"
             if not may_have_room or time.monotonic() >= until_s:
                 raise EngineError(
                     f"fio's job cannot be written anywhere ({'; '.join(reasons)}){tried}"
@@ -90,10 +91,12 @@ class WorkFolder:
 
 @contextmanager
 def private_folder(place: Path | None = None) -> Iterator[Path]:
-    """Yield a private folder in a place, or where temporary files belong. It is gone afterwards.
+    """Yield a private folder in a place, or where temporary files belong, and remove the folder
+    afterwards.
 
     Raises:
-        OSError: it cannot be made.
+
+        OSError: the folder cannot be made.
     """
     place = Path(tempfile.gettempdir()) if place is None else place
     remove_dead(place)
@@ -105,7 +108,7 @@ def private_folder(place: Path | None = None) -> Iterator[Path]:
 
 
 class _LockedFolder:
-    """A new folder with its lock. It gets its name when the lock is held, never before."""
+    """A new folder with its lock. The folder gets its final name only when the lock is held."""
 
     def __init__(self, place: Path) -> None:
         """Make the folder, or leave nothing behind.
@@ -152,7 +155,7 @@ class _LockedFolder:
 def remove_dead(place: Path) -> None:
     """Remove the folders that dead processes of this user left behind here.
 
-    It follows no links, and leaves alone all folders that it cannot judge or remove.
+    The function follows no links, and leaves alone all folders that it cannot judge or remove.
     """
     with suppress(OSError), os.scandir(place) as entries:
         for entry in entries:

@@ -79,10 +79,13 @@ class Access:
             return _refusal(
                 405,
                 "tkperf serve is read-only: use GET or HEAD",
-                {"Allow": "GET, HEAD", "Connection": "close"},  # its body is not read
+                {
+                    "Allow": "GET, HEAD",
+                    "Connection": "close",
+                },  # the body of the request is not read
             )
         if (excess := find_excess(scope)) is not None:
-            # What may follow such a request is not read.
+            # Nothing that follows such a request is read.
             return _refusal(excess.status, excess.words, {"Connection": "close"})
         headers = Headers(scope=scope)
         host = headers.getlist("host")
@@ -108,7 +111,9 @@ class Access:
         return None
 
     def _ask_for_token(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return the answer to a request without the token, or with the token in its address; None: it has the token."""
+        """Return the answer to a request without the token, or with the token in its address; None:
+        the request has the token.
+        """
         # Browsers send a host's cookies to all its ports.
         cookie = f"{COOKIE}-{(scope.get('server') or ('', None))[1]}"
         query = parse_query_string(scope["query_string"])

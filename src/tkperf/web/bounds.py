@@ -25,7 +25,7 @@ MOST_HEADERS = 100
 REQUEST_WITHIN_S = 30.0
 """Time within which a request has to arrive completely."""
 TAKEN_WITHIN_S = 60.0
-"""Time within which a browser has to take what is ready for it: at most 256 KiB at once."""
+"""Time within which a browser must read the data that is ready for it, at most 256 KiB at once."""
 
 
 class Bound(NamedTuple):
@@ -68,24 +68,24 @@ MOST_FOR_LISTS = 64
 """Requests that wait for the list of runs, ``/api/runs`` or ``/metrics``."""
 RETRY_AFTER_S = 10
 
-# Jobs. Two run at once, so that a page need not wait for the index; more would take the CPUs from whatever else
-# this host does.
+# Jobs. Two run at the same time, so a page need not wait for the index. More jobs would take CPU
+# time from other work of this host.
 AT_ONCE = 2
 MOST_WAITING = 32
 MOST_FOLLOWED = 16
-"""Jobs that go on, at the same time."""
+"""Jobs that run until they are stopped, at the same time."""
 LIMIT_S = 60.0
 LIMIT_BYTES = 2 * GIB
 # Results that the server itself keeps in memory are far smaller.
 MOST_RESULT_BYTES = 64 << 20
 MOST_MESSAGE_BYTES = 4 << 20
 
-# The library and its pages.
+# Sizes of the library and its pages.
 MOST_FILES = 20_000
 MOST_ENTRIES = 500_000
 PAGE_ITEMS = 50
 PAGE_RUNS = 300
-"""Runs of the batches on a page, after which the page ends."""
+"""Number of runs in the batches of a page after which the page ends."""
 MOST_CHOICES = 200
 """Values of a facet that a page offers."""
 MOST_NAMED = 10
@@ -94,35 +94,39 @@ MOST_UNREADABLE = 200
 
 
 class Excess(NamedTuple):
-    """A request that is over a bound: the status of HTTP, and what the sender can do."""
+    """A request that is over a bound: the status of HTTP, and what the sender can do about it."""
 
     status: int
     words: str
 
 
 def find_excess(scope: Scope) -> Excess | None:
-    """Return why a request is over a bound; None: it is not. The cost grows with the length of the request alone."""
+    """Return why a request is over a bound; None: it is within all bounds.
+
+    The cost grows only with the length of the request.
+    """
     path: bytes = scope.get("raw_path") or scope["path"].encode(errors="replace")
     if len(path) > MOST_PATH_BYTES:
         return Excess(
             414,
-            f"The path of the address has {len(path):,} bytes, at most {MOST_PATH_BYTES:,} are read",
+            f"The path of the address has {len(path):,} bytes, but the limit is "
+            f"{MOST_PATH_BYTES:,}",
         )
     if not path.startswith(b"/"):
         return Excess(400, "The address in a request must begin with a slash")
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     if len(headers) > MOST_HEADERS:
         return Excess(
-            431, f"The request has {len(headers)} headers, at most {MOST_HEADERS} are read"
+            431, f"The request has {len(headers)} headers, but the limit is {MOST_HEADERS}"
         )
-    # uvicorn bounds the length only of a request that arrives in several pieces.
+    # uvicorn limits the length of a request only if the request arrives in several pieces.
     if (length := sum(len(name) + len(value) for name, value in headers)) > MOST_REQUEST_BYTES:
         return Excess(
-            431, f"The headers have {length:,} bytes, at most {MOST_REQUEST_BYTES:,} are read"
+            431, f"The headers have {length:,} bytes, but the limit is {MOST_REQUEST_BYTES:,}"
         )
     for name, value in headers:
         if name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0")):
-            return Excess(413, "tkperf serve takes no body with a request: use GET without one")
+            return Excess(413, "tkperf serve accepts no body in a request: use GET without a body")
     return _find_excess_of_query(scope["query_string"])
 
 
@@ -130,13 +134,15 @@ def _find_excess_of_query(query: bytes) -> Excess | None:
     if len(query) > MOST_QUERY_BYTES:
         return Excess(
             414,
-            f"The address has {len(query):,} bytes after the '?', at most {MOST_QUERY_BYTES:,} are read: tick fewer "
+            f"The address has {len(query):,} bytes after the '?', but the limit is "
+            f"{MOST_QUERY_BYTES:,}: tick fewer "
             "runs or values",
         )
     if (parameters := query.count(b"&") + 1) > MOST_PARAMETERS:
         return Excess(
             400,
-            f"The address has {parameters:,} parameters, at most {MOST_PARAMETERS} are read: tick fewer runs or values",
+            f"The address has {parameters:,} parameters, but the limit is {MOST_PARAMETERS}: tick "
+            "fewer runs or values",
         )
     counts: Counter[str] = Counter()
     for name, value in parse_query_string(query):
@@ -146,7 +152,7 @@ def _find_excess_of_query(query: bytes) -> Excess | None:
         longest = max(len(name), len(value))
         if name == "run" and counts[name] > bound.values:
             return Excess(
-                400, f"A page compares at most {MOST_COMPARED} runs, the address names more"
+                400, f"A page compares at most {MOST_COMPARED} runs, but the address names more"
             )
         if counts[name] > bound.values:
             most = format_count(bound.values, "time")
@@ -154,7 +160,8 @@ def _find_excess_of_query(query: bytes) -> Excess | None:
         if longest > bound.characters:
             return Excess(
                 400,
-                f"The address has a parameter {shown} with {longest:,} characters, at most {bound.characters} are read",
+                f"The address has a parameter {shown} with {longest:,} characters, but the limit "
+                f"is {bound.characters}",
             )
     return None
 

@@ -69,12 +69,13 @@ class ComparisonPages:
                 400, f"A comparison takes at most {MOST_COMPARED} runs, as runs, cohort or history"
             )
         listed = {run_id: find_listed_run(self._site, run_id) for run_id in asked}
-        # Two ids can lead to one run: that of the run, and that of one of its copies.
+        # Two ids can lead to one run: the id of the run, and the id of a copy.
         found = {run.run_id: run for run in listed.values() if run is not None}
         if missing := sum(run is None for run in listed.values()):
             raise HTTPException(
                 404,
-                f"Runs not below the served folders, or not read yet: {missing} of {len(asked)}",
+                f"Runs that are not below the served folders, or that the server has not read yet: "
+                f"{missing} of {len(asked)}",
             )
         return list(found.values()), arrangement
 

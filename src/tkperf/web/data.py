@@ -66,7 +66,8 @@ class DataPages:
             raise BusyError(f"{self._waiting} other requests wait for metrics: ask again later")
         self._waiting += 1
         try:
-            # One file at a time, for all who ask meanwhile: pages need workers, too.
+            # One file is read at a time, for all requests that wait, because pages need workers,
+            # too.
             async with self._reading:
                 listing = self._site.library.listing
                 running = [run for run in listing.runs.values() if run.row.is_running]
@@ -97,7 +98,7 @@ class DataPages:
         points: list[SeriesPoint] = []
         with suppress(JobError):
             content = await self._site.workers.run("points", file=known)
-            # Two runs may have the same name and device, but no two have the same id.
+            # Two runs may have the same name and device, but never the same id.
             points = [
                 replace(point, labels={**point.labels, "id": run.run_id})
                 for point in msgspec.msgpack.decode(content, type=list[SeriesPoint])

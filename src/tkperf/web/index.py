@@ -113,7 +113,7 @@ class Index:
         db = sqlite3.connect(
             ":memory:" if self._path is None else self._path,
             isolation_level=None,
-            timeout=0.1,  # the event loop waits for it
+            timeout=0.1,  # the event loop waits for this call
             check_same_thread=False,  # one thread at a time: first the one that starts the server
         )
         try:

@@ -42,7 +42,9 @@ from tkperf.web.workers import Jobs
 
 
 def make_page(file: KnownFile, run_id: str, script_address: str, differs: str) -> bytes:
-    """Return the report in the frame of the library; ``differs``: how other files of this run differ, if there are any."""
+    """Return the report in the frame of the library; ``differs``: a sentence about other files of
+    this run, if any differ.
+    """
     content = {"run_id": run_id, "name": file.name, "differs": differs}
     frame = Frame(
         script_address=script_address,

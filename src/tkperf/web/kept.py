@@ -66,12 +66,14 @@ class Kept:
     async def get(
         self, request: Request, key: tuple[object, ...], make: Make, *, keep: bool = True
     ) -> BinaryIO:
-        """Return the open file of a page, for the caller to close; made if there is none.
+        """Return the open file of a page, for the caller to close; the page is made if it does not
+        exist.
 
-        It is made once for all who ask meanwhile, and given up when the last of their browsers has left.
+        It is made once for all browsers that ask meanwhile. The work ends early when the last of
+        these browsers has left.
 
         Raises:
-            BusyError: too many others wait for it.
+            BusyError: too many other requests wait for the page.
         """
         name = hashlib.sha256(repr((_maker(), key)).encode(errors="replace")).hexdigest()
         if keep and (kept := self._open(name)) is not None:

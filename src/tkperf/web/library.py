@@ -69,7 +69,7 @@ class ListedRun:
         run_id: for addresses.
         known: one of the files with this content.
         copies: the others.
-        differs: how many other contents files of the same run have.
+        differs: number of different contents that other files of the same run have.
         batch_ids: the batches that it belongs to.
         searched: what a search looks through, in small letters.
     """
@@ -108,11 +108,11 @@ class Listing:
 
     Attributes:
         runs, batches: by their ids.
-        run_aliases, batch_aliases: ids of single files, with the id that each of them leads to.
+        run_aliases, batch_aliases: ids of single files, with the id to which each leads.
         ambiguous_runs, ambiguous_batches: ids of several files that differ, with their number.
         unreadable: files that cannot be read, and why.
-        waiting: how many files are still to be read for the first time.
-        cut_short: there are more files than a library lists.
+        waiting: how many files are not read yet.
+        cut_short: the folders contain more files than a library lists.
         missing: folders that cannot be looked through, and why.
         is_begun: the folders have been looked through once.
     """
@@ -198,7 +198,7 @@ class Library:
     def _look(self) -> tuple[Found, bool, list[KnownFile]]:
         """Return the files, whether they have changed since the last look, and those to be read, the newest last."""
         found = find_files(self._folders, self._ending.is_set)
-        # A file with several names is read once.
+        # A file with several names is read only once.
         due = {known.stamp[:2]: known for known in found.files if self._is_due(known)}
         newest_last = sorted(due.values(), key=lambda one: one.stamp[3])
         return found, found != self._found, newest_last
@@ -216,7 +216,7 @@ class Library:
             row = await self._read_row(known)
         except UnicodeEncodeError:
             row = Unreadable("its name, or that of its folder, is not UTF-8: rename it")
-        # Whatever a file does to its worker must not end the reading of others.
+        # A file may crash its worker, but must not end the reading of other files.
         except (JobError, OSError, ValueError, msgspec.MsgspecError) as error:
             row = Unreadable(shorten(on_one_line(str(error)), _MOST_REASON_CHARACTERS))
             # Too many pages were being made, or another program had locked the file, or the file may be opened to this
@@ -234,7 +234,7 @@ class Library:
         return True
 
     async def _list(self) -> None:
-        """Make the listing anew."""
+        """Build the listing again."""
         self._is_old = False
         began_s = time.monotonic()
         self._listing = await asyncio.to_thread(build_listing, self._found, self._index)
@@ -308,13 +308,13 @@ def build_listing(found: Found, index: Index) -> Listing:
             case RunRow() as row:
                 runs.setdefault(row.run_id, {}).setdefault(row.digest, []).append((known, row))
             case BatchRow() as row:
-                # What it says depends on the run files next to it, too.
+                # The row of a batch also depends on the run files in its folder.
                 content = row.digest + row.text.encode(errors="replace")
                 batches.setdefault(row.batch_id, {}).setdefault(content, []).append((known, row))
             case Unreadable(reason=reason):
                 unreadable.append((known, reason))
     listed_batches, batch_aliases = _list_batches(batches)
-    # Of each place of a run file, the batches that it belongs to.
+    # For each place of a run file, the batches to which the run belongs.
     of_batches: dict[Path, list[ListedBatch]] = {}
     for batch in listed_batches.values():
         for name in dict.fromkeys(batch.row.runs):
@@ -340,7 +340,7 @@ def build_listing(found: Found, index: Index) -> Listing:
 def _list_batches(
     batches: Mapping[str, Mapping[bytes, Sequence[tuple[KnownFile, BatchRow]]]],
 ) -> tuple[dict[str, ListedBatch], dict[str, str]]:
-    """Return the batches by their ids, and the ids that lead to the ids of others."""
+    """Return the batches by their ids, and the ids of copies with the ids to which they lead."""
     listed: dict[str, ListedBatch] = {}
     aliases: dict[str, str] = {}
     for shared_id, contents in batches.items():
@@ -365,12 +365,16 @@ def _list_runs(
     runs: Mapping[str, Mapping[bytes, Sequence[tuple[KnownFile, RunRow]]]],
     of_batches: Mapping[Path, Sequence[ListedBatch]],
 ) -> tuple[dict[str, ListedRun], dict[str, str]]:
-    """Return the runs by their ids, and the ids that lead to the ids of others. Batches get their runs."""
+    """Return the runs by their ids, and the ids of copies with the ids to which they lead.
+
+    Also assign the runs to their batches.
+    """
     listed: dict[str, ListedRun] = {}
     aliases: dict[str, str] = {}
     for shared_id, contents in runs.items():
         for files in contents.values():
-            # The one that is being written, or else one that belongs to a batch, stands for its copies.
+            # The copy that is being written represents the others; otherwise a copy that belongs to
+            # a batch does.
             ordered = sorted(
                 files,
                 key=lambda one: (
@@ -409,13 +413,18 @@ def _path_of(known: KnownFile) -> Path:
 
 
 def _id_of(shared_id: str, known: KnownFile) -> str:
-    """Return the id of one of several files with the same id: it stays the same when their contents change."""
+    """Return a separate id for one of several files with the same id.
+
+    It stays the same when contents change.
+    """
     place = f"{known.folder}\0{known.place}".encode(errors="surrogateescape")
     return f"{shared_id}-{hashlib.sha256(place).hexdigest()[:16]}"
 
 
 def describe_difference(run: ListedRun) -> str:
-    """Return a sentence about other files of the same run that differ from this file; empty: there are none."""
+    """Return a sentence about other files of the same run that differ from this file; empty: no
+    other file differs.
+    """
     if not run.differs:
         return ""
     place, entries = on_one_line(run.known.place), run.row.entries

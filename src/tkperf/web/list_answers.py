@@ -1,4 +1,7 @@
-"""Answers that are made from the whole list of runs: in a thread, one at a time, and once for all who ask for the same."""
+"""Answers that are made from the whole list of runs.
+
+A thread makes them one at a time, and once for all requests that ask for the same answer.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,14 @@ from tkperf.web.bounds import MOST_FOR_LISTS
 from tkperf.web.library import Listing
 from tkperf.web.workers import BusyError
 
-# Of one listing. The page of 50 runs has about 150 kB, /api/runs about 1 kB for each run.
+# Number of answers that are kept for one listing. A page with 50 runs has about 150 kB, /api/runs
+# about 1 kB for each run.
 _MOST_KEPT = 32
 _MOST_KEPT_BYTES = 32 << 20
 
 
 class ListAnswers:
-    """Answers by what was asked, kept as long as the listing is the same.
+    """Answers by question, kept as long as the listing does not change.
 
     The time for an answer grows with the number of runs, so the event loop must not wait for it.
     """
@@ -30,7 +34,7 @@ class ListAnswers:
         """Return the answer to a question about a listing.
 
         Raises:
-            BusyError: too many others wait.
+            BusyError: too many other requests wait.
         """
         if (kept := self._find(listing, key)) is not None:
             return kept

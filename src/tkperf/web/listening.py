@@ -136,7 +136,10 @@ _NO_CONNECTION = (
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection: one of a bounded number. Each request arrives in time, and each piece of an answer is taken in time."""
+    """One of a bounded number of connections.
+
+    Each request must arrive in time, and the reader must take each piece of an answer in time.
+    """
 
     _late: asyncio.TimerHandle | None = None
     _not_taken: asyncio.TimerHandle | None = None
@@ -160,9 +163,9 @@ class BoundedProtocol(H11Protocol):
         self._wait_for_request()
 
     def pause_writing(self) -> None:
-        """Close the connection if its reader does not take in time what waits for it.
+        """Close the connection if its reader does not read the waiting data in time.
 
-        Otherwise readers that take nothing would keep their places among the requests and connections for ever.
+        Otherwise readers that read nothing would occupy requests and connections for ever.
         ``close`` would wait for them, too.
         """
         super().pause_writing()

@@ -26,7 +26,10 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 @dataclass(slots=True)
 class _Watched:
-    """A file that is watched; ``event`` has its newest state for all browsers, ``number`` counts the states."""
+    """A file that is watched.
+
+    ``event`` contains its newest state for all browsers, and ``number`` counts the states.
+    """
 
     event: bytes = b""
     number: int = 0
@@ -51,7 +54,10 @@ class _Watched:
 
 
 class _Stream(StreamingResponse):
-    """An answer that goes on; ``end`` is called at its end, also if its browser leaves before the first event."""
+    """A continuous answer.
+
+    ``end`` is called when the answer ends, even if the browser leaves before the first event.
+    """
 
     def __init__(self, events: AsyncIterator[bytes], end: Callable[[], None]) -> None:
         super().__init__(events, media_type="text/event-stream", headers=_HEADERS)
@@ -170,7 +176,7 @@ def render_live(*, run_id: str, name: str, differs: str) -> Response:
     """Return the page of a run under way, which its events fill.
 
     Args:
-        differs: a sentence about other files of this run that differ; empty: there are none.
+        differs: a sentence about other files of this run that differ; empty: no file differs.
     """
     return render_page(
         "live_page.html.j2", address=f"/runs/{run_id}/live", name=name, differs=differs

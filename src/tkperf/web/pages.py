@@ -50,7 +50,7 @@ def render_error(request: Request, status: int, message: str, *, more: str = "")
     """Return an error as a page, or as JSON to a program.
 
     Args:
-        more: an address of the library where the reader can choose what was meant.
+        more: an address of the library where the reader can choose between the possible files.
     """
     if request.url.path.startswith("/api/"):
         answer: Response = Response(
@@ -103,7 +103,10 @@ def answer_for_good(content: bytes, media_type: str) -> Response:
 
 
 def answer_in_pieces(content: bytes, media_type: str) -> Response:
-    """Answer with content of any length: a slow reader has only a piece of it copied for it at a time."""
+    """Answer with content of any length.
+
+    For a slow reader, only one piece of the content is copied at a time.
+    """
     headers = {"Content-Length": str(len(content))}
     return StreamingResponse(_cut(content), media_type=media_type, headers=headers)
 

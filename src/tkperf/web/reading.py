@@ -93,7 +93,7 @@ def reach_batch(book: KnownFile) -> Path:
     drives = read_log(path).begun.request.drives
     if len(drives) > MOST_DRIVES:
         raise RunFileError(
-            f"{path.name} names {len(drives):,} drives, a batch has {MOST_DRIVES} at most"
+            f"{path.name} names {len(drives):,} drives, but a batch has at most {MOST_DRIVES}"
         )
     for drive in drives:
         run_file = path.with_name(f"{drive.name}{RUN_FILE_SUFFIX}")

@@ -30,15 +30,15 @@ class Spark(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A run as the library lists it. An empty text is not known.
+    """A run as the library lists it. An empty text means that the value is not known.
 
     Attributes:
         run_id: of the run; each file that claims to be of this run has it.
         tests: titles of the tests that have begun.
-        state: as ``tkperf status`` names it; ``place``: where a run is that has not ended in order.
+        state: as ``tkperf status`` names it; ``place``: where a run is that has not ended normally.
         level: weight of the verdict, a ``NoteLevel``.
         entries: number of entries of the log.
-        digest: of the whole content: files with the same one are copies of each other.
+        digest: of the whole content; files with the same digest are copies of each other.
     """
 
     run_id: str
@@ -75,7 +75,7 @@ class BatchRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A batch as the library lists it.
 
     Attributes:
-        verdict, text: how far its drives have come, in words.
+        verdict, text: progress of its drives, in words.
         runs: names of the run files next to it, in the order of its drives.
         digest: of the whole file.
     """

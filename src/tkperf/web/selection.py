@@ -138,9 +138,11 @@ class Selection:
     """A page of the runs that a query finds.
 
     Attributes:
-        measured, simulated, total: numbers of runs found, of drives and of models, and in the library.
-        facets: with their values; of very many the most frequent ones.
-        page, pages: this page, which exists, and how many there are.
+        measured, simulated, total: number of runs found on drives, of simulated runs found, and of
+        runs in the library.
+        facets: facets with their values; if a facet has very many values, only the most frequent
+            ones.
+        page, pages: number of this existing page, and the number of pages.
     """
 
     items: tuple[Item, ...]
@@ -185,7 +187,9 @@ def select(listing: Listing, query: Query) -> Selection:
 
 
 def _split(items: Iterable[Item]) -> list[tuple[Item, ...]]:
-    """Return the rows of each page: a page ends after so many rows, or so many runs of batches."""
+    """Return the rows of each page: a page ends after PAGE_ITEMS rows, or before the runs of its
+    rows exceed PAGE_RUNS.
+    """
     pages: list[list[Item]] = [[]]
     runs = 0
     for item in items:
@@ -224,9 +228,9 @@ def _sort(runs: Sequence[ListedRun], sort: str) -> list[ListedRun]:
 
 
 def _group(runs: Sequence[ListedRun], listing: Listing, query: Query) -> list[Item]:
-    """Return the rows of the list: runs of a batch come with the first of them.
+    """Return the rows of the list: all runs of a batch are at the place of its first run.
 
-    Batches without a run that was found follow, if no facet is chosen and the words are theirs.
+    Batches without a found run follow if no facet is chosen and the batch matches the words.
     """
     of_batches: dict[str, list[ListedRun]] = {}
     for run in runs:

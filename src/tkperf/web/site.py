@@ -143,7 +143,7 @@ def find_run(site: Site, request: Request) -> ListedRun:
     """Return the run that the address names.
 
     Raises:
-        HTTPException: 404, the library has no such run; 300, several files that differ are of that run.
+        HTTPException: 404, the library has no such run; 300, files of that run differ.
     """
     run = find_listed_run(site, request.path_params["id"])
     if run is None:
@@ -155,7 +155,7 @@ def find_batch(site: Site, request: Request) -> tuple[ListedBatch, dict[str, Lis
     """Return the batch that the address names, and those of its runs that the library has, by the names of their files.
 
     Raises:
-        HTTPException: 404, the library has no such batch; 300, several files that differ are of that batch.
+        HTTPException: 404, the library has no such batch; 300, files of that batch differ.
     """
     listing = site.library.listing
     batch_id = request.path_params["id"]

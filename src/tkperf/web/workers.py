@@ -196,10 +196,11 @@ class Workers:
             answers.close()
 
     def require_follower(self) -> None:
-        """Refuse another job that goes on when there are too many.
+        """Refuse another continuous job if too many already run.
 
         Raises:
-            BusyError: too many others go on.
+
+            BusyError: too many other continuous jobs run.
         """
         if self._followed >= MOST_FOLLOWED:
             raise BusyError(f"{self._followed} other runs are being watched: try again later")
@@ -238,7 +239,8 @@ class Workers:
                 if self._orders is None:
                     self.start()
                 assert self._orders is not None
-                # In a file: a message has a size at most, and the paths of many runs may be longer.
+                # The paths are passed in a file, because a message has a largest size and the paths
+                # of many runs may be longer.
                 with open(os.memfd_create("order"), "w+b") as file:
                     file.write(pickle.dumps(order))
                     file.flush()
@@ -270,7 +272,7 @@ async def _receive_message(answers: socket.socket) -> bytes:
         raise error((await _receive_words(answers)).decode(errors="replace"))
     size = int.from_bytes(await _receive_exactly(answers, SIZE_BYTES), "big")
     if size > MOST_MESSAGE_BYTES:
-        raise FileError(f"its state takes more than {MOST_MESSAGE_BYTES / 1e6:.0f} MB")
+        raise FileError(f"its state needs more than {MOST_MESSAGE_BYTES / 1e6:.0f} MB")
     return await _receive_exactly(answers, size)
 
 

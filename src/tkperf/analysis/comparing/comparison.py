@@ -299,6 +299,6 @@ def _choose(results: Sequence[RunResult]) -> Arrangement:
         return Arrangement.COHORT
     days = [find_day(result) for result in results]
     dated = None not in days and len(set(days)) == len(days)
-    # Partitions and namespaces of one drive are no history of one thing.
+    # Results of different partitions or namespaces of a drive are not the history of one device.
     parts = {find_measured_part(result.info.device) for result in results}
     return Arrangement.HISTORY if len(parts) == 1 and dated else Arrangement.RUNS

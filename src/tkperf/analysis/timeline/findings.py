@@ -54,14 +54,15 @@ class Timeline:
     Attributes:
         quantity: key of the quantity.
         values: number of values in the series.
-        levels: phases of a rate in order; empty if levels were not sought.
-        settled: the rate is level at the end; None: not sought.
-        end_change_percent: fitted change of the rate over the last quarter, in percent of its median there; negative:
-            it falls; None: not sought.
+        levels: phases of a rate in order; empty if levels were not searched.
+        settled: the rate is steady at the end; None: not searched.
+        end_change_percent: fitted change of the rate over the last quarter, in percent of its
+            median there; negative: the rate falls; None: not searched.
         end_noise_percent: change there that noise alone explains; None: not sought.
-        drops: sudden falls of a rate, without the fall to its last level.
+        drops: sudden falls of a rate, without the fall to the last level of the rate.
         spikes: periodic spikes of a latency; None: none.
-        bursts: spread of a rate with idle time between its values, for which nothing else is sought; None: no bursts.
+        bursts: spread of a rate with idle time between its values, for which no other findings are
+            searched; None: no bursts.
     """
 
     workload: Workload
@@ -78,7 +79,9 @@ class Timeline:
 
     @property
     def still_changes_percent(self) -> float | None:
-        """Return the change over the last quarter of a rate that did not settle; None: it is small, or within noise."""
+        """Return the change over the last quarter of a rate that did not settle; None: the change
+        is small, or within noise.
+        """
         change, noise = self.end_change_percent, self.end_noise_percent
         if self.settled is not False or change is None or noise is None:
             return None
@@ -93,7 +96,9 @@ class Timeline:
 
 
 def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
-    """Return each finding once: slices do not repeat a quantity that seconds have."""
+    """Return each finding once: the findings of slices leave out each quantity that seconds have,
+    too.
+    """
     finer = {
         (timeline.workload, timeline.quantity)
         for timeline in timelines
@@ -108,7 +113,9 @@ def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
 
 
 def without_levels(timeline: Timeline) -> Timeline:
-    """Return the timeline of slices without its levels, which its seconds have more precisely."""
+    """Return the timeline of slices without its levels, because the seconds show them more
+    precisely.
+    """
     return replace(
         timeline, levels=(), settled=None, end_change_percent=None, end_noise_percent=None
     )
@@ -118,7 +125,10 @@ SPIKING = (LATENCY_MAX, LATENCY_MEAN)
 SEARCHED = (IOPS.key, *(quantity.key for quantity in SPIKING))
 """Keys of the quantities in whose course something is sought."""
 MOST_DOWN = 0.2
-"""Share of the values that may lie in drops; a rate that is down for longer has no level between them."""
+"""Share of the values that may lie in drops.
+
+A rate that is down for longer has no level between its drops.
+"""
 
 
 def find_timelines(
@@ -168,9 +178,11 @@ def _summarise(values: FloatArray) -> Bursts:
 
 
 def _without_drops(rate: Series, drops: Sequence[Drop]) -> Series:
-    """Return a rate without the values of drops that it recovered from; the whole rate if these are many.
+    """Return a rate without the values of drops from which it recovered; the whole rate if these
+    values are many.
 
-    A level is what lies between its drops. A rate that is down for more than a fifth of the time has no such level.
+    A level consists of the values between drops. A rate that is down for more than a fifth of the
+    time has no such level.
     """
     kept = np.ones(len(rate), dtype=bool)
     for drop in drops:
@@ -185,7 +197,9 @@ def _without_drops(rate: Series, drops: Sequence[Drop]) -> Series:
 def _with_bytes(
     levels: Sequence[RateLevel], rate: Series, workload: Workload
 ) -> tuple[RateLevel, ...]:
-    """Return the levels with the bytes that were read and written until each ends; of rounds they are not known."""
+    """Return the levels with the bytes that were read and written until each ends; for rounds the
+    bytes are not known.
+    """
     if not rate.width.all():
         return tuple(levels)
     moved = np.cumsum(rate.values * rate.width) * workload.mean_block_bytes

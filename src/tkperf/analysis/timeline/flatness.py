@@ -14,11 +14,13 @@ from tkperf.model.seconds import FloatArray
 
 # Standard deviation of the median of several normally distributed values, relative to that of their mean.
 _MEDIAN_STRAYS = 1.25
-# The highest correlation of neighbours that differs from a change of level.
+# The highest correlation of neighbours that can still be distinguished from a change of level.
 _MOST_CORRELATION = 0.97
-# Standard errors that are added to an estimate of noise: a search asks for a sure one, a single fit for a likely one.
+# Standard errors that are added to an estimate of noise: a search needs a safe estimate, a single
+# fit a likely one.
 _SURE, _LIKELY = 2.0, 1.0
-# Number of medians that a part is reduced to; a part with fewer values takes its noise from so many up to its end.
+# Number of medians to which a part is reduced. For a part with fewer values, the noise is computed
+# from this number of values up to the end of the part.
 _POINTS = 30
 _LEAST_FOR_CUBIC = 20
 # Change of a fitted line that noise alone explains, in standard deviations.
@@ -62,12 +64,12 @@ class Change:
 
 
 def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
-    """Return the noise of values, as deviations from a smooth curve through them, so that a bend is no noise.
+    """Return the noise of values, as deviations from a smooth curve through the values, so that a
+    bend does not count as noise.
 
-    The curve is a parabola, with 20 values or more a cubic: a decline that flattens over a whole half has its bend there.
-
-    Few or correlated values give a poor estimate of their spread, so both figures are at the upper end
-    of what is plausible.
+    The curve is a parabola; with 20 values or more it is a cubic, because a decline that flattens
+    over a whole half has a bend there. Few or correlated values give a poor estimate of their
+    spread, so both figures are at the upper end of what is plausible.
     """
     at = np.arange(values.size, dtype=float)
     strays = values - np.polyval(
@@ -84,9 +86,11 @@ def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
 
 
 def fit_change(series: Series, first: int, end: int) -> float:
-    """Return the change of the line fitted through the values from ``first`` to before ``end``.
+    """Return the change of the line fitted through the values from ``first`` up to, without,
+    ``end``.
 
-    Its slope is the median of the slopes between all pairs of values (Theil, Sen). A long part counts as 30 medians.
+    Its slope is the median of the slopes between all pairs of values (Theil, Sen). A long part is
+    first reduced to 30 medians.
     """
     place, values = _points(series, first, end)
     one, other = np.triu_indices(values.size, k=1)
@@ -101,7 +105,8 @@ def fit_change(series: Series, first: int, end: int) -> float:
 def measure_change_to_end(series: Series, first: int) -> Change:
     """Return the fitted change from ``first`` to the end of a series, and the change that its noise explains.
 
-    The noise of fewer than 30 values is that of the last 30, in a short series of its second half.
+    For fewer than 30 values, the noise is computed from the last 30 values; in a short series, from
+    its second half.
     """
     _, values = _points(series, first, len(series))
     if len(series) - first < _POINTS:
@@ -123,7 +128,9 @@ def _points(series: Series, first: int, end: int) -> tuple[FloatArray, FloatArra
 def reduce_to_medians(
     place: FloatArray, values: FloatArray, part_length: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the middle place and the median of each part of so many values; the last may be shorter."""
+    """Return the middle place and the median of each part with this number of values; the last part
+    may be shorter.
+    """
     if part_length <= 1:
         return place, values
     whole = values.size // part_length * part_length

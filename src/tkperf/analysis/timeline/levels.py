@@ -1,8 +1,10 @@
-"""Levels of a rate, fresh out of the box, in transition, steady; and sudden drops, as in a stall or a cliff.
+"""Levels of a rate (fresh out of the box, in transition, steady), and sudden drops, as in a stall
+or a cliff.
 
-The search for levels is robust: medians of few neighbours keep single spikes and stalls from moving a boundary,
-and the band around a level is as wide as the noise there. In a sudden drop a rate falls to less than half from
-one value to the next. docs/method.md has each rule with its reason.
+The search for levels is robust: medians of few neighbours keep single spikes and stalls from moving
+a boundary, and the band around a level is as wide as the noise of the level. In a sudden drop, a
+rate falls to less than half from one value to the next. docs/method.md gives each rule with its
+reason.
 """
 
 from __future__ import annotations
@@ -25,18 +27,18 @@ from tkperf.analysis.timeline.series import Series, running_median, spread
 from tkperf.model.seconds import FloatArray
 
 LEAST_FOR_LEVELS = 10
-# A value leaves the last level at a tenth of it, and the fitted change over the settled part is at most a tenth: the
-# PTS's own limit for a slope.
+# A value leaves the last level if it differs from the level by a tenth, and the fitted change over
+# the settled part is at most a tenth: the PTS's own limit for a slope.
 BAND = 0.10
 MOST_CHANGE = 0.10
-# Part at the end that must be flat, and the most that a fitted line may change there. A rate that still falls at this
-# speed would lose 10 % in less than the whole stream again.
+# Part at the end that must be flat, and the largest change of a fitted line over this part. A rate
+# that still falls at this speed would lose 10 % in less than the whole stream again.
 LAST_PART = 0.25
 MOST_CHANGE_AT_END = 0.03
 # A held level: values stay within this share of their median, and the fitted change over them is at most that of a
 # flat end. A decline fills the band from one edge to the other: its change is up to twice the band.
 HELD_BAND = 0.05
-# Another level differs by more than a value may stray from its own.
+# Another level differs by more than the largest allowed distance of a value from its own level.
 OTHER_LEVEL = 0.12
 # Reach of noise alone, in standard deviations.
 LEVEL_NOISE_SIGMAS = 5.0
@@ -46,16 +48,20 @@ MOST_OUTSIDE = 0.05
 SHORTEST_PHASE = 3
 # A second level is longer: a few values on the way between two levels look like one.
 LEAST_FOR_SECOND = 10
-# So many values before a level are no part of it; fewer are an odd start.
+# If at least this number of values precedes a level, they are not part of the level. Fewer values
+# count as an odd start.
 LEAST_APART = 5
-# This share of a level, at its end, may be on its way out and is not judged.
+# The last values of a level, up to this share, may already be leaving the level and are not judged.
 ON_ITS_WAY_OUT = 0.2
-# A first guess is tried from the shortest to so many times the longest level found, at least to so many values.
+# First guesses range from the shortest length to this multiple of the longest level found, and at
+# least to this number of values.
 MOST_TIMES_LONGER, LEAST_TRIED = 8, 64
-# Most steps in which a level grows, and by how many times it may grow in one of them; it needs a handful.
+# Largest number of steps in which a level grows, and the largest factor of one step. In practice a
+# level needs few steps.
 GROWTH = 4
 MOST_STEPS = 20
-# Longer series become as many medians; the boundary of the last level is then as precise as one part is long.
+# Longer series are reduced to this number of medians. The boundary of the last level is then as
+# precise as the length of one part.
 MOST_FOR_LEVELS = 3000
 
 
@@ -72,7 +78,7 @@ class RateLevel:
     """A phase of a series, from its first value to the end of its last.
 
     Attributes:
-        value: the median there; for a transition it means little.
+        value: median of the phase; the median of a transition means little.
         end_bytes: bytes read and written from the start of the series to the end of the phase; None: not known.
     """
 
@@ -88,7 +94,7 @@ class Levels:
     """Phases of a series.
 
     Attributes:
-        settled: the end is flat; otherwise the last phase is a transition that still went on.
+        settled: the end is flat; otherwise the last phase is a transition that had not ended.
         end_change_percent: fitted change over the last quarter, in percent of the median there; negative: the rate falls.
         end_noise_percent: change there that noise alone explains.
     """
@@ -143,8 +149,8 @@ class _End:
 
     Attributes:
         value: median of the last quarter.
-        noise: noise there.
-        change: fitted change there.
+        noise: noise of the last quarter.
+        change: fitted change over the last quarter.
         begin: first index of the part at this level; None: the series is not settled.
         is_level_throughout: nothing before that part is another level, and no line through the whole series rises or falls.
     """
@@ -185,17 +191,20 @@ def _find_end(series: Series) -> _End:
 
 
 def _find_last_part(series: Series) -> int:
-    """Return the index from which the last quarter of the time begins, at least five values."""
+    """Return the index at which the last quarter of the time begins; this quarter has at least five
+    values.
+    """
     place = series.place
     quarter = place[-1] - LAST_PART * (place[-1] - place[0])
     return max(0, min(int(np.searchsorted(place, quarter)), len(series) - 5))
 
 
 def _find_flat(series: Series, begin: int, tail: int, limit: float) -> int | None:
-    """Return the first index, from ``begin`` to ``tail``, from which the series is flat; None: from none.
+    """Return the first index, from ``begin`` to ``tail``, from which the series is flat; None: the
+    series is flat from no index.
 
-    A change that noise explains is no change of the whole part. A shorter part must be flat without that help: of few
-    values noise would explain anything.
+    For the whole part, a change that noise explains does not count. A shorter part must be flat
+    without this allowance, because with few values noise could explain any change.
     """
     if measure_change_to_end(series, begin).is_within(limit):
         return begin
@@ -222,7 +231,9 @@ def _reduced(series: Series, part_length: int) -> Series:
 
 
 def _count_inside(outside: NDArray[np.bool_], longest: int) -> int:
-    """Return the number of values until they stay outside: for longer than ``longest``, or too often."""
+    """Return the number of values before the values leave the band for longer than ``longest``, or
+    too often.
+    """
     edges = np.flatnonzero(np.diff(np.concatenate(([False], outside, [False])).astype(np.int8)))
     starts, ends = edges[0::2], edges[1::2]
     count = outside.size
@@ -236,9 +247,10 @@ def _count_inside(outside: NDArray[np.bool_], longest: int) -> int:
 
 
 def _find_held_levels(series: Series, latest: int, end: _End) -> tuple[int, int]:
-    """Return the ends of the first and of the second level before the last one; 0: it has none.
+    """Return the ends of the first and of the second level before the last level; 0: no such level
+    exists.
 
-    Levels that end after ``latest`` are the last one, or part of it.
+    A level that ends after ``latest`` is the last level, or part of it.
     """
     values = series.values
     first_end = _find_held(series, 0)
@@ -258,10 +270,10 @@ def _find_held_levels(series: Series, latest: int, end: _End) -> tuple[int, int]
 
 
 def _find_held(series: Series, start: int) -> int:
-    """Return the end of the level that begins at an index; the same index: none does.
+    """Return the end of the level that begins at an index; the same index: no level begins there.
 
-    A level grows from some of its first values, many or few, until its median no longer moves. The longest counts: a
-    short piece of any decline looks flat.
+    A level grows from some of its first values, many or few, until its median no longer moves. The
+    longest result counts, because a short piece of any decline looks flat.
     """
     values = series.values[start:]
     smooth = running_median(values, 5)
@@ -297,7 +309,9 @@ def _grow(values: FloatArray, smooth: FloatArray, count: int) -> int:
 
 
 def _measure_local_noise(values: FloatArray) -> Noise:
-    """Return the noise from one value to the next, which no change of level widens; of few values at its upper end."""
+    """Return the noise from one value to the next, which a change of level does not increase; for
+    few values, return the upper end of the estimate.
+    """
     sigma = spread(np.diff(values)) / 2**0.5
     return Noise(sigma=sigma * (1 + 2 / max(1, values.size - 2)), correlation=0.0)
 
@@ -323,7 +337,8 @@ def _phase(kind: LevelKind, series: Series, first: int, end: int) -> RateLevel |
 
 
 LEAST_FOR_DROPS = 10
-# Level before a drop: the median of so many values. Level after it: the median of up to as many that follow.
+# The level before a drop is the median of this number of values. The level after it is the median
+# of up to this number of following values.
 BEFORE, LEAST_BEFORE = 9, 5
 # The level after a drop is below half of the level before. A search that begins at a single value needs some
 # room: with noise, a value may be above half although their median is below.
@@ -345,9 +360,11 @@ class Drop:
     """A drop from the level ``before`` to the level ``after``, between the places ``start`` and ``end``.
 
     Attributes:
-        after: median of the values that follow the fall: nine, or all of a shorter drop.
+        after: median of the values that follow the fall: nine values, or all values of a shorter
+            drop.
         least: the lowest of these values.
-        recovered: the rate reached three quarters of the level before again, for three values; without, ``end`` is that of the series.
+        recovered: the rate again reached three quarters of the level before, for three values. If
+            it did not recover, ``end`` is the end of the series.
     """
 
     start: float

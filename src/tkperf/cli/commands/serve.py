@@ -78,7 +78,8 @@ def _serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | 
         if listening.token is not None:
             bound = listening.socket.getsockname()[1]
             complain(
-                "Whoever has this address can read the runs, and it travels unencrypted. Safer: 'tkperf serve' without "
+                "Anyone who has this address can read the runs, and the connection is not "
+                "encrypted. Safer: 'tkperf serve' without "
                 f"--host, and 'ssh -L {bound}:localhost:{bound}' to this host"
             )
         ending = asyncio.Event()

@@ -107,14 +107,14 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
 
 
 def refuse_purge_under_way(identity: DeviceIdentity) -> None:
-    """Refuse a drive that is still erasing itself, also if another program started that.
+    """Refuse a drive that is still erasing itself, even if another program started the erase.
 
     For a partition, a volume or a RAID set, the drives below it are asked.
 
     Raises:
         RefusedError: the drive is erasing itself.
-        DeviceError: its last erase failed, so that it accepts no reads and writes; or nobody knows
-            the status in its sanitize log.
+        DeviceError: its last erase failed, so that it accepts no reads and writes; or tkperf does
+            not know the status in its sanitize log.
     """
     if identity.major_minor is None:
         return

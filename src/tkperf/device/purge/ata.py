@@ -38,7 +38,8 @@ HDPARM_LIMIT_S = 60.0
 LEAST_ERASE_LIMIT_S = 1800.0
 # 508 minutes means "more than 508".
 ERASE_LIMIT_FACTOR = 4
-# The count 0 in the command means 16 passes. hdparm 9.63 is the first with an option for it.
+# The count 0 in the command means 16 passes. hdparm 9.63 is the first version with an option for
+# the count.
 PASSES_OF_OLD_HDPARM, FIRST_WITH_PASSES = 16, (9, 63)
 CONSENT = "--yes-i-know-what-i-am-doing"
 ATA_SANITIZES = {
@@ -49,7 +50,10 @@ ATA_SANITIZES = {
 
 
 def _can_overwrite_once() -> bool:
-    """Return whether hdparm has the option for the number of passes; without it a drive overwrites 16 times."""
+    """Return whether hdparm has the option for the number of passes.
+
+    Without this option a drive makes 16.
+    """
     try:
         printed = run_command(["hdparm", "-V"], timeout_s=HDPARM_LIMIT_S).stdout
     except EngineError:
@@ -61,7 +65,8 @@ def _can_overwrite_once() -> bool:
 class SanitizeState(StrEnum):
     """States of ATA's sanitize state machine, as ``hdparm --sanitize-status`` prints them.
 
-    hdparm prints SD0 for SD4, too (succeeded). A drive in SD3 aborts the question, and hdparm ends with an error.
+    hdparm prints SD0 for SD4, too (succeeded). A drive in SD3 aborts the status command, and hdparm
+    ends with an error.
     """
 
     IDLE = "SD0"
@@ -72,7 +77,9 @@ class SanitizeState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtaSanitize:
-    """What a drive reports of its sanitize; ``succeeded`` means that the last one completed without error."""
+    """What a drive reports about its sanitize; ``succeeded``: the last sanitize completed without
+    error.
+    """
 
     state: SanitizeState
     share: float | None = None
@@ -122,11 +129,13 @@ def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
 
 
 def _find_sanitize_obstacle(path: str) -> str | None:
-    """Return why no sanitize can be started, or its end would not be seen; None if nothing is in the way."""
+    """Return why tkperf cannot start a sanitize or could not see its end; None: both are
+    possible.
+    """
     try:
         state = read_sanitize(path).state
     except EngineError as error:
-        return f"the end of a sanitize could not be seen: {error}"
+        return f"tkperf could not see when a sanitize has ended: {error}"
     if state is SanitizeState.FROZEN:
         return (
             "the sanitize commands of the drive are frozen until its power is switched off and on"
@@ -171,7 +180,8 @@ def _offer_sanitize(name: str, security: AtaSecurity, *, obstacle: str | None) -
 
 
 def find_ata_sanitize(device: str) -> float | None:
-    """Return the share done of a sanitize under way; None if there is none, or the drive reports none.
+    """Return the progress of a running sanitize as a share; None: no sanitize runs, or the drive
+    reports none.
 
     Raises:
         DeviceError: the last sanitize failed.
@@ -287,8 +297,9 @@ def clear_password(device: Handle) -> bool:
     after = _read(device)
     if after.enabled or after.locked:
         raise DeviceError(
-            f"{device.name} still has an ATA password ({after.describe()}): it is not tkperf's, which "
-            f"is '{PASSWORD}', or its state is frozen{refused}. If you know the password: hdparm "
+            f"{device.name} still has an ATA password ({after.describe()}): either the password is "
+            f"not tkperf's ('{PASSWORD}'), or the security state is frozen{refused}. If you know "
+            "the password: hdparm "
             f"--user-master u --security-disable PASSWORD {device.name}"
         )
     return True

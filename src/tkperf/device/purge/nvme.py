@@ -1,10 +1,10 @@
 """NVMe: Format NVM and Sanitize, if the controller claims them (NVM Express 1.4 and 2.0).
 
 The sanitize log is read as JSON. All versions of nvme-cli from 1.8 to 3.0-rc1 print the status as a
-text that begins with the number of the specification in brackets. ``-o binary`` would be the log
-page itself, but nvme-cli 2.3 of Debian 12 prints other text after the page. nvme-cli 3.0-rc1 opens a
+text that begins with the specification's number in brackets. ``-o binary`` would be the log page
+itself, but nvme-cli 2.3 of Debian 12 prints other text after the page. nvme-cli 3.0-rc1 opens a
 device only by a name such as nvme0n1, in /dev, and not by a descriptor (libnvme, lib-linux.c).
-docs/devices.md has the versions that were checked.
+docs/devices.md lists the checked versions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SANICAP_CRYPTO, SANICAP_BLOCK, SANICAP_OVERWRITE = 1 << 0, 1 << 1, 1 << 2
 # Deallocated blocks read as zeros: bits 2:0 of DLFEAT are 001.
 DLFEAT_MASK, DLFEAT_ZEROS = 0b111, 0b001
 SES_USER_DATA, SES_CRYPTO = 1, 2
-# Sanitize actions by method (SANACT), as numbers: nvme-cli 1.16 takes no names.
+# Sanitize actions by method (SANACT), as numbers, because nvme-cli 1.16 accepts no names.
 EXIT_FAILURE, BLOCK_ERASE, OVERWRITE, CRYPTO_ERASE = 1, 2, 3, 4
 SANITIZE_ACTIONS = {
     "nvme-sanitize-block": (SANICAP_BLOCK, BLOCK_ERASE, "block erase"),
@@ -51,7 +51,8 @@ SANITIZE_ACTIONS = {
 NEVER_SANITIZED, SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = range(5)
 # The status as nvme-cli prints it, such as "(2) Sanitize in Progress."
 _STATUS = re.compile(r"\((\d+)\) ")
-# Sanitize state information: the drive is idle, so a failure of the last sanitize was left.
+# Sanitize state information: the drive is idle, so it has left the failure state of the last
+# sanitize.
 IDLE_STATE = "(0) "
 # The words of any version of nvme-cli for the NVMe status "Sanitize In Progress" (1Dh).
 _ALL_VERSIONS_SAY = "a sanitize operation is in progress"
@@ -151,10 +152,10 @@ def _offer_sanitize(
 
 
 def find_nvme_sanitize(device: str) -> float | None:
-    """Return the share done of a sanitize under way; None if there is none.
+    """Return the progress of a running sanitize as a share; None if no sanitize runs.
 
     Raises:
-        EngineError: the drive has no sanitize log, or it cannot be read.
+        EngineError: the drive has no sanitize log, or the log cannot be read.
         DeviceError: the log has no known status, or the last sanitize failed and the drive may still be in a failure state.
     """
     log = _read_sanitize_log(device)
@@ -167,9 +168,8 @@ def find_nvme_sanitize(device: str) -> float | None:
 
 
 def _read_sanitize_log(path: str) -> Mapping[str, object] | None:
-    """Return the log, which nvme-cli prints under the name of the device.
-
-    None: the drive refuses the question because a sanitize is in progress.
+    """Return the log, which nvme-cli prints under the name of the device; None if the drive refuses
+    to return the log because a sanitize is in progress.
     """
     try:
         log = _query("sanitize-log", "-o", "json", path)
@@ -184,7 +184,7 @@ def _read_sanitize_log(path: str) -> Mapping[str, object] | None:
 def _parse_status(log: Mapping[str, object], device: str) -> int:
     """Return SSTAT, bits 2:0.
 
-    nvme-cli 2.7 and 2.8 have the words of the status as the key, all other versions ``status``.
+    nvme-cli 2.7 and 2.8 use the words of the status as the key; all other versions use ``status``.
 
     Raises:
         DeviceError: the log has no such text, or a number that the specification reserves. A
@@ -200,7 +200,7 @@ def _parse_status(log: Mapping[str, object], device: str) -> int:
     if status is None or not NEVER_SANITIZED <= status <= SANITIZED_DEALLOCATED:
         raise DeviceError(
             f"{device}: tkperf does not know the status in its sanitize log (sstat: {fields!s:.200}), "
-            "so a sanitize may be under way or have failed. Look at it with: "
+            "so a sanitize may be running or may have failed. Show the log with: "
             f"nvme sanitize-log {device}"
         )
     return status
@@ -209,7 +209,8 @@ def _parse_status(log: Mapping[str, object], device: str) -> int:
 def _is_idle(log: Mapping[str, object]) -> bool:
     """Return whether the log says that the drive is idle. nvme-cli prints the state since 2.12.
 
-    After a failed sanitize, False means that the drive refuses I/O, or that nobody knows whether it does.
+    After a failed sanitize, False means that the drive refuses I/O, or that the log does not show
+    whether the drive refuses I/O.
     """
     state = log.get("sanitize_state_information")
     text = state.get("sanitize_state") if isinstance(state, dict) else None
@@ -220,7 +221,7 @@ def _failed(device: str) -> DeviceError:
     return DeviceError(
         f"the last sanitize of {device} failed, and the drive may refuse all other commands. Repeat the sanitize, for "
         f"example by block erase: nvme sanitize --sanact={BLOCK_ERASE} {device}. Or leave the failure state with "
-        f"--sanact={EXIT_FAILURE}; only nvme-cli 2.12 and newer show that it was left"
+        f"--sanact={EXIT_FAILURE}; only nvme-cli 2.12 and newer show that the drive has left it"
     )
 
 
@@ -243,8 +244,8 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
             raise _failed(device.name)
         if status == NEVER_SANITIZED:
             raise DeviceError(
-                f"{device.name} accepted a sanitize, but its sanitize log says that it was never "
-                "sanitized: choose another method with --purge"
+                f"{device.name} accepted a sanitize, but its sanitize log says that the drive was "
+                "never sanitized: choose another method with --purge"
             )
         watch.progress(_share(log))
         return False

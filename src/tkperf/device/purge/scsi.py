@@ -31,8 +31,8 @@ SCSI_SANITIZES = {
     "scsi-sanitize-crypto": (3, "--crypto", "cryptographic erase"),
     "scsi-sanitize-overwrite": (1, "--overwrite", "overwrite"),
 }
-# What sg_opcodes prints of a command that the device has as the standard describes it; "supported [in a vendor specific manner]"
-# is another command.
+# What sg_opcodes prints for a command that the device supports as the standard describes;
+# "supported [in a vendor specific manner]" is another command.
 SUPPORTED = "Command is supported [conforming to SCSI standard]"
 # Options of sg_format that keep the protection information of a device: the fields FMTPINFO and PROTECTION
 # FIELD USAGE (manual of sg_format 1.49).
@@ -51,7 +51,7 @@ def offer_scsi(identity: DeviceIdentity) -> tuple[Offer, ...]:
     try:
         read_sense(identity.path)
     except EngineError as error:
-        because = f"the end of an erase could not be seen: {error}"
+        because = f"tkperf could not see when an erase has ended: {error}"
         return tuple(PurgeRefusal(name=name, because=because) for name in SCSI_PURGES)
     block, crypto, overwrite = (_offer_sanitize(name, identity.path) for name in SCSI_SANITIZES)
     return (block, _offer_format(identity), crypto, overwrite)
@@ -86,9 +86,10 @@ def _offer_sanitize(name: str, device: str) -> Offer:
 
 
 def _offer_format(identity: DeviceIdentity) -> Offer:
-    """Return Format Unit, which is mandatory for SCSI disks; the verification shows if it erased.
+    """Return Format Unit, which is mandatory for SCSI disks.
 
-    sg_format keeps the block size. Without an option it would format a device with protection information to one without.
+    Verification shows whether it erased the data. sg_format keeps the block size. Without an option
+    it would remove the protection information of a device.
     """
     keeping = PROTECTION_OPTIONS.get(_read_protection_type(identity), ())
 
@@ -118,7 +119,7 @@ def _read_protection_type(identity: DeviceIdentity) -> int:
 
 
 def find_scsi_erase(path: str) -> float | None:
-    """Return the share done of a format or sanitize under way; None if there is none.
+    """Return the progress of a running format or sanitize as a share; None if neither runs.
 
     Raises:
         DeviceError: the last format or sanitize failed.
@@ -138,7 +139,10 @@ def _describe_failure(device: str, sense: Sense) -> str:
 
 
 def _wait_until_ready(device: Handle, watch: PurgeWatch) -> None:
-    """Wait until the device reports that it is ready; an erase that failed, or any other error, ends the wait."""
+    """Wait until the device reports that it is ready.
+
+    A failed erase, or any other error, ends the wait.
+    """
 
     def is_done() -> bool:
         sense = read_sense(device.path)

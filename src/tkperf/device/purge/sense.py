@@ -1,4 +1,6 @@
-"""Sense data of a SCSI device: what it reports of a format or sanitize under way (SPC-6, section 4.4)."""
+"""Sense data of a SCSI device: what the device reports about a running format or sanitize (SPC-6,
+section 4.4).
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,18 @@ SENSE_LIMIT_S = 30.0
 PROGRESS_PARTS = 65536
 # Additional sense codes with their qualifiers.
 ERASE_IN_PROGRESS = {(0x04, 0x04): "format", (0x04, 0x1B): "sanitize"}
-# A device that is not ready reports these while it starts, formats, rebuilds, tests or sanitizes itself. Others, such as a
-# missing medium (3Ah) or a start that needs a command (04h/02h), never end by themselves.
+# A device that is not ready reports these codes while it starts, formats, rebuilds, tests or
+# sanitizes itself. Other states, such as a missing medium (3Ah) or a start that needs a command
+# (04h/02h), never end by themselves.
 _BECOMING_READY = {
     (0x04, qualifier) for qualifier in (0x01, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x1B)
 }
-# Medium format corrupted, format command failed, sanitize command failed, and others of this kind.
+# Medium format corrupted, format command failed, sanitize command failed, and similar failures.
 FORMAT_FAILED = 0x31
 
 
 class SenseKey(IntEnum):
-    """The sense keys that tkperf acts on."""
+    """The sense keys that tkperf distinguishes."""
 
     NO_SENSE = 0x0
     RECOVERED_ERROR = 0x1
@@ -34,7 +37,9 @@ class SenseKey(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sense:
-    """Sense key, additional sense code (ASC) with its qualifier (ASCQ), and the progress indication, if there is one."""
+    """Sense key, additional sense code (ASC) with its qualifier (ASCQ), and the progress
+    indication, if the device reports one.
+    """
 
     key: int
     code: int
@@ -43,7 +48,7 @@ class Sense:
 
     @property
     def erase_under_way(self) -> str | None:
-        """Return ``format`` or ``sanitize`` while the device does it."""
+        """Return ``format`` or ``sanitize`` while the device runs this operation."""
         if self.key not in (SenseKey.NO_SENSE, SenseKey.NOT_READY):
             return None
         return ERASE_IN_PROGRESS.get((self.code, self.qualifier))
@@ -54,7 +59,9 @@ class Sense:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the device has nothing under way and nothing to report that would fail a command."""
+        """Return whether the device runs no operation and reports nothing that would make a command
+        fail.
+        """
         idle = self.key in (SenseKey.NO_SENSE, SenseKey.RECOVERED_ERROR)
         return idle and not self.erase_failed and self.erase_under_way is None
 
@@ -72,7 +79,8 @@ class Sense:
 def read_sense(path: str, *, run: RunTool = run_command) -> Sense:
     """Ask a device for its sense data, which it also reports while it erases itself.
 
-    ``sg_requests --progress`` is of no use for the end: it prints nothing and ends with 0, too, if the erase has failed.
+    ``sg_requests --progress`` does not show how an erase ended: after a failed erase it also prints
+    nothing and ends with 0.
 
     Raises:
         EngineError: sg_requests is missing or hangs, or the device returns no sense data.
@@ -88,7 +96,7 @@ def read_sense(path: str, *, run: RunTool = run_command) -> Sense:
 
 
 def parse_sense(printed: str) -> Sense | None:
-    """Parse a dump of sense data, of fixed or descriptor format; return None if it is none.
+    """Parse a dump of sense data, in fixed or descriptor format; return None for any other text.
 
     Each line is an address and up to 16 bytes, all hexadecimal.
     """
@@ -109,7 +117,7 @@ def parse_sense(printed: str) -> Sense | None:
 
 
 def _sense(key: int, code: int, qualifier: int, parts: int | None) -> Sense:
-    # The same bytes mean something else with other keys.
+    # With other sense keys the same bytes have another meaning.
     if key not in (SenseKey.NO_SENSE, SenseKey.NOT_READY):
         parts = None
     progress = None if parts is None else parts / PROGRESS_PARTS

@@ -40,7 +40,7 @@ NO_GROUP = ("-", "")
 ROWS = "rows"
 VD_OPERATIONS = "VD Operation Status"
 IN_PROGRESS, NOT_IN_PROGRESS = "in progress", "not in progress"
-# An erase or initialisation writes whole drives, so it is still in progress this long after its start.
+# An erase or initialisation writes whole drives, so it still runs at this time after its start.
 BEGIN_LIMIT_S = 60.0
 # This overwrites the drives once, so that they are not as new afterwards.
 ERASE = "MegaRAID drive erase, simple: overwritten once"
@@ -323,10 +323,13 @@ class StorcliSet:
         return drives
 
     def _wait(self, places: Sequence[str], operation: str, on_progress: OnProgress) -> None:
-        """Wait for an operation that was just started; each place must be seen at work before its end counts.
+        """Wait for an operation that was just started.
+
+        The end of a place counts only after it was seen in progress.
 
         Raises:
-            DeviceError: it does not begin, makes no progress, or is in a state that tkperf does not know.
+            DeviceError: the operation does not begin, makes no progress, or is in a state that
+                tkperf does not know.
         """
         shares: list[float | None] = []
         at_work: set[str] = set()
@@ -343,7 +346,8 @@ class StorcliSet:
             if idle := sorted(set(places) - at_work):
                 if time.monotonic() > until_s:
                     raise DeviceError(
-                        f"{self.path}: the {operation} of {', '.join(idle)} was started and is not in progress"
+                        f"{self.path}: the {operation} of {', '.join(idle)} was started, but is "
+                        "not in progress"
                     )
                 return False
             return not going
@@ -353,13 +357,14 @@ class StorcliSet:
             raise DeviceError(f"{self.path}: the {operation} makes no progress at {shares}")
 
     def _progress(self, place: str, operation: str) -> float | None:
-        """Return the share done of an operation; None if it is not under way.
+        """Return the progress of an operation as a share; None if the operation does not run.
 
         Raises:
             DeviceError: the controller reports another state, or none.
         """
         data = self._call(place, "show", operation)
-        # The state of a drive's operation is the response itself, that of a virtual drive a table in it.
+        # For a drive, the response itself is the state of the operation. For a virtual drive, the
+        # state is a table in the response.
         rows = data.get(ROWS, data.get(VD_OPERATIONS))
         states = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
         going: list[float] = []

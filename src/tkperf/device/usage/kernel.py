@@ -165,7 +165,8 @@ def _look_up(says: str) -> LoopBacking | None:
 
 
 def stat_named(path: Path, file: FileId) -> os.stat_result | None:
-    """Return the status of a file if that name leads to it here; None if it leads nowhere or to another file.
+    """Return the status of a file if that name leads to it here; None if the name leads elsewhere
+    or nowhere.
 
     The file behind a loop device can have lost its name, or a mount can hide the name.
     """
@@ -177,9 +178,11 @@ def stat_named(path: Path, file: FileId) -> os.stat_result | None:
 
 
 def open_named(path: Path, file: FileId) -> int | None:
-    """Open a regular file for reading; None if that name does not lead to it, or it may not be read."""
+    """Open a regular file for reading; None if that name does not lead to the file, or if this
+    process may not read it.
+    """
     status = stat_named(path, file)
-    # Opening anything but a regular file may have effects.
+    # Opening anything other than a regular file may have side effects.
     if status is None or not stat.S_ISREG(status.st_mode):
         return None
     try:

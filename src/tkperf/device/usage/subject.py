@@ -34,11 +34,14 @@ class Subject:
     Attributes:
         nodes: sysfs folders of block devices by their device numbers.
         beneath: sysfs folders, by device numbers, of the devices below RAID sets, volumes and other
-            layers of the target. Those layers claim them, so that only users without a claim count.
-        exact: numbers in ``nodes`` that are written to: the target, and the devices under it.
+            layers of the target. Those layers claim these devices, so only users without a claim
+            count.
+        exact: numbers in ``nodes`` that are written to: the target, and the devices below the
+            target.
         characters: names of character devices of the same drive by their numbers.
         files: names of regular files for messages, by device and inode.
-        bases: names of the files by the last part of their paths, if the kernel shows no more.
+        bases: names of the files by the last part of their paths, if the kernel shows only that
+            part.
         paths: path of each of the files.
         unasked: names of loop devices of the target whose driver did not report the file behind them.
     """
@@ -83,7 +86,10 @@ class Subject:
         return self.bases.get(base) or next(named, None)
 
     def is_name_of_file(self, name: str) -> bool:
-        """Return whether a name is that of a file, which must not be open at all; a device may have readers."""
+        """Return whether a name belongs to a file.
+
+        A file must not be open at all; a device may have readers.
+        """
         return name in self.files.values()
 
     def is_part(self, loop: LoopDevice) -> bool:
@@ -139,7 +145,8 @@ def find_file_ranges(
 ) -> Iterator[FileRange]:
     """Yield the parts of files behind a block device: a loop device, its partition, or layers above loop devices.
 
-    Below RAID sets, volumes and mappings, the whole of each member counts: their layout is not looked up.
+    Below RAID sets, volumes and mappings, each member counts as a whole, because tkperf does not
+    read the layout of these layers.
     """
 
     def walk(device: int, start_bytes: int, length_bytes: int) -> Iterator[FileRange]:
@@ -172,10 +179,11 @@ def find_file_ranges(
 def find_owned_layers(
     major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path
 ) -> tuple[tuple[Path, ...], FileRange | None]:
-    """Find what belongs to a block device alone: sysfs folders of devices, and the file at their bottom.
+    """Find what belongs only to a block device: sysfs folders of devices, and the file behind them.
 
-    These are the device itself, and, below whole loop devices, the devices and the file behind them. Other
-    users may write to the disk of a partition, or to the members of a volume.
+    These are the device itself and, if it is a whole loop device, the devices and the file behind
+    it. The disk of a partition and the members of a volume do not belong here, because other users
+    may write to them.
     """
     folders: list[Path] = []
     device = os.makedev(*map(int, major_minor.split(":")))

@@ -161,7 +161,8 @@ class Site:
 
     Attributes:
         cpus: numbers of the CPUs that tkperf and fio may run on.
-        lasts_s: the longest time that the run may take: only work that is due within it counts.
+        lasts_s: the longest time that the run may take; only work that is due within this time
+            counts.
         outstanding: I/Os that the heaviest load has outstanding; None: unknown.
         is_root: tkperf runs as root.
         ioengine: fio's I/O engine that a run would use, as tried just now; None: fio could not try any.

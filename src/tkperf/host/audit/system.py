@@ -29,7 +29,7 @@ _VIRTUAL = Topic(
 _URING = Topic(
     "io_uring", "without io_uring the I/O is issued by libaio, which costs more CPU time an I/O"
 )
-# Remedies by the error of io_uring_setup, where the kernel's switch is not the reason.
+# Remedies for each error of io_uring_setup, if the kernel's switch is not the reason.
 _URING_REMEDIES = {
     errno.EPERM: "let the seccomp profile of the container or service allow io_uring_setup and io_uring_enter",
     errno.ENOSYS: "use a kernel with io_uring; in a container, let its seccomp profile allow io_uring_setup and io_uring_enter",
@@ -115,7 +115,10 @@ def _stolen_pct(site: Site) -> float | None:
 
 
 def _io_uring(site: Site) -> AuditFinding:
-    """Tell whether fio can use io_uring. The trial decides: limits and seccomp filters show in no file."""
+    """Tell whether fio can use io_uring.
+
+    The trial decides, because no file shows limits and seccomp filters.
+    """
     file = site.proc / "sys/kernel/io_uring_disabled"
     setting = number(file)
     meaning = {None: "", 0: "open to all", 1: "open to privileged processes", 2: "switched off"}
@@ -136,7 +139,7 @@ def _io_uring(site: Site) -> AuditFinding:
     )
     return _URING.find(
         AuditLevel.ADVICE,
-        f"io_uring cannot be used, {site.ioengine} will be: {switch if is_off else reason}",
+        f"io_uring cannot be used, so {site.ioengine} will be used: {switch if is_off else reason}",
         command=command,
         otherwise=None if is_off else next(others, None),
     )

@@ -1,9 +1,11 @@
-"""Options of a job: readers of their values, and tables of their outcomes: carried over, without effect, refused.
+"""Options of a job: readers of their values, and tables that say whether an option is carried over,
+has no effect, or is refused.
 
-Readers are stricter than fio: it takes ``4q`` for 4 and ``4.5k`` for 4 bytes. A value is unclear if fio reads
-it differently from its look. Sizes, times and their units follow ``interop.fio_options``. Options outside
-the tables are listed as not carried over. The names are from ``fio --cmdhelp=all`` and ``--enghelp`` of the
-engines io_uring and libaio (3.33, 3.39 and 3.42).
+Readers are stricter than fio, which takes ``4q`` for 4 and ``4.5k`` for 4 bytes. A value is unclear
+if fio reads it differently from its look. Sizes, times and their units follow
+``interop.fio_options``. Options outside the tables are listed as not carried over. The names are
+from ``fio --cmdhelp=all`` and ``--enghelp`` of the engines io_uring and libaio (3.33, 3.39 and
+3.42).
 """
 
 from __future__ import annotations
@@ -247,7 +249,7 @@ _REFUSED = {
     "tkperf measures one device, not a set of files": """
         nrfiles=1 file_append=0 fill_device=0 create_only=0 opendir filesize
     """,
-    "a load runs for a time, not for an amount or a number of I/Os": "io_size number_ios ramp_size",
+    "a load runs for a set time, not for an amount of data or a number of I/Os": "io_size number_ios ramp_size",
     "a load begins when the one before it ends: jobs follow each other by stonewall only": """
         startdelay=0 wait_for
     """,

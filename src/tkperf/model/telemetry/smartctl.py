@@ -1,8 +1,8 @@
 """smartctl's JSON (7.2 and newer) of ATA, SCSI and NVMe drives.
 
 The units of ATA attributes are their makers' choice. A counter is used only if its name in
-smartctl's database contains the unit; otherwise it is not known. If the device statistics, whose
-units are those of the standard, contradict an attribute, the statistics count.
+smartctl's database contains the unit; otherwise it is not known. The units of device statistics are
+defined by the standard. If the statistics contradict an attribute, the statistics count.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MOST_MESSAGES = 3
 # An attribute in GB that counts GiB is wrong by 7 %. Counters of one drive may be read some steps apart.
 _MOST_DIFFERENCE = 0.05
 _MOST_STEPS = 2
-# A drive may count the hours of its standby in one of two counters only.
+# A drive may count its standby hours in only one of the two counters.
 _MOST_HOURS = 24
 
 
@@ -106,7 +106,7 @@ def parse_drive_facts(document: LogDocument, *, drive: str) -> DriveFacts:
         drive=drive,
         model=read_word(document.get("model_name")) or read_word(document.get("scsi_model_name")),
         serial=read_word(document.get("serial_number")),
-        # smartctl 7.2 has no prefix for the names of SCSI.
+        # smartctl 7.2 prints the names of SCSI values without a prefix.
         firmware=read_word(document.get("firmware_version"))
         or read_word(document.get("scsi_revision"))
         or read_word(document.get("revision")),
@@ -122,7 +122,8 @@ def parse_drive_facts(document: LogDocument, *, drive: str) -> DriveFacts:
 def needs_statistics(document: LogDocument) -> bool:
     """Return whether the statistics log must be read during the run.
 
-    It must if no attribute has the host's writes in a known unit, or if an attribute contradicts it.
+    Reading is necessary if no attribute has the host's writes in a known unit, or if an attribute
+    contradicts the statistics.
     """
     has_statistics = _statistics_amount(document, "Writes") is not None
     has_attribute = _attribute_amount(document, "Writes") is not None
@@ -162,8 +163,8 @@ def _hours(document: LogDocument) -> int | None:
 def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
     """Return a reading; it is empty if the document has no data.
 
-    Device statistics are in the document only if they are needed, and then count first. So all
-    readings of a drive take a counter from the same place.
+    The document contains device statistics only if they are needed; they then have priority. All
+    readings of a drive therefore take a counter from the same place.
     """
     health = table(document.get("nvme_smart_health_information_log"))
     if health:

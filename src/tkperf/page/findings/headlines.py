@@ -56,11 +56,11 @@ class Headline:
         text: value with its unit for readers; a bound if the value lies beyond everything that was tried.
         sure: interval of 95 % in percent, such as ``± 0.35 %``; ``at least ± 0.35 %`` for a lower limit;
             empty: not known.
-        verdict: verdict on steady state, in words; empty: the section has no such rule.
+        verdict: verdict on steady state, in words; empty: the section has no rule of steady state.
         alarm: the section did not reach steady state, or did not complete, or the figure varied by more than the rule.
-        workload: measured workload; None: no single one.
-        varied_percent: variation within the steady window of other tracking variables; None: it was judged itself, or there
-            is no such window.
+        workload: measured workload; None: the figure has no single workload.
+        varied_percent: variation within the steady window of other tracking variables; None: the
+            figure itself was judged, or no such window exists.
     """
 
     test: str
@@ -407,7 +407,7 @@ def _judge(section: SectionResult) -> str:
 
 
 def _judge_figure(section: SectionResult, variation: Variation | None) -> str:
-    """Return the verdict on a figure: the rule judged the tracking variables alone."""
+    """Return the verdict on a figure; the rule judged only the tracking variables."""
     if not section.complete or not section.steady:
         return _judge(section)
     if variation is None or not variation.is_judged:

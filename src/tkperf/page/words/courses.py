@@ -115,7 +115,7 @@ def describe_still_changing(timeline: Timeline) -> str:
 
 
 def _amount(timeline: Timeline, level: RateLevel) -> str:
-    """Return the amount written until a level ends, in brackets; empty for other loads than writes."""
+    """Return the amount written until a level ends, in brackets; empty for loads that also read."""
     if level.end_bytes is None or timeline.workload.read_percent:
         return ""
     return f" ({format_capacity(level.end_bytes)})"

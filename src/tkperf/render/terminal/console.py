@@ -41,8 +41,8 @@ class OutputConsole(Console):
 def open_console(*, stderr: bool = False) -> Console:
     """Return a console on stdout, or stderr.
 
-    A program or a file that takes the place of the terminal gets each text as one line: a search for words finds them, whatever their
-    place. ``soft_wrap`` of the console says so.
+    If output goes to a program or a file instead of a terminal, each text is one line, so that a
+    search finds words anywhere in it. The console's ``soft_wrap`` is then set.
     """
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if is_terminal else _WIDE

@@ -144,7 +144,10 @@ def _print_warnings(view: ReportView, console: Console) -> None:
 
 
 def _print_indented(text: str, console: Console, style: str = "", *, indent: int = 2) -> None:
-    """Print a text with markup behind an indent, which each of its lines has on a terminal."""
+    """Print a text with markup and an indent.
+
+    On a terminal, each line of the text has the indent.
+    """
     if console.soft_wrap:
         console.print(f"{'':{indent}}{text}", style=style, highlight=False)
         return
@@ -220,9 +223,11 @@ def _in_lines(command: str, width: int) -> list[str]:
 
 
 def print_table(table: TableView, console: Console, *, title_style: str = "") -> None:
-    """Print a table; one that is too wide has its rows and columns swapped, if it is narrower then.
+    """Print a table.
 
-    A list (``priorities``) loses columns instead. Output that is not on a terminal is as wide as the table.
+    If it is too wide, its rows and columns are swapped, provided that this makes it narrower. A
+    list (``priorities``) loses columns instead. Output that is not on a terminal is as wide as the
+    table.
     """
     width = console.width
     if console.soft_wrap:

@@ -1,7 +1,8 @@
 """What an order to ``tkperf on-host`` may use of its host, when sudo lets a user run this one command as root.
 
-The line in sudoers grants that the user erases and measures drives and files. It grants neither reading root's files nor
-running a program. So an order contributes the content of its input files, and never the path of one on the host.
+The line in sudoers grants that the user erases and measures drives and files. It does not grant
+reading root's files or running another program. An order therefore contains the content of its
+input files, and never the path of a file on the host.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tkperf.pipeline.batch.request import BatchRequest
 # File in a batch's folder on a host: the number of the user who began the batch by sudo.
 BEGUN_BY = "begun-by-uid"
 _INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
-# What a program needs of its surroundings. Everything else could lead root's programs elsewhere: TMPDIR, TKPERF_...,
-# PYTHON..., LD_..., XDG_...
+# The environment variables that a program needs. All others could misdirect root's programs:
+# TMPDIR, TKPERF_..., PYTHON..., LD_..., XDG_...
 _KEPT_VARIABLES = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LANGUAGE|LC_[A-Z]+|SUDO_[A-Z]+"
 )
@@ -32,14 +33,18 @@ _PATH_OF_ROOT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def name_input(text: str) -> str:
-    """Return the name of an input file in the batch's folder on a host, which its content decides."""
+    """Return the name of an input file in the batch's folder on a host; the content decides the
+    name.
+    """
     return f"input-{hashlib.sha256(text.encode()).hexdigest()[:16]}.toml"
 
 
 def find_asker_uid() -> int:
-    """Return the number of the user for whom tkperf runs: that of sudo, doas or pkexec, else of this process.
+    """Return the number of the user for whom tkperf runs: the user of sudo, doas or pkexec, or else
+    of this process.
 
-    Each of these programs sets its own variable, and may pass on another one from the user: so any user but root counts.
+    Each of these programs sets its own variable, and may pass on another such variable that the
+    user set. Therefore any named user other than root counts.
     """
     named = [os.environ[name] for name in ("SUDO_UID", "PKEXEC_UID") if name in os.environ]
     uids = [int(text) if text.isdecimal() else _UNKNOWN_UID for text in named]
@@ -54,7 +59,7 @@ def find_asker_uid() -> int:
 def forget_surroundings() -> int:
     """Drop the variables and the folder that the caller chose; return the number of the user who asks.
 
-    The user of sudo chooses the folder, and some sudoers let variables through.
+    The user of sudo chooses the folder, and some sudoers files allow variables.
     """
     asker_uid = find_asker_uid()
     for name in list(os.environ):
@@ -69,14 +74,15 @@ def forget_surroundings() -> int:
 
 
 def require_no_commands(request: BatchRequest, asker_uid: int) -> None:
-    """Refuse a purge command of a user who may run no program as root.
+    """Refuse the purge command of a user who may not run programs as root.
 
     Raises:
         RefusedError: the batch has such a command, and the user is not root.
     """
     if asker_uid != 0 and any(one.request.purge_command for one in request.drives):
         raise RefusedError(
-            "a batch with a purge command needs root@HOST as its host: such a command is any program, run as root. Nothing was touched"
+            "a batch with a purge command needs root@HOST as its host: such a command runs any "
+            "program as root. Nothing was touched"
         )
 
 
@@ -86,28 +92,30 @@ def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None
     A path of the host would be read with root's rights, and an error about the file quotes the file.
 
     Raises:
-        RefusedError: one of them is a path, or a file has a name that its content does not give.
+        RefusedError: one of them is a path, or the name of a file does not follow from its content.
     """
     for name, text in files.items():
         if _INPUT.fullmatch(name) is None or name != name_input(text):
-            raise RefusedError(f"'{name[:40]}' is no name of an input file")
+            raise RefusedError(f"'{name[:40]}' is not the name of an input file")
     for drive in request.drives:
         run = drive.request
         named = (*run.tests, *([run.profile] if isinstance(run.profile, str) else ()))
         for one in named:
             if is_toml_path(one) and one not in files:
                 raise RefusedError(
-                    f"'{one[:80]}' is a path on this host, and no file that came with the order: a profile or workload is "
-                    "sent as content, or is named as shipped. Nothing was touched"
+                    f"'{one[:80]}' is a path on this host, not a file that came with the order: "
+                    "send a profile or workload as content, or name a shipped one. Nothing was "
+                    "touched"
                 )
 
 
 def claim_folder(folder: Path, asker_uid: int) -> None:
-    """Make the folder of a batch for the user who asks, or check that it is that user's.
+    """Make the folder of a batch for the user who asks, or check that the folder belongs to that
+    user.
 
     Raises:
-        RefusedError: the folder holds a batch that another user began.
-        RunFileError: it cannot be made.
+        RefusedError: the folder contains a batch that another user began.
+        RunFileError: the folder cannot be made.
     """
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -128,10 +136,10 @@ def claim_folder(folder: Path, asker_uid: int) -> None:
 
 
 def require_own_batch(folder: Path, asker_uid: int) -> None:
-    """Check that a batch on this host was begun by the user who asks, or that root asks.
+    """Check that the user who asks began the batch on this host, or is root.
 
     Raises:
-        RefusedError: another user began it, or root did.
+        RefusedError: another user or root began the batch.
     """
     if asker_uid == 0:
         return
@@ -140,6 +148,6 @@ def require_own_batch(folder: Path, asker_uid: int) -> None:
         text = (folder / BEGUN_BY).read_text(encoding="ascii").strip()
     if text != str(asker_uid):
         raise RefusedError(
-            f"{folder} is not a batch that you began: only root and the user who began it may use it here. Give yours "
-            "another name. Nothing was touched"
+            f"{folder} is not a batch that you began: only root and the user who began it may use "
+            "it here. Give your batch another name. Nothing was touched"
         )

@@ -38,7 +38,8 @@ SSH = (
 )  # fmt: skip
 # The status of a shell that does not find a command, in any language.
 COMMAND_NOT_FOUND = 127
-# sudo's own errors begin with its name. A refusal does not, except that of sudo-rs.
+# sudo's own errors begin with its name. A refusal of sudo does not begin with the name; a refusal
+# of sudo-rs does.
 SUDO_REFUSES = ("sudo:", "sorry, user", "is not in the sudoers file", "is not allowed to run sudo")
 _WORDS_BYTES = 8192
 _GRACE_S = 2.0
