@@ -443,7 +443,7 @@ def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> No
                 [*stranger, *TKPERF, "stop", str(path)],
                 env=environment, capture_output=True, text=True, check=False, cwd="/",
             )  # fmt: skip
-            assert_clear(done, 2, f"process {other.pid} of user root", "only that user and root")
+            assert_clear(done, 2, f"process {other.pid} of user root", f"'sudo tkperf stop {path}'")
             assert other.poll() is None
         finally:
             other.terminate()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +18,14 @@ from tkperf.analysis.run_results import analyse
 from tkperf.analysis.verdict import judge_run
 from tkperf.cli.main import cli
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunStatus, StepKind
 from tkperf.page.words.run import find_badges
 from tkperf.page.words.uncertainty import describe_counts
 from tkperf.pipeline.api import run
 from tkperf.pipeline.following import read_overview
 from tkperf.runfile.reader import read_run
+from tkperf.runfile.writers import Writer
 from tkperf.runner.events import RunEnded, StepEnded, TestEnded
 
 SHORT = Path(__file__).parents[1] / "short.toml"
@@ -137,3 +141,82 @@ def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
         "the step; 1 step measured again"
     )
     assert read_overview(path).disturbed_steps == 2
+
+
+OF_ROOT = Writer(pid=4321, user="root")
+
+
+@pytest.fixture
+def run_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A run file in the current folder that a process of root writes, as an ordinary user sees it."""
+    path, writer = a_run(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr("tkperf.pipeline.following.find_writer", lambda _: OF_ROOT)
+    monkeypatch.setattr("tkperf.pipeline.following.find_running", lambda: [OF_ROOT])
+    yield path
+    writer.close()
+
+
+def test_status_names_the_command_that_ends_the_run_of_another_user(run_of_root: Path) -> None:
+    """The process of a run that has a row is not listed a second time, as one whose run is not seen."""
+    done = CliRunner().invoke(cli, ["status"])
+    assert f"'sudo tkperf stop {run_of_root.name}' ends it" in done.stderr
+    assert "runs tkperf, too" not in done.stderr
+    assert json.loads(CliRunner().invoke(cli, ["status", "--json"]).stdout)["not_visible"] == []
+
+
+def test_status_names_the_command_that_shows_runs_out_of_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tkperf.pipeline.following.find_running", lambda: [OF_ROOT])
+    assert "'sudo tkperf status'" in CliRunner().invoke(cli, ["status"]).stderr
+
+
+def test_stop_names_the_command_that_ends_the_run_of_another_user(run_of_root: Path) -> None:
+    done = CliRunner().invoke(cli, ["stop", run_of_root.name])
+    assert done.exit_code != 0
+    assert f"'sudo tkperf stop {run_of_root.name}'" in str(done.exception)
+
+
+def test_a_view_names_the_command_that_ends_the_run(
+    run_of_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With sudo for the run of another user, and without for one's own."""
+
+    def left_by_the_user(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tkperf.cli.progress.follow", left_by_the_user)
+    done = CliRunner().invoke(cli, ["attach", run_of_root.name])
+    assert f"'sudo tkperf stop {run_of_root.name}' ends it" in done.output
+    own = Writer(pid=4321, user="me", program="python3", is_tkperf=True)
+    monkeypatch.setattr("tkperf.pipeline.following.find_writer", lambda _: own)
+    done = CliRunner().invoke(cli, ["attach", run_of_root.name])
+    assert f"'tkperf stop {run_of_root.name}' ends it" in done.output
+
+
+@pytest.mark.parametrize("command", ["attach", "status", "stop"])
+@pytest.mark.parametrize("name", ["run.tkperf", "run.batch"])
+def test_a_file_that_only_root_may_read_is_tried_with_sudo(
+    command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root itself is not told to use sudo."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RunFileError("cannot read it") from PermissionError()
+
+    for reading in (
+        "tkperf.pipeline.following.look_first",
+        "tkperf.pipeline.following.outline_first",
+        "tkperf.pipeline.batch.book.read_batch",
+        "tkperf.pipeline.batch.watching.read_batch",
+    ):
+        monkeypatch.setattr(reading, refuse)
+    monkeypatch.setattr("tkperf.pipeline.following._judge_ended", refuse)
+    path = tmp_path / name
+    for user, expected in ((1000, True), (0, False)):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        done = CliRunner().invoke(cli, [command, str(path)])
+        assert (f"'sudo tkperf {command} {path}'" in f"{done.exception}{done.output}") is expected

@@ -23,6 +23,7 @@ from tkperf.model.errors import RunFileError, TkperfError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.page.batch_progress import build_batch_progress
 from tkperf.pipeline.batch.watching import Watched, WatchedBatch
+from tkperf.pipeline.following import format_stop_command
 from tkperf.render.terminal.batch import render_batch_lines
 from tkperf.render.terminal.console import OutputConsole, choose_progress, plain, print_lines
 
@@ -276,9 +277,8 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
                 watched.look()
                 show(watched)
     except KeyboardInterrupt:
-        print_lines(
-            f"no longer watched: {plain(path.stem)} continues; 'tkperf stop {plain(path)}' ends it"
-        )
+        ends_it = f"'{plain(format_stop_command(path))}' ends it"
+        print_lines(f"no longer watched: {plain(path.stem)} continues; {ends_it}")
         return
     print_lines(*describe_batch_end(watched.state))
 

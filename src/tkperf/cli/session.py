@@ -253,7 +253,7 @@ def _print_where(options: CallOptions, child: int) -> None:
         f"{options.kept_in}:".ljust(10) + path,
         f"log:      {plain(options.log_path)}",
         f"watch:    tkperf attach {path}",
-        f"stop:     tkperf stop {path}",
+        f"stop:     {'sudo ' if 'SUDO_USER' in os.environ else ''}tkperf stop {path}",
     )
 
 

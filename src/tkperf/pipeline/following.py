@@ -247,8 +247,9 @@ def interrupt(run_file: Path, writer: Writer) -> None:
             "container or on the machine where it runs"
         )
     theirs = f"{run_file}: process {pid} of user {writer.user or 'not known'} writes it"
+    with_sudo = f"{theirs}; only that user and root may stop it: 'sudo tkperf stop {run_file}'"
     if writer.is_tkperf is None:
-        raise UsageError(f"{theirs}; only that user and root may stop it")
+        raise UsageError(with_sudo)
     if not writer.is_tkperf:
         raise UsageError(f"{theirs}; it is {writer.program or 'not known'}, no tkperf")
     try:
@@ -262,9 +263,18 @@ def interrupt(run_file: Path, writer: Writer) -> None:
     except ProcessLookupError:
         return
     except PermissionError:
-        raise UsageError(f"{theirs}; only that user and root may stop it") from None
+        raise UsageError(with_sudo) from None
     finally:
         os.close(process)
+
+
+def format_stop_command(path: Path) -> str:
+    """Return the command that ends the run or batch in a file; with sudo if another user's process writes the file."""
+    writer = None
+    with suppress(OSError):
+        writer = find_writer(path)
+    is_theirs = writer is not None and writer.pid is not None and writer.is_tkperf is None
+    return f"{'sudo ' if is_theirs else ''}tkperf stop {path}"
 
 
 def describe_wait(pid: int | None) -> str:

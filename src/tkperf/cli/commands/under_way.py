@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,22 +40,24 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
     from tkperf.cli.progress import follow
     from tkperf.cli.results import describe_ended
     from tkperf.cli.streams import ended_by_signals
-    from tkperf.pipeline.following import FollowedFile
+    from tkperf.pipeline.following import FollowedFile, format_stop_command
     from tkperf.render.terminal.console import plain, print_lines
 
     if run_file.suffix == BATCH_SUFFIX:
         from tkperf.cli.batch_view import follow_batch
 
-        follow_batch(run_file, progress, verbose=verbose)
+        with _hint_at_sudo("attach", run_file):
+            follow_batch(run_file, progress, verbose=verbose)
         return
-    followed = FollowedFile(run_file)
+    with _hint_at_sudo("attach", run_file):
+        followed = FollowedFile(run_file)
     if followed.is_running:
         try:
             with ended_by_signals(once=False):
                 follow(followed, progress, verbose=verbose)
         except KeyboardInterrupt:
-            name, file = plain(run_file.stem), plain(run_file)
-            print_lines(f"no longer watched: {name} continues; 'tkperf stop {file}' ends it")
+            name, command = plain(run_file.stem), plain(format_stop_command(run_file))
+            print_lines(f"no longer watched: {name} continues; '{command}' ends it")
             return
     print_lines(*describe_ended(run_file, followed.record))
 
@@ -79,13 +83,14 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     from tkperf.model.batch import DriveStage
     from tkperf.page.status import build_status
     from tkperf.pipeline.batch.book import read_batch
-    from tkperf.pipeline.following import find_run_files, read_overview
+    from tkperf.pipeline.following import find_run_files, format_stop_command, read_overview
     from tkperf.render.export_json import build_verdict
     from tkperf.render.terminal.console import open_console
     from tkperf.render.terminal.status import print_status
 
     if len(run_files) == 1 and run_files[0].suffix == BATCH_SUFFIX and not as_json:
-        _show_batch(run_files[0])
+        with _hint_at_sudo("status", run_files[0]):
+            _show_batch(run_files[0])
         return
     states: list[RunOverview] = []
     failed: list[RunFileError] = []
@@ -98,7 +103,8 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     batches = []
     for path in dict.fromkeys(path for path in paths if path.suffix == BATCH_SUFFIX):
         try:
-            batches.append(read_batch(path))
+            with _hint_at_sudo("status", path):
+                batches.append(read_batch(path))
         except RunFileError as error:
             failed.append(error)
             not_read.append(str(path))
@@ -121,19 +127,26 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     judged = bool(run_files) or len(paths) <= MOST_JUDGED
     for path in paths:
         try:
-            states.append(read_overview(path, judged=judged))
+            with _hint_at_sudo("status", path):
+                states.append(read_overview(path, judged=judged))
         except RunFileError as error:
             failed.append(error)
             not_read.append(str(path))
+    shown = {run.pid for run in states}
+    unseen = [writer for writer in unseen if writer.pid not in shown]
     if as_json:
         page = build_status(states, not_read=not_read, batches=batches)
         verdict = build_verdict(page.verdict)
         click.echo(json.dumps({"verdict": verdict, **_as_json(states, unseen, batches)}, indent=2))
     elif states or batches:
         print_status(build_status(states, not_read=not_read, batches=batches), open_console())
+    for run in states:
+        command = format_stop_command(Path(run.run_file)) if run.user is not None else ""
+        if command.startswith("sudo ") and not as_json:
+            complain(f"tkperf: user {run.user} runs {run.run_file}: '{command}' ends it")
     for writer in unseen:
         why = (
-            "only that user and root see which run that is"
+            "only that user and root see which run that is: 'sudo tkperf status'"
             if writer.path is None
             else f"its run file {writer.path} cannot be reached from here"
         )
@@ -147,6 +160,17 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
         raise failed[-1]
     if not (states or batches or failed or unseen or as_json):
         complain("tkperf: no run is under way, and there is no run file in this folder")
+
+
+@contextmanager
+def _hint_at_sudo(command: str, path: Path) -> Iterator[None]:
+    """Name the command that root may use, if the user may not read the run file."""
+    try:
+        yield
+    except RunFileError as error:
+        if isinstance(error.__cause__, PermissionError) and os.geteuid() != 0:
+            raise RunFileError(f"{error}; try 'sudo tkperf {command} {path}'") from error
+        raise
 
 
 def _show_batch(path: Path) -> None:
@@ -194,10 +218,12 @@ def stop(run_file: Path, no_wait: bool) -> None:
     from tkperf.render.terminal.console import plain, print_lines
 
     if run_file.suffix == BATCH_SUFFIX:
-        _stop_batch(run_file, no_wait=no_wait)
+        with _hint_at_sudo("stop", run_file):
+            _stop_batch(run_file, no_wait=no_wait)
         return
-    record = look_first(run_file).record
-    writer = find_writing(run_file)
+    with _hint_at_sudo("stop", run_file):
+        record = look_first(run_file).record
+        writer = find_writing(run_file)
     if writer is None:
         print_lines(*describe_ended(run_file, record))
         return
