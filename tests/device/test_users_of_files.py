@@ -485,6 +485,34 @@ def test_a_file_mounted_without_a_loop_device(scratch: Path, tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("source", "refused"),
+    [
+        ("/there/disk.img", True),
+        ("disk.img", True),
+        ("/nowhere/disk.img", True),
+        ("/nowhere/other.img", False),
+        ("/there/other.img", False),
+    ],
+)
+def test_a_file_mounted_in_another_mount_namespace(
+    tmp_path: Path, source: str, refused: bool
+) -> None:
+    """A path there is looked up there. If it leads nowhere, or is relative, a file of the same name counts, to be safe."""
+    image = tmp_path / "disk.img"
+    image.write_bytes(bytes(8192))
+    identity, _, _ = fake_file(image)
+    other = tmp_path / "proc/103"
+    (other / "ns").mkdir(parents=True)
+    (other / "ns/mnt").symlink_to("mnt:[1]")
+    (other / "mountinfo").write_text(f"1 0 0:77 / /mnt rw - erofs {source} ro\n")
+    (other / "root/there").mkdir(parents=True)
+    os.link(image, other / "root/there/disk.img")
+    (other / "root/there/other.img").write_bytes(b"another image")
+    texts = "; ".join(texts_of(identity, proc_root=tmp_path / "proc"))
+    assert ("the file is used by the erofs mounted at /mnt" in texts) is refused
+
+
 def test_the_list_of_mounts_may_hold_anything(tmp_path: Path) -> None:
     """All escapes of the kernel are undone, in one place, and odd rows passed over."""
     from tkperf.device.usage.mounts import read_mounts

@@ -134,7 +134,7 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
     lost = [
         on_one_line(str(export))
         for export in survey.exports
-        if export.path and not os.path.exists(export.path)  # noqa: PTH110 - the name may hold any byte
+        if export.path and export.find_path() is None
     ]
     modules = find_silent_modules(survey.sys_root)
     if modules:

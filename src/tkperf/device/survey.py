@@ -64,7 +64,10 @@ class Survey:
     processes: ProcessSurvey
 
     def name_of_export(self, export: Export) -> str | None:
-        """Return the name of the exported part of the target; None if there is none, or its path leads nowhere."""
+        """Return the name of the exported part of the target; None if there is none, or its path leads nowhere.
+
+        The path of a mounted file may be relative to an unknown folder; then a file of the same name counts, to be safe.
+        """
         if export.device is not None:
             return self.subject.name_of_device(export.device)
         if export.scsi_address is not None:
@@ -72,7 +75,11 @@ class Survey:
                 if (find_disk(node) / "device").resolve().name == export.scsi_address:
                     return node.name
             return None
-        return self.subject.name_of_path(export.path or "")
+        if (path := export.find_path()) is not None:
+            return self.subject.name_of_path(path)
+        if export.root is not None and export.path:
+            return self.subject.name_of_base(Path(export.path).name)
+        return None
 
     @property
     def lost_swaps(self) -> tuple[str, ...]:

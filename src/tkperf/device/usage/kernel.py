@@ -224,12 +224,23 @@ def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A user in the kernel of a device or file, which it has by path, number or SCSI address."""
+    """A user in the kernel of a device or file, which it has by path, number or SCSI address.
+
+    ``root`` is the root folder of a process that sees the mount namespace of the path; None: tkperf's own.
+    """
 
     user: str
     path: str | None = None
+    root: Path | None = None
     device: int | None = None
     scsi_address: str | None = None
+
+    def find_path(self) -> str | None:
+        """Return a path that leads somewhere from here; None if there is none, as for a relative path."""
+        if self.path is None or not self.path.startswith("/"):
+            return None
+        ways = (self.path,) if self.root is None else (f"{self.root}{self.path}", self.path)
+        return next((way for way in ways if os.path.exists(way)), None)
 
     def __str__(self) -> str:
         return f"{self.user} ({self.path})" if self.path else self.user
@@ -254,8 +265,9 @@ def find_exports(sys_root: Path, proc_root: Path, mounts: tuple[Mount, ...]) -> 
             yield Export(user=f"the MD RAID {array}, as its bitmap", path=unescape(path))
     for mount in mounts:
         # Mounted from a file without a loop device.
-        if mount.kind == "erofs" and mount.source.startswith("/"):
-            yield Export(user=f"the erofs mounted at {mount.point}{mount.where}", path=mount.source)
+        if mount.kind == "erofs":
+            user = f"the erofs mounted at {mount.point}{mount.where}"
+            yield Export(user=user, path=mount.source, root=mount.process / "root")
 
 
 def _parse_lio(info: str) -> Iterator[Export]:
