@@ -175,6 +175,16 @@ def test_fills_of_several_runs_are_no_rounds(fill: str, measure: str) -> None:
     assert len(found) == 4
 
 
+@pytest.mark.parametrize("name", ["run{}/prefill.json", "{}/prefill.json", "run{}_prefill.json"])
+def test_a_preparation_of_each_run_is_its_own(name: str) -> None:
+    """Although nothing else shows that these are runs: a single round of each."""
+    sequential = {"rw": "write", "size": "10g"}
+    files = [
+        (name.format(run), written(9000 + run, 2000.0 * run, options=sequential)) for run in (1, 2)
+    ]
+    assert sorted(rounds_of(run_of(*files)).values()) == [[9001], [9002]]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -116,12 +116,14 @@ def _find_run_folders(all_series: Iterable[CellSeries], names: Sequence[str]) ->
 def _divide_by_folder(
     series: CellSeries, names: Sequence[str], run_folders: set[str]
 ) -> Iterator[CellSeries]:
-    """Yield a series for each folder that contains a run."""
+    """Yield a series for each folder that contains a run. Preparations are divided by every folder: each run has its own."""
     by_folder: dict[str, list[Result]] = {}
     for result in series.rounds:
-        parts = split_path(names[result.source])[0].split("/")
-        above = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
-        folder = next((folder for folder in above if folder in run_folders), "")
+        folder = split_path(names[result.source])[0]
+        if not series.series_key.prepares:
+            parts = folder.split("/")
+            above = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
+            folder = next((folder for folder in above if folder in run_folders), "")
         by_folder.setdefault(folder, []).append(result)
     if len(by_folder) == 1:
         yield series
@@ -188,6 +190,8 @@ def _group_by_run(
     rounds = series.rounds
     whole: dict[object, list[Result]] = {(): rounds}
     columns = _columns(rounds, names)
+    if series.series_key.prepares:
+        run_words = run_words | {"run"}
     of_runs = [values for (_, word), values in columns.items() if word in run_words]
     if any(len(set(values)) > 1 for values in of_runs):
         return _group(rounds, list(zip(*of_runs, strict=True)))
