@@ -115,7 +115,7 @@ def test_numbers_that_repeat_are_no_rounds() -> None:
     both = f"{written(1, 60)}\n{written(2, 120)}"
     run = run_of(("x_round1.json", both), ("x_round2.json", written(3, 180)))
     assert numbers_of(run) == {"fio RND TC1/QD1": [1, 2, 3]}
-    assert said(run)["rounds-counted"].startswith("x_round1.json: numbers of rounds")
+    assert said(run)["rounds-counted"].startswith("x_round1.json: some names")
 
 
 DIFFER = {
