@@ -81,11 +81,15 @@ def test_cells_with_other_rounds_have_their_own_window() -> None:
         ((1, 2, 3, 5, 6), (1, 2, 3), "round 4 is missing, and a window needs consecutive rounds"),
         ((1, 2, 3, 4, 5, 6, 9), (2, 3, 4, 5, 6), "rounds 7, 8 are missing"),
         ((1, 3, 5, 7, 9), (9,), "rounds 2, 4, 6, 8 are missing"),
+        ((1, 2, 4, 8, 16), (1, 2), "rounds 3, 5, 6, 7, 9 and 6 more are missing"),
     ],
 )
-def test_a_window_has_no_gap(given: tuple[int, ...], window: tuple[int, ...], says: str) -> None:
+@pytest.mark.parametrize("word", ["r", "x_", ""])
+def test_a_window_has_no_gap(
+    given: tuple[int, ...], window: tuple[int, ...], says: str, word: str
+) -> None:
     """Five results that are not five consecutive rounds are not judged, and the reader is told why."""
-    files = [(f"r{each}.json", written(1000 + each, 60.0 * each)) for each in given]
+    files = [(f"{word}{each}.json", written(1000 + each, 60.0 * each)) for each in given]
     (outcome,) = run_of(*files).tests[0].outcomes
     assert outcome.window == window
     assert says in outcome.ended_because

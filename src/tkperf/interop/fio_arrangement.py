@@ -324,7 +324,10 @@ def _numbers_in_names(
 
 
 def _find_counter(rounds: Sequence[Result], names: Sequence[str]) -> list[int] | None:
-    """Return the single number that differs between the names, if it counts the files one by one, with few gaps."""
+    """Return the only number that differs between the names, if it may count rounds.
+
+    A number that is much larger than the number of files is a time or the id of a process.
+    """
     if len(rounds) < 2 or len({result.source for result in rounds}) < len(rounds):
         return None
     numbers = [find_numbers(names[result.source]) for result in rounds]
@@ -334,7 +337,7 @@ def _find_counter(rounds: Sequence[Result], names: Sequence[str]) -> list[int] |
     if len(varying) != 1 or len(set(varying[0])) < len(rounds):
         return None
     (counter,) = varying
-    return counter if max(counter) - min(counter) < 2 * len(rounds) else None
+    return counter if max(counter) <= _LARGEST_COUNTER * len(rounds) else None
 
 
 def _find_displaced(rounds: Sequence[Result], names: Sequence[str]) -> Iterator[Result]:
