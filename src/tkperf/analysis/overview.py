@@ -77,12 +77,12 @@ def build_overview(
     disturbed_steps: int | None,
     verdict: VerdictState | None = None,
 ) -> RunOverview:
-    """Return a run in brief.
+    """Return the overview of a run.
 
     Args:
-        log: the whole log; a complete run needs none.
+        log: the whole log; a complete run does not need it.
         now_s: the run's own time now; None: it has ended, or its clock is not known.
-        pid, user: of the process that runs it.
+        pid, user: of the process that executes the run.
         disturbed_steps: None: the run was not watched.
         verdict: None: the run was not judged.
     """
@@ -144,7 +144,9 @@ _CODES: dict[VerdictState | None, StatusCode] = {
 def build_ended_overview(
     record: RunRecord, log: Sequence[LogEntry], verdict: VerdictState
 ) -> RunOverview:
-    """Return a run that has ended in brief, without the name of its file; the record must have its steps."""
+    """Return the overview of a run that has ended, without the file name; the record must have its
+    steps.
+    """
     return build_overview(
         record,
         log,
@@ -166,7 +168,9 @@ def find_verdict(record: RunRecord) -> VerdictState:
 
 
 def _count_disturbed_steps(record: RunRecord) -> int | None:
-    """Return the number of disturbed steps, fills included; None if nothing looked, as with a simulated drive."""
+    """Return the number of disturbed steps, fills included; None if the run was not watched, as
+    with a simulated drive.
+    """
     steps = [step for test in record.tests for step in test.steps]
     disturbed = sum(bool(find_doubtful(step.disturbances or ())) for step in steps)
     looked = any(

@@ -46,7 +46,7 @@ from tkperf.procedures.walk import first_rounds
 
 
 def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
-    """Return all results of a run, as far as it got.
+    """Return all results of a run, up to the point that the run reached.
 
     Without ``figures`` the results are those that the verdict needs, which take a tenth of the time: cells have no
     figures, sections no rounds, histograms and findings over time. The record then needs no histograms.

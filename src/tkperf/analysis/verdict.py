@@ -312,7 +312,9 @@ CODES_OF_LOADS = {
 
 
 def _of_loads(result: RunResult) -> Iterator[VerdictReason]:
-    """Yield what is known of the load itself: buffered, limited, or not alone."""
+    """Yield the cautions about the load itself: buffered I/O, a limited rate, or other loads at the
+    same time.
+    """
     for caution, code in CODES_OF_LOADS.items():
         names = tuple(
             section.name

@@ -119,9 +119,11 @@ def read_write_marks(
 
 
 def _sync_other_nodes(subject: Subject, held: os.stat_result) -> None:
-    """Have the kernel write out what was written through other nodes of the drive: its partitions, or the whole disk.
+    """Make the kernel write out data that was written through other nodes of the drive: its
+    partitions, or the whole disk.
 
-    Each node has a page cache of its own. Data in it is not on the drive yet, so no look through another node finds it.
+    Each node has its own page cache. Data in that cache is not on the drive yet, so a reading
+    through another node does not find the data.
     """
     for device in subject.nodes.keys() - {held.st_rdev}:
         descriptor = open_device(DEV_ROOT / subject.nodes[device].name, device)

@@ -188,7 +188,7 @@ class Hold:
                 descriptor = None if number is None else open_device(node, number)
                 if descriptor is not None:
                     opened.callback(os.close, descriptor)
-                    # wipefs has descriptors of its own below /proc/self.
+                    # In the process of wipefs, /proc/self lists the descriptors of wipefs.
                     places[str(node)] = f"/proc/{os.getpid()}/fd/{descriptor}"
             signatures = find_signatures(places)
         return signatures or self._find_unknown_data()

@@ -105,7 +105,8 @@ def read_identity(path: str | Path) -> DeviceIdentity:
     """Identify a block device or a regular file, through any links.
 
     Raises:
-        DeviceError: it does not exist, is neither, is empty, or cannot be opened; or the resolved path leads elsewhere.
+        DeviceError: the path does not exist, is neither a block device nor a regular file, is
+            empty, or cannot be opened; or the resolved path leads elsewhere.
     """
     try:
         real = Path(os.path.realpath(path))
@@ -139,13 +140,14 @@ def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
     except OSError:
         same = False
     else:
-        # Each node with the number of a block device is a name of that device.
+        # Every node with the device number of a block device is a name of that device.
         same_device = stat.S_ISBLK(status.st_mode) and named.st_rdev == status.st_rdev
         same = same_device or os.path.samestat(named, status)
     if not same:
         raise DeviceError(
-            f"{path} is not the same as {real}, to which its links resolve: it lies in another mount namespace, or its "
-            "name was removed. Nothing was touched; give a path without links of /proc"
+            f"{path} is not the same as {real}, to which its links resolve: the file is in another "
+            "mount namespace, or its name was removed. Nothing was touched; give a path without "
+            "links of /proc"
         )
 
 
@@ -272,7 +274,7 @@ def find_interface(disk: Path, properties: dict[str, str] | None = None) -> str 
     """Return the bus from the kernel's device tree; a SATA drive on a SAS adapter is still SATA.
 
     Args:
-        properties: of udev; None: they are read.
+        properties: udev's properties; None: the function reads them.
     """
     if properties is None:
         properties = udev_properties(text(disk / "dev") or "")

@@ -439,7 +439,9 @@ def _name_folders(folders: Sequence[str]) -> list[str]:
 
 
 def _name_files(files: Sequence[str]) -> list[str]:
-    """Return the words of the names in which the files differ, without counts of rounds; else the whole names."""
+    """Return the words in which the names of the files differ, without counts of rounds; if no such
+    words exist, return the whole names.
+    """
     words = [re.split(r"[-_. ()]+", file) for file in files]
     if len(set(map(len, words))) > 1:
         return list(files)

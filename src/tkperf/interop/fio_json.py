@@ -71,7 +71,8 @@ class FioResults:
         self.remarks = Remarks()
         self._names: list[str] = []
         self._results: list[Result] = []
-        # Where the results of a document begin, by values that differ between runs of fio.
+        # The place where the results of a document begin, found by values that differ between runs
+        # of fio.
         self._places: dict[object, int] = {}
         self._at_once: dict[str, str] = {}
 
@@ -173,7 +174,9 @@ class FioResults:
             self._at_once.setdefault(jobname, file)
 
     def _keep_one(self, place: int, again: Sequence[Result]) -> None:
-        """Keep one of two equal results: that of the file with the shorter name, which is no ``copy of r1.json``."""
+        """Of two equal results, keep the result of the file with the shorter name: ``copy of
+        r1.json`` is longer.
+        """
         kept = self._results[place : place + len(again)]
 
         def rank(results: Sequence[Result]) -> tuple[int, object, object]:
@@ -184,7 +187,7 @@ class FioResults:
         self._results[place : place + len(again)] = kept
         self.remarks.say(
             "given-twice",
-            "holds the same result as another file, or twice: it counts once",
+            "contains a result twice, or the same result as another file: the result counts once",
             self._names[left_out[0].source],
             f" (as {readable(self._names[kept[0].source])})",
         )

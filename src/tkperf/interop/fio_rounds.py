@@ -146,7 +146,9 @@ def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
 
 
 def _name_state(section: str) -> str:
-    """Return what distinguishes a section from others with its load and demand: all but the beginning of its name."""
+    """Return what distinguishes a section from others with the same load and demand: its name
+    without the beginning.
+    """
     state = section.partition(", ")[2]
     return (
         state if len(state) <= _LONGEST_STATE else f"{state[: _LONGEST_STATE - 3].rstrip(', ')}..."

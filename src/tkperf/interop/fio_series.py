@@ -79,7 +79,7 @@ class SeriesKey:
             separate series.
         writes_amount: the job writes a given amount sequentially, without a runtime.
         beside: the loads that ran at the same time, in full.
-        cautions: reasons why its figures are not what the device alone can do.
+        cautions: reasons why the figures do not show what the device alone can do.
     """
 
     always: tuple[str, ...]
@@ -193,7 +193,9 @@ def build_series_key(
 
 
 def _find_no_device(options: Mapping[str, Any]) -> str:
-    """Return the option that shows that no drive was measured: ``ioengine=null``; empty if there is none."""
+    """Return the option that shows that no drive was measured: ``ioengine=null``; empty if no
+    option shows this.
+    """
     engine = str(options.get("ioengine", "")).strip()
     if engine in _ENGINES_WITHOUT_DEVICE:
         return f"ioengine={engine}"
@@ -204,9 +206,9 @@ def _find_no_device(options: Mapping[str, Any]) -> str:
 
 
 def _is_buffered(options: Mapping[str, Any]) -> bool:
-    """Return whether the host's page cache took part; False without options, as then nothing is known.
+    """Return whether the host's page cache took part.
 
-    fio's default is ``direct=0``.
+    Without options nothing is known, and the function returns False. fio's default is ``direct=0``.
     """
     engine = str(options.get("ioengine", "psync")).strip()
     if not options or engine not in {*_CACHED_ENGINES, "mmap"}:

@@ -180,7 +180,7 @@ class RunFileError(TkperfError):
 
 
 class LockedRunFileError(RunFileError):
-    """Another program has locked the run file: once that ends, it can be read."""
+    """Another program has locked the run file. The file can be read after the lock ends."""
 
 
 class Interrupted(TkperfError):  # noqa: N818 - nothing failed

@@ -154,7 +154,9 @@ WHOLE_TEST = asking(
 
 
 class LoadCaution(StrEnum):
-    """Reasons why the figures of a section are not what the device alone can do, known from its load."""
+    """Reasons, known from the load of a section, why its figures do not show what the device alone
+    can do.
+    """
 
     BUFFERED = "buffered-io"
     NO_DEVICE = "no-device"
@@ -171,8 +173,8 @@ class SectionPlan:
         name: as in the phases of the procedure.
         quantities: shown in a summary, a comparison and a baseline; the first is the most important.
         figures: in the order of a report.
-        prepares: the section brings the device into the state that later sections measure. Outputs mention it
-            only if it did not reach that state.
+        prepares: the section brings the device into the state that later sections measure. Outputs
+            mention such a section only if it did not reach that state.
         state: the difference from sections of the test with the same load, such as "bursts after 5 s idle"; a
             headline names it.
         cautions: of an imported load; each is a reason of the verdict.

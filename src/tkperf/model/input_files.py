@@ -43,10 +43,10 @@ def confine(folders: Iterable[Path]) -> None:
 
 
 def require_confined(descriptor: int) -> None:
-    """Refuse an open file outside the folders that this process is confined to.
+    """Refuse an open file outside the folders to which this process is confined.
 
-    A look at the path before it is opened is not enough: whoever can write to the folder can replace the file by a link
-    after that look, and put it back before the next one.
+    A check of the path before opening is not enough: someone who can write to the folder can
+    replace the file with a link after that check, and restore the file before the next check.
 
     Raises:
         OSError: the file is elsewhere.
@@ -57,10 +57,12 @@ def require_confined(descriptor: int) -> None:
 
 @contextmanager
 def only_confined() -> Iterator[None]:
-    """Refuse likewise the files that the block opens and leaves open: a library opens them by their paths.
+    """Refuse in the same way files that a library opens by their paths in the block and leaves
+    open.
 
     Raises:
-        OSError: one of them is elsewhere.
+
+        OSError: one of the files is elsewhere.
     """
     before = _find_opened() if _confined_to else {}
     yield
@@ -73,7 +75,7 @@ def _find_opened() -> dict[str, str]:
     """Return the paths of the open files of this process, by their descriptors."""
     opened = {}
     for descriptor in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        with suppress(FileNotFoundError):  # the descriptor of the look itself
+        with suppress(FileNotFoundError):  # the descriptor that this listing itself uses
             opened[descriptor] = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 # may be no path
     return opened
 

@@ -158,7 +158,7 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
         objections=objections,
         data=data,
         purge=plan_purge(identity),
-        # Reads of a drive that somebody uses, or measures, would disturb them.
+        # If another program uses or measures a drive, reads would disturb that program.
         audit=audit_for([identity], lasts_s=DAY_S, read_device=not objections),
         telemetry=telemetry,
         reading=reading,

@@ -157,10 +157,10 @@ class FollowedFile:
 
 
 def read_overview(path: Path, *, judged: bool = False) -> RunOverview:
-    """Return the run in a file in brief.
+    """Return the overview of the run in a file.
 
-    ``judged``: with its verdict, for which all steps are read, but neither seconds nor histograms. The overview of a run
-    that has ended is then kept in the user's cache.
+    ``judged``: include the verdict. For the verdict, all steps are read, but neither seconds nor
+    histograms. The overview of a run that has ended is then kept in the user's cache.
 
     Raises:
         RunFileError: see RunFile.

@@ -143,10 +143,11 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
 
 
 def _require_readable(path: Path) -> None:
-    """Read a run file as every output does: results of others may be more than such a file may contain.
+    """Read a run file as every output does, because imported results may exceed the limits of a run
+    file.
 
     Raises:
-        InputFileError: it cannot be read.
+        InputFileError: the run file cannot be read.
     """
     try:
         read_run(path)

@@ -1,7 +1,8 @@
 """Results and overviews of runs in the user's cache, so that a run file that has not changed is not analysed again.
 
-An entry has the results of one state of one file, by one state of tkperf's code. If it cannot be read or written, the results are
-computed anew. The overview of a run, which a list of runs shows, has an entry of its own: it is a hundred times smaller.
+An entry contains the results of one state of one file, computed by one state of tkperf's code. If
+the entry cannot be read or written, the results are computed again. The overview of a run, which a
+list of runs shows, has a separate entry, which is a hundred times smaller.
 """
 
 from __future__ import annotations

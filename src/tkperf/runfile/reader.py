@@ -98,10 +98,11 @@ class RunFile:
         self._db.close()
 
     def record(self, *, histograms: bool = True) -> RunRecord:
-        """Return the whole run, its steps without samples and without fio's output.
+        """Return the whole run; its steps have no samples and no output of fio.
 
-        An unreadable row is left out and named in ``left_out``; the rest is there. Without ``histograms``, whose
-        unpacking takes most of the time, those of all steps are empty.
+        An unreadable row is left out and named in ``left_out``; all other rows are returned.
+        Without ``histograms``, the histograms of all steps are empty, because unpacking them takes
+        most of the time.
         """
         self._seconds_read.clear()
         self._kept_seconds = 0

@@ -122,7 +122,8 @@ def parse_workload(table: str, columns: Columns) -> Workload:
     return _parse_workload(table, *map(columns.get, _WorkloadRow.__struct_fields__))
 
 
-# A run repeats a few workloads thousands of times. Typed, because 1.0 is no valid queue depth and equals 1.
+# A run repeats a few workloads thousands of times. The cache is typed because 1.0 equals 1, but is
+# not a valid queue depth.
 @lru_cache(maxsize=1024, typed=True)
 def _parse_workload(table: str, *values: object) -> Workload:
     columns = dict(zip(_WorkloadRow.__struct_fields__, values, strict=True))

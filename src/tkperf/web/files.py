@@ -16,7 +16,7 @@ class KnownFile:
     """A file that the library found.
 
     Attributes:
-        folder: the served folder that it is in, without links in its path.
+        folder: the served folder that contains the file, without links in its path.
         place: its path below that folder.
         stamp: at the library's latest look.
     """

@@ -219,8 +219,8 @@ class Library:
         # A file may crash its worker, but must not end the reading of other files.
         except (JobError, OSError, ValueError, msgspec.MsgspecError) as error:
             row = Unreadable(shorten(on_one_line(str(error)), _MOST_REASON_CHARACTERS))
-            # Too many pages were being made, or another program had locked the file, or the file may be opened to this
-            # user: none of these changes its state.
+            # Three causes do not change the state of the file: too many pages were being made,
+            # another program had locked the file, or this user could not open the file yet.
             try_again = isinstance(error, (BusyError, LockedError)) or not os.access(
                 known.folder / known.place, os.R_OK
             )

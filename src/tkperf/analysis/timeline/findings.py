@@ -58,8 +58,8 @@ class Timeline:
         settled: the rate is steady at the end; None: not searched.
         end_change_percent: fitted change of the rate over the last quarter, in percent of its
             median there; negative: the rate falls; None: not searched.
-        end_noise_percent: change there that noise alone explains; None: not sought.
-        drops: sudden falls of a rate, without the fall to the last level of the rate.
+        end_noise_percent: change there that noise alone explains; None: not searched. drops: sudden
+            falls of a rate, without the fall to the last level of the rate.
         spikes: periodic spikes of a latency; None: none.
         bursts: spread of a rate with idle time between its values, for which no other findings are
             searched; None: no bursts.

@@ -46,7 +46,7 @@ HELD_NOISE_SIGMAS = 3.0
 # This share of a level may lie outside its band, but never for long.
 MOST_OUTSIDE = 0.05
 SHORTEST_PHASE = 3
-# A second level is longer: a few values on the way between two levels look like one.
+# A second level must be longer, because a few values between two levels look like a level.
 LEAST_FOR_SECOND = 10
 # If at least this number of values precedes a level, they are not part of the level. Fewer values
 # count as an odd start.

@@ -109,7 +109,7 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
 def refuse_purge_under_way(identity: DeviceIdentity) -> None:
     """Refuse a drive that is still erasing itself, even if another program started the erase.
 
-    For a partition, a volume or a RAID set, the drives below it are asked.
+    For a partition, a volume or a RAID set, the function asks the drives below it.
 
     Raises:
         RefusedError: the drive is erasing itself.
@@ -142,7 +142,7 @@ def _find_drives(disk: Path) -> Iterator[Path]:
 
 
 def _find_erase_under_way(path: str, interface: str | None, disk: Path) -> float | None:
-    """Return the share done of an erase that a drive has under way; None if there is none."""
+    """Return the progress of a drive's running erase as a share; None if no erase runs."""
     if find_nvme_controller(disk) is not None:
         return find_nvme_sanitize(path)
     if interface == "SATA":

@@ -124,7 +124,9 @@ def ask_loop(node: Path, number: int) -> LoopBacking | None:
 
 
 def open_device(node: Path, number: int) -> int | None:
-    """Open a node of the block device of that number for reading; None if it is missing or another device's."""
+    """Open a node of the block device of that number for reading; None if the node is missing or
+    belongs to another device.
+    """
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -151,7 +151,7 @@ def find_peaks_of_sections(sections: Sequence[SectionResult]) -> dict[CellPlace,
     """Map each cell whose load ran in several sections to the one with the highest rate.
 
     Imported results have a section for each demand, drive, host or condition. A load with cautions, such as
-    buffered I/O, competes only with loads that have the same ones.
+    buffered I/O, is compared only with loads that have the same cautions.
     """
     by_load: dict[object, list[tuple[float, CellPlace]]] = {}
     named: set[object] = set()

@@ -173,7 +173,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
         for section in sections
         for cell in section.cells
     }
-    # Streams are in no such group, but share the demand of other sections with their load.
+    # Streams belong to no such group, but have the same demand as other sections with their load.
     works = {place.workload: peak.workload for place, peak in peaks.items()}
     by_name = {section.name: section for section in sections}
     every = [candidate for candidates in of_sections for candidate in candidates]

@@ -27,7 +27,8 @@ _INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
 _KEPT_VARIABLES = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LANGUAGE|LC_[A-Z]+|SUDO_[A-Z]+"
 )
-# Stands for a user of whom no number is known: nobody's, and above all not root's.
+# Stands for a user whose number is not known. It is the number of no user, and in particular not
+# that of root.
 _UNKNOWN_UID = -1
 _PATH_OF_ROOT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
