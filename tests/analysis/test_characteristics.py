@@ -118,7 +118,10 @@ def test_claims_on_an_offered_rate_use_its_bounds() -> None:
 
 
 def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
-    """Only after another load; its earlier rate, 100, is reached by the end of the third."""
+    """A stream recovers only after another load.
+
+    It reaches its earlier rate, 100, at the end of the third slice.
+    """
     run = run_of(
         stream("A", [100, 100]), stream("B", [7, 7], OTHER), stream("C", [10, 99, 100, 191])
     )

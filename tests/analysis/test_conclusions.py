@@ -52,7 +52,9 @@ def count_most_wrong(copies: int) -> int:
 
 @pytest.mark.parametrize("named", SERIES, ids=lambda named: named.name)
 def test_the_course_of_a_known_series_is_found(named: NamedSeries) -> None:
-    """Fresh level, second level, last level, drops and period: each is found, with its value and its place."""
+    """The fresh level, second level, last level, drops and period are found, each with its value
+    and place.
+    """
     series = named.build()
     assert find_differences(named, series) == []
     assert find_differences(named, cut_off_last_tenth(series)) == []
@@ -170,7 +172,9 @@ def noise_of(seed: int, seconds_each: int = 1) -> Callable[[int], FloatArray]:
 
 @pytest.mark.parametrize("drive", DRIVES, ids=lambda drive: drive.name)
 def test_noise_does_not_change_backlog_and_saturation(drive: Drive) -> None:
-    """Within 3 %: noise of 1 % hides what a level lacks of the next."""
+    """Both figures stay within 3 %, because noise of 1 % hides a small difference to the next
+    level.
+    """
     assert find_offered_differences(drive, quiet) == []
     copies = [find_offered_differences(drive, noise_of(seed)) for seed in range(COPIES)]
     wrong = [copy for copy in copies if copy]
@@ -232,7 +236,9 @@ def find_recovery_differences(
 
 @pytest.mark.parametrize("known", RECOVERIES, ids=lambda known: known.name)
 def test_noise_does_not_change_the_recovery(known: Recovery) -> None:
-    """The same slice: a rate that approaches its old level is not decided by the slice that first touches it."""
+    """Noisy copies recover in the same slice: the slice that first touches the old level does not
+    decide.
+    """
     for kept in (1.0, 0.9):
         assert find_recovery_differences(known, quiet, kept) == []
         copies = [

@@ -103,7 +103,9 @@ def test_a_backlog_stays_or_grows_over_the_second_half(
 
 
 def test_a_level_that_leaves_more_than_a_percent_undone_has_a_backlog() -> None:
-    """Whatever the median of its seconds says: 138,620 I/Os of 5,049,000 were not done, most of them in the last seconds."""
+    """The median of the seconds does not matter here: 138,620 I/Os of 5,049,000 were not done, most
+    of them in the last seconds.
+    """
     cell = level(99_000, 99_000 - 138_620 / LEVEL_S)
     assert has_backlog(replace(cell, backlog_median_ios=0.0))
     at_its_end = level(99_000, 99_000 - 4000 / LEVEL_S)

@@ -218,7 +218,9 @@ def test_what_falls_to_the_end_is_not_called_steady(total_fall: float) -> None:
 
 @pytest.mark.parametrize("minutes", [8, 12, 15])
 def test_the_bend_of_a_curve_is_no_noise(minutes: float) -> None:
-    """What flattens is settled only if it hardly falls in its last quarter, however smooth it is."""
+    """A curve that flattens has settled only if it hardly falls in its last quarter, however smooth
+    it is.
+    """
     minute = np.arange(56)
     fall = np.exp(-np.maximum(0, minute - 13) / minutes)
     values = (48_600 + 45_400 * fall) * (1 + 0.001 * np.random.default_rng(9).normal(size=56))

@@ -38,7 +38,9 @@ SERVE = ("serve", ".", "--port", "0", "--allow-root")
 def test_it_ends_with_one_clear_error(
     limit: int, words: tuple[str, ...], code: int, tmp_path: Path
 ) -> None:
-    """Before anything is written: no run file, no scratch file, no temporary folder."""
+    """The command ends before it writes anything: no run file, no scratch file and no temporary
+    folder exist.
+    """
     folder, temporary = tmp_path / "here", tmp_path / "tmp"
     folder.mkdir()
     temporary.mkdir()

@@ -62,7 +62,9 @@ def test_another_part_behind_a_loop_device(
 
 @pytest.mark.root
 def test_another_image_behind_a_loop_device(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """Of the same name and size: another inode, which would have been erased."""
+    """Another image with the same name and size is refused: it has another inode, and would have
+    been erased.
+    """
     device, image = loop_device(), tmp_path / "loop0.img"
     recorded = facts_of(device)
     inode = image.stat().st_ino
@@ -75,7 +77,7 @@ def test_another_image_behind_a_loop_device(loop_device: MakeLoop, tmp_path: Pat
 
 @pytest.mark.root
 def test_another_device_behind_a_loop_device(loop_device: MakeLoop) -> None:
-    """One that lies on a block device."""
+    """A loop device on another block device is refused."""
     first, second, upper = loop_device(), loop_device(), loop_device()
     attach_again(upper, first)
     recorded = facts_of(upper)
@@ -88,7 +90,10 @@ def test_another_device_behind_a_loop_device(loop_device: MakeLoop) -> None:
 
 @pytest.mark.root
 def test_a_part_that_is_moved_under_a_run(loop_device: MakeLoop) -> None:
-    """While it is held the kernel lets root set another offset: the next recheck sees it."""
+    """While the device is held, the kernel lets root set another offset.
+
+    The next recheck finds this.
+    """
     device = loop_device("--sizelimit", str(32 * MIB))
     identity = read_identity(device)
     permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem()
@@ -206,7 +211,10 @@ def put_under(upper: Path, lower: Path) -> None:
 
 
 def test_drives_beneath_a_layer_are_named_by_their_own_numbers(tmp_path: Path) -> None:
-    """Through every layer, in any order of discovery; two paths to one drive are one drive."""
+    """Drives are named through every layer and in any order of discovery.
+
+    Two paths to one drive count as one drive.
+    """
 
     def beneath(*letters: str, serials: tuple[str, ...] = ("A", "B")) -> tuple[str, ...]:
         root = tmp_path / "".join((*letters, *serials))

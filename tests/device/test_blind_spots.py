@@ -212,7 +212,7 @@ def test_a_file_on_a_file_system_of_several_machines(
 def test_a_loop_device_on_a_file_that_other_machines_share(
     loop_device: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is behind it may be in use elsewhere, as a file target may be."""
+    """Another machine may use the file behind the loop device, as it may use a file target."""
     device = loop_device()
     assert BlindSpotCode.OTHER_MACHINES not in {
         spot.code for spot in find_blind_spots(read_identity(device))

@@ -61,7 +61,7 @@ def test_other_data_in_a_file_is_a_change(scratch: Path, act: Callable[[Path], o
 def test_other_data_behind_a_loop_device_is_a_change(
     loop_device: MakeLoop, tmp_path: Path, through_file: bool
 ) -> None:
-    """Written to the device, or to the file behind it."""
+    """Data written to the device, or to the file behind the device, counts as a change."""
     device = loop_device()
     target = tmp_path / "loop0.img" if through_file else device
     with pytest.raises(RefusedError, match="was written to since it was shown: "):
@@ -70,7 +70,9 @@ def test_other_data_behind_a_loop_device_is_a_change(
 
 @pytest.mark.root
 def test_writes_to_a_block_device_are_counted(loop_device: MakeLoop) -> None:
-    """They lie between the samples, and were there before: only the kernel's counter shows them."""
+    """The same bytes are written again between the samples, so only the kernel's counter shows the
+    write.
+    """
     under = loop_device()
     data = under.read_bytes()[BETWEEN : BETWEEN + 4096]
 
@@ -90,7 +92,7 @@ def test_writes_to_a_block_device_are_counted(loop_device: MakeLoop) -> None:
 
 @pytest.mark.root
 def test_what_only_reads_is_no_change(loop_device: MakeLoop, scratch: Path) -> None:
-    """Somebody looks at the target while the question is open; it is permitted all the same."""
+    """A program that reads the target while the question is open does not prevent the run."""
     device = loop_device()
     for target in (scratch, device):
 
@@ -136,7 +138,7 @@ def test_a_new_name_after_the_answer_is_no_change_of_content(scratch: Path) -> N
 
 
 def test_counters_that_do_not_count_are_not_compared() -> None:
-    """With iostats off a device counts nothing; then samples and times decide."""
+    """With iostats off, a device counts nothing. Samples and times then decide."""
     marks = WriteMarks(written_bytes=None)
     assert describe_write(marks, WriteMarks(written_bytes=5)) is None
     assert describe_write(WriteMarks(written_bytes=4), WriteMarks(written_bytes=5)) is not None
@@ -159,7 +161,10 @@ def test_a_drive_gives_its_samples_in_one_digest(tmp_path: Path) -> None:
 
 
 def test_a_few_bad_blocks_may_hold_data(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They do not keep a worn drive from being measured; a drive that cannot be read is refused."""
+    """A few bad blocks do not prevent the measurement of a worn drive.
+
+    A drive that cannot be read is refused.
+    """
     scratch.write_bytes(bytes(64 * MIB))
     pread = os.pread
 

@@ -74,7 +74,9 @@ def preallocate_and_write(path: Path, place: int) -> None:
 def test_a_few_bytes_between_samples_are_found(
     sparse: Path, way: Callable[[Path, int], object]
 ) -> None:
-    """In a file and behind a loop device, although nothing was written back to the disk yet."""
+    """The bytes are found in a file and behind a loop device, although the kernel has not written
+    them out yet.
+    """
     assert data_on(sparse) == ""
     way(sparse, BETWEEN + 77)
     assert data_on(sparse)
@@ -83,7 +85,9 @@ def test_a_few_bytes_between_samples_are_found(
 
 
 def test_an_empty_image_holds_nothing(sparse: Path) -> None:
-    """Sparse, preallocated, or written with zeros only: nothing can be lost, so nothing has to be asked."""
+    """A sparse, preallocated or zero-filled image needs no question, because no data can be
+    lost.
+    """
     image = sparse.with_name("small.img")
     image.write_bytes(bytes(8 * MIB))
     with image.open("r+b") as file:
@@ -96,7 +100,7 @@ def test_an_empty_image_holds_nothing(sparse: Path) -> None:
 
 
 def test_what_was_written_to_a_loop_device_is_found(sparse: Path) -> None:
-    """Also while it is only in the page cache of the loop device."""
+    """Data that is only in the page cache of the loop device is found, too."""
     with loop_on(sparse) as device:
         write(device, BETWEEN)
         assert data_on(device)
@@ -139,7 +143,10 @@ def partitioned(image: Path, *parts: tuple[int, int]) -> Iterator[Path]:
 
 
 def test_a_whole_disk_is_searched_with_its_partitions(sparse: Path) -> None:
-    """What libblkid recognises on a partition is named with the partition; an empty disk with partitions holds nothing."""
+    """Data that libblkid recognises on a partition is named with the partition.
+
+    An empty disk with partitions contains no data.
+    """
     with partitioned(sparse, (1, GIB), (2, 3 * GIB)) as disk:
         assert data_on(disk) == ""
         run_tool("mkswap", f"{disk}p2")
@@ -212,7 +219,10 @@ def test_what_was_not_read_to_its_end_counts_as_data(
 
 
 def test_a_volume_on_a_loop_device_leads_to_the_whole_file(tmp_path: Path) -> None:
-    """Its layout is not looked up, so any data in the file counts; a driver that does not answer gives no file."""
+    """tkperf does not read the layout of the volume, so any data in the file counts.
+
+    A driver that does not answer reports no file.
+    """
     sys_root = tmp_path / "sys"
     loop, volume = sys_root / "devices/loop7", sys_root / "devices/dm-0"
     (volume / "slaves").mkdir(parents=True)

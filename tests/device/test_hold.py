@@ -100,7 +100,7 @@ def test_a_file_of_another_mount_namespace_is_not_taken_for_that_of_the_same_pat
 def test_no_scratch_file_is_made_in_another_mount_namespace(
     tmp_path: Path, elsewhere: Path
 ) -> None:
-    """Its path here could be that of another file."""
+    """The path could belong to another file in this mount namespace."""
     request = RunRequest(
         suite="ssd", device=str(elsewhere / tmp_path.relative_to("/") / "new.img"), size="16MiB"
     )

@@ -58,7 +58,7 @@ def test_a_value_that_no_program_prints_is_refused() -> None:
 
 @pytest.mark.parametrize("name", sorted(STAND_INS))
 def test_a_stand_in_prints_forms_only(name: str) -> None:
-    """It calls ``answer`` with the name of a form, and nothing else that writes."""
+    """A stand-in calls ``answer`` with the name of a form, and calls nothing else that writes."""
     tree = ast.parse(getattr(fakes, name))
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         assert ast.unparse(call.func) not in (

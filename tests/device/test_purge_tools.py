@@ -218,7 +218,9 @@ def test_a_failed_sanitize_ends_the_test(
 def test_a_sanitize_that_reports_no_success_is_not_believed(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Idle without "Completed Without Error": the drive has not sanitized, or has forgotten it."""
+    """A drive that is idle without "Completed Without Error" has not sanitized, or has lost that
+    state.
+    """
     tools.update(sanitize=["BLOCK_ERASE_EXT"])
     method = chosen(ata.offer_ata(drive))
     monkeypatch.setattr(ata, "run_tool", lambda *_, **__: None)
@@ -236,7 +238,7 @@ def test_a_sanitize_that_reports_no_success_is_not_believed(
 def test_a_sanitize_whose_start_or_end_is_hidden_is_not_offered(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object], says: str
 ) -> None:
-    """Frozen, or behind an adapter that returns no registers: then the next method is chosen."""
+    """If sanitize is frozen, or the adapter returns no registers, the next method is chosen."""
     tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT", "CRYPTO_SCRAMBLE_EXT"], **state)
     offers = by_name(ata.offer_ata(drive))
     assert says in because(offers["ata-sanitize-block"])
@@ -248,13 +250,15 @@ def test_a_sanitize_whose_start_or_end_is_hidden_is_not_offered(
 def test_a_sanitize_is_offered_after_any_end_of_the_last(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object]
 ) -> None:
-    """Succeeded, failed or never done: the next sanitize is allowed, and mends a failed one."""
+    """Whether the last sanitize succeeded, failed or never ran, the next sanitize is allowed, and
+    ends a failure state.
+    """
     tools.update(sanitize=["BLOCK_ERASE_EXT"], **state)
     assert chosen(ata.offer_ata(drive)).name == "ata-sanitize-block"
 
 
 def test_a_drive_whose_sanitize_failed_is_refused(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """It would fail every read and write; the error says how the drive can be used again."""
+    """The drive would fail every read and write. The error says how the drive can be used again."""
     tools.update(sanitize=["BLOCK_ERASE_EXT"], fails=True)
     with pytest.raises(DeviceError, match="--sanitize-block-erase"):
         ata.find_ata_sanitize(drive.path)
@@ -281,7 +285,7 @@ def test_a_drive_is_overwritten_once_if_hdparm_can_ask_for_it(
     title: str,
     passes: bool,
 ) -> None:
-    """Without a count the drive overwrites 16 times; the title says which."""
+    """Without a count the drive makes 16 passes. The title names the number of passes."""
     tools.update(sanitize=["OVERWRITE_EXT"], version=version)
     method = chosen(ata.offer_ata(drive), "ata-sanitize-overwrite")
     assert method.title == f"ATA Sanitize, overwrite, {title}"
@@ -325,7 +329,10 @@ def test_nvme_sanitize(
     version: str,
     erased: int,
 ) -> None:
-    """By capability, watched to its end with every version, whatever else the log says beside the status."""
+    """Sanitize is offered by capability and watched to its end with every version.
+
+    Only the status in the log decides.
+    """
     tools.update(
         controller={"sanicap": 2}, namespace={"dlfeat": 1}, polls=2, version=version, erased=erased
     )
@@ -380,7 +387,10 @@ def test_nvme_sanitize_that_fails(
     ends: int,
     says: str,
 ) -> None:
-    """The log says so, whatever the exit status of the command was. A reserved status is no success."""
+    """The log shows the failure, whatever the exit status of the command was.
+
+    A reserved status is not a success.
+    """
     tools.update(controller={"sanicap": 2}, namespace={}, polls=1, ends=ends, version=version)
     with pytest.raises(DeviceError, match=says):
         run_purge(permit, chosen(nvme.offer_nvme(drive, disk)))
@@ -389,7 +399,11 @@ def test_nvme_sanitize_that_fails(
 
 @pytest.mark.parametrize("version", NVME_CLI)
 def test_nvme_sanitize_states_before_a_run(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In progress is found with every version. A failure is refused unless the log shows that it was left."""
+    """A sanitize in progress is found with every version.
+
+    A drive with a failed sanitize is refused unless the log shows that the drive has left the
+    failure state.
+    """
     form = find_form("nvme", "sanitize-log", version)
     words = re.findall(r"\(?\\\((\d)\\\) ([^|]*)", form.fields["STATUS"])
     assert len(words) == 8
@@ -414,7 +428,10 @@ def test_nvme_sanitize_states_before_a_run(version: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "3.0-rc1"])
 def test_an_nvme_drive_that_refuses_its_sanitize_log(tools: FakeTools, version: str) -> None:
-    """Some answer it with "Sanitize In Progress". A drive without that log has no sanitize at all."""
+    """Some drives answer with "Sanitize In Progress".
+
+    A drive without that log does not support sanitize.
+    """
     tools.update(version=version, says="sanitize-log-unsupported")
     with pytest.raises(EngineError, match=r"(?i)invalid.log.page"):
         nvme.find_nvme_sanitize("/dev/nvme0n1")
@@ -425,7 +442,7 @@ def test_an_nvme_drive_that_refuses_its_sanitize_log(tools: FakeTools, version: 
 def test_a_drive_that_refuses_its_sanitize_log_is_waited_for(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
 ) -> None:
-    """Until it answers again; the progress is not known in the meantime."""
+    """tkperf waits until the drive answers again. The progress is not known in the meantime."""
     tools.update(controller={"sanicap": 2}, namespace={}, says="sanitize-log-in-progress")
     seen: list[float | None] = []
 
@@ -564,7 +581,9 @@ def test_an_erase_that_fails_is_no_end(
 def test_an_erase_ends_when_the_device_is_ready(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
 ) -> None:
-    """Not ready without a progress indication, as while it spins up, is not yet the end."""
+    """A device that is not ready and indicates no progress, for example while it spins up, has not
+    ended the erase.
+    """
     tools.update(sanitize=[2], erase_takes_polls=2, erase=[0x01])
     seen: list[float | None] = []
     method = chosen(scsi.offer_scsi(replace(drive, interface="SAS")))
@@ -723,7 +742,10 @@ def test_a_drive_that_still_erases_itself_is_refused(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Until it has ended, whoever began it, also in doctor and for a partition; a missing tool says nothing."""
+    """The drive is refused until the erase has ended, whoever began it.
+
+    This also holds in doctor and for a partition. A missing tool does not matter.
+    """
     disk = tmp_path / "disk"
     (disk / marker).parent.mkdir(parents=True)
     (disk / marker).write_text("pcie\n")

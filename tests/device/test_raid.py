@@ -152,7 +152,7 @@ def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path)
 def test_an_operation_that_is_not_seen_is_no_end(
     tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It never begins, or its state is one that tkperf does not know."""
+    """The operation never begins, or tkperf does not know its state."""
     monkeypatch.setattr(storcli, "BEGIN_LIMIT_S", 0.0)
     tools.update(erase_takes_polls=0)
     raid = make_set(tmp_path)
@@ -297,7 +297,10 @@ def test_rubbish_and_failures_of_storcli(tools: FakeTools, tmp_path: Path) -> No
 def test_a_set_of_mdadm_is_made_and_removed(
     tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: bool
 ) -> None:
-    """Words of 4.2 and of 4.4; a set that udev has open is stopped later, and a member without a superblock is no fault."""
+    """The words of mdadm 4.2 and 4.4 are understood.
+
+    A set that udev has open is stopped later. A member without a superblock is not an error.
+    """
     tools.install("mdadm", MDADM)
     tools.update(new=new, busy=2, blank=["/members/b"])
     monkeypatch.setattr(MdadmSet, "exists", lambda _: tools.state.get("exists", False))
@@ -314,7 +317,7 @@ def test_a_set_of_mdadm_is_made_and_removed(
 
 
 def test_why_mdadm_makes_no_set_is_passed_on(tools: FakeTools, tmp_path: Path) -> None:
-    """With the member's name for people."""
+    """The message contains the member's name for people."""
     tools.install("mdadm", MDADM)
     tools.update(missing=True)
     devices = ["/members/a", "/members/b"]

@@ -61,7 +61,10 @@ def test_signatures_are_read_from_each_form(
 
 
 def test_a_device_that_wipefs_cannot_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Never "no data": the user's name of the device is in the message."""
+    """An unreadable device never counts as a device without data.
+
+    The message contains the user's name of the device.
+    """
     printed = said("unreadable", PATH="/proc/self/fd/x", WHY="Input/output error")
     with pytest.raises(DeviceError, match="cannot look for data on /dev/sdx: wipefs: error"):
         find(printed, monkeypatch)

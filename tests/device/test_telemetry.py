@@ -168,7 +168,7 @@ def test_a_sata_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
 def test_a_contradicted_attribute_is_a_warning(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """Once, with both amounts; the statistics log is then read each time."""
+    """The warning appears once, with both amounts. The statistics log is then read each time."""
     tools.answers["--json"] = sata(
         attribute(241, "Total_LBAs_Written", 100), **statistics(Logical_Sectors_Written=6_553_600)
     )
@@ -182,7 +182,7 @@ def test_a_contradicted_attribute_is_a_warning(
 
 
 def test_a_sas_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
-    """Its life used is in a log that smartctl prints only when asked."""
+    """The drive's life used is in a log that smartctl prints only when asked."""
     disk.identity = replace(disk.identity, serial="MADEUP0003", interface="SAS")
     tools.answers["--json"] = SAS
     reading = disk.log(tools).look_first(lambda: 0.0)

@@ -198,7 +198,9 @@ os.close(handle)
 def test_what_is_behind_a_loop_device_is_used_by_others(
     loop_device: MakeLoop, tmp_path: Path, foreign: Foreign, program: str, use: str
 ) -> None:
-    """Opened or mapped, if only for reading: the file is not free, under any of its names."""
+    """A file that is open or mapped, even if only for reading, is not free under any of its
+    names.
+    """
     device = loop_device()
     image = tmp_path / "loop0.img"
     assert said(device) == ""
@@ -247,7 +249,9 @@ def replaced(image: Path) -> None:
 def test_a_loop_device_whose_file_cannot_be_found(
     tmp_path: Path, change: Callable[[Path], None], links: int
 ) -> None:
-    """Its other name may be anybody's file, and cannot be looked for: it is refused, whatever else is there."""
+    """The file may have another name that tkperf cannot find, so the device is refused in every
+    case.
+    """
     folder = tmp_path / "folder"
     folder.mkdir()
     image = folder / "disk.img"
@@ -273,7 +277,7 @@ def test_a_loop_device_whose_file_cannot_be_found(
 
 @pytest.mark.root
 def test_a_loop_device_by_a_name_that_a_bind_mount_gave(tmp_path: Path) -> None:
-    """Names differ, the file is the one that the driver reports: it is free."""
+    """The names differ, but the file is the file that the driver reports, so the device is free."""
     for name in ("folder", "bound"):
         (tmp_path / name).mkdir()
     (tmp_path / "folder/disk.img").write_bytes(bytes(MIB))

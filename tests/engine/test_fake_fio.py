@@ -335,7 +335,10 @@ LAST_S = [["jobs end"], ["status", {"elapsed_s": LENGTH_S}]]
 def test_a_late_last_document_is_no_late_beginning(
     fake_fio: Play, make_engine: MakeEngine, kind: Acts
 ) -> None:
-    """From 3.37 on fio takes up to 150 ms from the end of its jobs to it; here it takes a second."""
+    """From 3.37 on, fio needs up to 150 ms from the end of its jobs to the last document.
+
+    Here it needs a second.
+    """
     fake_fio({"*": [[*kind, ["sleep", LENGTH_S], ["jobs end"], ["sleep", 1.0], *LAST_S]]})
     done = measure(make_engine())
     assert done.earliest_s is not None

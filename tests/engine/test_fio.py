@@ -114,7 +114,9 @@ def test_honest_steps_are_believed(
 
 
 def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) -> None:
-    """Not at an eighth of it, as ``rate_iops`` before fio 3.42: the drive would seem not to keep up."""
+    """With ``rate_iops``, fio before 3.42 would offer an eighth of the rate, and the drive would
+    seem not to keep up.
+    """
     blocks = (BlockShare(4096, 50), BlockShare(65536, 50))
     load = workload(jobs=1, block_size_bytes=65536, read_percent=100)
     step = Step(workload=replace(load, block_mix=blocks, offered_iops=100.0), duration_s=2.0)

@@ -43,7 +43,9 @@ def documents(stream: bytes = STREAM) -> list[bytes]:
 
 @pytest.mark.parametrize("version", STREAMS)
 def test_each_version_is_read_alike(version: str) -> None:
-    """Its notes, its seconds and its sums; what it measured can be true."""
+    """The notes, seconds and sums of each version are read, and the measured values are
+    plausible.
+    """
     splitter = DocumentSplitter()
     readings = [parse_document(document) for document in splitter.feed(STREAMS[version])]
     assert splitter.notes == ["step : Saving output of prerun in step.prerun.txt"] * 2
@@ -70,7 +72,10 @@ def test_each_version_is_read_alike(version: str) -> None:
 
 @pytest.mark.parametrize("version", SAYS_BEGINNING)
 def test_a_document_says_when_its_jobs_began(version: str) -> None:
-    """By the clock of its own stamp, and the same in each document: their runtime counts from there."""
+    """The time is by the clock of the document's own stamp, and is the same in each document.
+
+    The runtime of the jobs counts from it.
+    """
     readings = [parse_document(document) for document in documents(STREAMS[version])]
     (began_s,) = {reading.began_wall_clock_s for reading in readings}
     assert began_s is not None

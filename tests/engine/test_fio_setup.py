@@ -73,7 +73,9 @@ def test_what_works_needs_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_engine_that_does_not_keep_a_queue_depth_is_not_used(
     monkeypatch: pytest.MonkeyPatch, version: str, io_depths: set[int], name: str
 ) -> None:
-    """Before fio 3.39, io_uring keeps 8 I/Os outstanding where 6 are asked: the cell would be of another depth."""
+    """Before fio 3.39, io_uring keeps 8 I/Os outstanding for a depth of 6, so the cell would have
+    another depth.
+    """
     answers(monkeypatch, version, io_uring=GOOD, libaio=GOOD)
     for depths in (io_depths, ()):
         io_depth = 1 if depths else max(io_depths)  # of the heaviest load alone, too
@@ -91,7 +93,9 @@ def test_an_engine_that_does_not_keep_a_queue_depth_is_not_used(
 @pytest.mark.fio
 @pytest.mark.parametrize("io_depth", [3, 20])
 def test_the_chosen_engine_keeps_the_queue_depth(scratch: Path, io_depth: int) -> None:
-    """By fio's own numbers: mean latency and IOPS give the mean number of I/Os outstanding (Little's law)."""
+    """fio's own numbers show the depth: mean latency and IOPS give the mean number of I/Os
+    outstanding (Little's law).
+    """
     chosen = choose_ioengine(str(scratch), 512, None, jobs=1, io_depth=io_depth)
     done = run_command(
         ["fio", "--name=a", f"--filename={scratch}", f"--ioengine={chosen.name}", f"--iodepth={io_depth}",

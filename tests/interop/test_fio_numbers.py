@@ -311,7 +311,10 @@ def own_row(host: str, block_bytes: int, **more: Any) -> dict[str, Any]:
 
 
 def test_each_server_has_its_own_global_options() -> None:
-    """From fio 3.39 on they are a list with an entry for each server; its host and port are no options."""
+    """From fio 3.39 on, the global options are a list with an entry for each server.
+
+    The entry's host and port are not options.
+    """
     entries = [entry(host, **options) for host, options in SERVERS]
     run = run_of(of_servers(entries, own_row("two", 8192), own_row("one", 4096)))
     found = {step.section: step.workload.block_size_bytes for step in run.tests[0].steps}
@@ -323,7 +326,7 @@ def test_each_server_has_its_own_global_options() -> None:
 
 
 def test_a_sum_over_servers_with_different_limits_is_left_out() -> None:
-    """It is of no single load, although blocks, threads and depth are the same."""
+    """The sum does not describe a single load, although blocks, threads and depth are the same."""
     entries = [entry("one", rw="write", rate_iops="100"), entry("two", rw="write", rate_iops="200")]
     total = row("x", 200, "All clients")
     run = run_of(of_servers(entries, own_row("one", 4096), own_row("two", 4096), total))
@@ -345,7 +348,7 @@ def test_a_sum_over_servers_with_different_limits_is_left_out() -> None:
 def test_options_that_no_server_is_known_for_are_no_workload(
     entries: list[Any], hosts: list[str | None], why: str
 ) -> None:
-    """Without them a sequential load looked like random I/O at depth 1."""
+    """Without the options, a sequential load would look like random I/O at depth 1."""
     rows = [own_row(host or "", 4096) for host in hosts]
     for each, host in zip(rows, hosts, strict=True):
         if host is None:
@@ -377,7 +380,7 @@ def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
 def test_a_depth_that_fio_rounded_up_is_told(
     version: str, ioengine: str, iodepth: str, rounded: bool
 ) -> None:
-    """Before 3.39 fio kept 32 I/Os outstanding where 20 were asked of io_uring."""
+    """With io_uring, fio before 3.39 kept 32 I/Os outstanding for a depth of 20."""
     text = written(100, version=version, options={"ioengine": ioengine, "iodepth": iodepth})
     found = {warning.code for warning in run_of(text).warnings}
     assert ("depth-rounded" in found) is rounded

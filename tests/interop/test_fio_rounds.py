@@ -91,7 +91,10 @@ def test_names_that_contradict_the_times_are_told() -> None:
 
 @pytest.mark.parametrize("stamps", ["timestamp_ms", "timestamp", "time"])
 def test_any_time_that_fio_wrote_orders(stamps: str) -> None:
-    """ms, else seconds, else words; process ids in the names say nothing."""
+    """Times in ms decide, or else times in seconds, or else times in words.
+
+    Process ids in the names do not matter.
+    """
     words = ["Wed Nov 15 09:00:00 2023", "Wed Nov 15 10:30:00 2023", "Fri Dec  1 00:00:00 2023"]
     files = []
     for number in (2, 0, 1):
@@ -305,7 +308,9 @@ CUT_SHORT: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("how", CUT_SHORT)
 def test_an_amount_ends_no_job_that_is_time_based(how: str) -> None:
-    """5 s of 60 s are a part, whatever it moved: with time_based fio goes on, and lists the option only with a value."""
+    """5 s of 60 s are only a part, whatever amount the job moved: with time_based fio continues,
+    and lists the option only if it has a value.
+    """
     text = written(1000, runtime_ms=5_000, options={"runtime": "60"} | CUT_SHORT[how])
     assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1, ended early"]
 
@@ -328,7 +333,7 @@ def test_a_name_that_fio_cut_is_that_of_its_job(name: str) -> None:
 
 
 def test_a_short_name_that_differs_is_of_another_job() -> None:
-    """Then fio shows several jobs as one."""
+    """Such a name means that fio shows several jobs as one."""
     merged = job(name="a", writes=50_000, options={"rw": "randwrite", "bs": "4k"})
     merged["job options"]["name"] = "ab"
     with pytest.raises(UsageError, match="several jobs as one"):
@@ -361,7 +366,9 @@ def test_a_cut_off_file_is_called_so(cut: float) -> None:
     "odd", ["no jobs", "jobs of numbers", "clients without results", "cut off"]
 )
 def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
-    """Whether it is the first, a middle or the last one of a file."""
+    """Only the odd document is lost, whether it is the first, a middle or the last document of a
+    file.
+    """
     texts = [written(5, 60), written(6, 120)]
     texts.insert(place, {
         "no jobs": '{"fio version": "fio-3.1", "jobs": []}',
@@ -394,7 +401,7 @@ def test_text_before_json_may_begin_with_a_bracket(tmp_path: Path, name: str, be
     ],
 )  # fmt: skip
 def test_other_outputs_of_fio_are_refused_in_one_line(tmp_path: Path, text: str, form: str) -> None:
-    """With what to do instead (forms of fio 3.33)."""
+    """The message says what to do instead (forms of fio 3.33)."""
     (tmp_path / "a.json").write_text(text)
     ran = import_files(tmp_path, tmp_path / "a.json")
     assert isinstance(ran.exception, InputFileError)
@@ -574,7 +581,7 @@ def many_demands(count: int) -> str:
 
 
 def test_as_many_sections_as_a_run_file_holds_can_be_read(tmp_path: Path) -> None:
-    """Each has its plan and its name."""
+    """Each section has its plan and its name."""
     (tmp_path / "all.json").write_text(many_demands(1000))
     ran = import_files(tmp_path, tmp_path / "all.json")
     assert ran.exit_code == 0, ran.exception
@@ -598,7 +605,7 @@ def test_more_sections_are_refused_with_the_way_to_split_them(
 def test_a_run_file_that_could_not_be_read_is_not_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever limit is in the way: the import fails, and says what to do."""
+    """Whichever limit is exceeded, the import fails and says what to do."""
     (tmp_path / "a.json").write_text(written(5))
 
     def refuse(path: Path) -> None:

@@ -46,7 +46,10 @@ def test_rounds_beside_different_loads_are_different_series(other: dict[str, str
 
 
 def test_rounds_beside_the_same_loads_are_one_series() -> None:
-    """Also if the load beside goes on where it ended, or its name counts rounds; the section names that load."""
+    """This holds even if the other load continues where it ended, or if its name counts rounds.
+
+    The section names that load.
+    """
     files = [
         together(
             each,
@@ -62,7 +65,7 @@ def test_rounds_beside_the_same_loads_are_one_series() -> None:
 
 
 def test_a_load_that_is_left_out_ran_beside_others_nevertheless() -> None:
-    """Trims are no result, but the reads were measured while they ran."""
+    """Trims are not imported, but the reads were measured while the trims ran."""
     trims = job(
         name="t", options={"rw": "randtrim", "bs": "32k"}, trim={"total_ios": 9, "runtime": 10_000}
     )
@@ -72,7 +75,10 @@ def test_a_load_that_is_left_out_ran_beside_others_nevertheless() -> None:
 
 
 def test_drives_at_once_have_a_section_each() -> None:
-    """The same load on two files: filename tells them apart, and each names the other."""
+    """The same load runs on two files.
+
+    The filename distinguishes them, and each section names the other load.
+    """
     drives = [load("randread", iops, name=f"d{iops}", options={"filename": f"/dev/sd{letter}"})
               for letter, iops in (("a", 50), ("b", 60))]  # fmt: skip
     assert rounds_of(run_of(together(1, *drives))) == {
@@ -92,7 +98,7 @@ def test_any_file_names_separate_series(names: tuple[str, str]) -> None:
 
 
 def test_jobs_that_waited_are_no_company() -> None:
-    """Groups one after the other, as with stonewall: each load was alone."""
+    """Groups run one after the other, as with stonewall, so each load ran alone."""
     files = [
         together(each, load("randread", 1000), load("write", group=1, options={"iodepth": str(each)}))
         for each in range(1, 6)
@@ -150,7 +156,9 @@ def test_mixes_at_once_are_told_by_their_mix() -> None:
 
 
 def test_clones_are_one_load() -> None:
-    """numjobs without group_reporting: two entries of one name are no company for each other."""
+    """With numjobs and without group_reporting, two entries of one name do not count as loads at
+    the same time.
+    """
     clones = [load("randread", options={"numjobs": "2"}) for _ in range(2)]
     assert list(rounds_of(run_of(together(1, *clones)))) == ["fio RND TC2/QD1"]
     beside = rounds_of(run_of(together(1, load("write"), *clones)))

@@ -31,7 +31,9 @@ MARKED: dict[str, tuple[dict[str, str], str, str]] = {
 
 @pytest.mark.parametrize("how", MARKED)
 def test_a_caution_is_said_everywhere(tmp_path: Path, how: str) -> None:
-    """By a code in JSON, a reason of the verdict, and words in the headline and the section's name."""
+    """A caution appears as a code in JSON, as a reason of the verdict, and as words in the headline
+    and the section's name.
+    """
     options, code, words = MARKED[how]
     run = imported(tmp_path, ("a.json", written(500, options=options)))
     (section,) = run.tests[0].sections
@@ -56,7 +58,9 @@ def test_a_caution_is_said_everywhere(tmp_path: Path, how: str) -> None:
     ],
 )
 def test_a_plain_load_has_no_caution(tmp_path: Path, options: dict[str, str]) -> None:
-    """Direct I/O, engines that bypass the page cache, and a limit of 0, which is none."""
+    """Direct I/O, engines that bypass the page cache, and a limit of 0 (no limit) give no
+    caution.
+    """
     run = imported(tmp_path, ("a.json", written(500, options=options)))
     (section,) = run.tests[0].sections
     assert section.plan.cautions == ()
@@ -91,7 +95,9 @@ HIGHEST: dict[str, list[tuple[str, int, dict[str, str]]]] = {
 @pytest.mark.parametrize("how", HIGHEST)
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_highest_is_the_highest(tmp_path: Path, how: str, turned: bool) -> None:
-    """Of all sections with the load, whatever distinguishes them and in whatever order they ran."""
+    """The headline is the highest figure of all sections with the load, whatever distinguishes the
+    sections and in whatever order they ran.
+    """
     loads = HIGHEST[how][::-1] if turned else HIGHEST[how]
     told = headlines(imported(tmp_path, *several(*loads)))
     rates = [(one.value, "highest" in one.label) for one in told if one.key == "iops"]
@@ -99,7 +105,10 @@ def test_the_highest_is_the_highest(tmp_path: Path, how: str, turned: bool) -> N
 
 
 def test_a_buffered_load_does_not_compete(tmp_path: Path) -> None:
-    """Memory is faster than any drive: the drive's own figure comes first, and both are headlines."""
+    """Memory is faster than any drive, so the drive's own figure is first.
+
+    Both figures are headlines.
+    """
     run = imported(
         tmp_path, *several(("a.json", 90_000, {"direct": "0"}), ("b.json", 100, {}), ("c.json", 200, {"iodepth": "4"}))
     )  # fmt: skip

@@ -34,7 +34,10 @@ NUMBERED = {
 
 @pytest.mark.parametrize("layout", NUMBERED)
 def test_a_round_keeps_the_number_of_its_file(layout: str) -> None:
-    """Whatever the place of the number; a missing round is missing, and no block size or depth is a round."""
+    """A round keeps its number at any place of the name.
+
+    A missing round stays missing, and no block size or depth counts as a round.
+    """
     given = (3, 4, 6, 7, 8)
     files = [
         (NUMBERED[layout].format(each, each), written(1000 + each, 60.0 * each)) for each in given
@@ -109,13 +112,13 @@ def test_a_copy_does_not_rename_a_round(copy: str) -> None:
 
 
 def test_a_document_twice_in_a_file_counts_once() -> None:
-    """Also if another one lies between."""
+    """The document counts once even if another document lies between the two copies."""
     texts = [written(5, 60), written(6, 120), written(5, 60)]
     assert numbers_of(run_of(("all.json", "\n".join(texts)))) == {"fio RND TC1/QD1": [1, 2]}
 
 
 def test_numbers_that_repeat_are_no_rounds() -> None:
-    """Two results of a round 1 in one file: the order counts, and the reader is told."""
+    """If one file has two results of round 1, the order counts, and a warning says so."""
     both = f"{written(1, 60)}\n{written(2, 120)}"
     run = run_of(("x_round1.json", both), ("x_round2.json", written(3, 180)))
     assert numbers_of(run) == {"fio RND TC1/QD1": [1, 2, 3]}
@@ -143,7 +146,7 @@ DIFFER = {
 
 @pytest.mark.parametrize("how", DIFFER)
 def test_names_that_differ_in_more_than_a_count_are_several_series(how: str) -> None:
-    """Two drives of 50,000 and 90,000 IOPS are never one of 70,000."""
+    """Two drives with 50,000 and 90,000 IOPS never become one drive with 70,000."""
     files = [
         (layout.format(each), written(iops + each, 1000.0 * at + 60 * each))
         for at, (layout, iops) in enumerate(zip(DIFFER[how], (5000, 9000), strict=True))

@@ -177,7 +177,10 @@ def test_at_an_offered_rate_the_queue_need_not_be_full() -> None:
 
 
 def test_the_number_of_offered_ios_varies_only_by_chance() -> None:
-    """Not if they are evenly spaced and of one size; a mix of sizes is offered by its bytes, and varies with the sizes."""
+    """The number does not vary if I/Os are evenly spaced and have one size.
+
+    A mix of sizes is offered in bytes, so the number varies with the sizes.
+    """
     evenly = replace(QUICK, block_size_bytes=65536, offered_iops=100.0)
     assert evenly.arrivals_deviation(400.0) == 0
     assert replace(evenly, arrival=Arrival.POISSON).arrivals_deviation(400.0) == 20.0

@@ -125,7 +125,7 @@ def test_a_device_is_itself(kind: str) -> None:
     "fact", [fact for fact in COMPARED if fact.within_run], ids=lambda one: str(one.name)
 )
 def test_within_a_run_each_compared_fact_alone_is_another_device(fact: Any) -> None:
-    """Nothing renumbers a device that is held: numbers of the kernel are compared, too."""
+    """A held device keeps the kernel's numbers, so these numbers are compared, too."""
     for facts in KINDS.values():
         assert [*find_differences(facts, facts | {fact.name: "other"}, When.WITHIN_RUN)]
 
@@ -174,7 +174,7 @@ def test_simulated_drives_are_compared_by_their_preset() -> None:
 
 
 def test_results_of_two_partitions_are_no_results_of_one_thing() -> None:
-    """Neither are those of two namespaces; a drive without a serial number equals no other."""
+    """The same holds for two namespaces. A drive without a serial number equals no other drive."""
     other = PARTITION | {"partition": 2, "partition_start_bytes": 2 << 20}
     assert find_measured_part(PARTITION) != find_measured_part(other)
     assert find_measured_part(DRIVE | {"unit": "namespace 2"}) != find_measured_part(DRIVE)

@@ -145,7 +145,9 @@ def test_a_scratch_file_with_anothers_confirmation_is_refused(
 def test_a_host_aware_zoned_disk_is_measured_with_a_warning(
     loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    """It takes random writes, unlike a host-managed one, but may be slow at them."""
+    """A host-aware disk, unlike a host-managed disk, accepts random writes, but may be slow with
+    them.
+    """
     monkeypatch.setattr("tkperf.pipeline.subject.find_zone_model", lambda _: model)
     plan = tkperf.make_plan("ssd", str(loop_device()), profile="quick")
     texts = [warning.text for warning in plan.subject.warnings]

@@ -171,7 +171,9 @@ def test_a_run_is_judged_once_for_lists_of_runs(
 def test_a_list_of_runs_takes_the_verdict_of_results_that_were_computed(
     measured: Path, judged: list[RunRecord]
 ) -> None:
-    """Such as those at the end of a run: the first list is as fast as the second."""
+    """Results are computed, for example, at the end of a run, so the first list is as fast as the
+    second.
+    """
     read_results(measured)
     kept = read_overview(measured, judged=True)
     assert judged == []

@@ -96,7 +96,9 @@ def test_json_keeps_the_value_and_escapes_its_controls(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a\x1bb", "a\rb", HOSTILE], ids=["escape", "return", "all"])
 def test_every_export_of_a_run(result: RunResult, text: str) -> None:
-    """Names of a run, a device, a host and a file, and texts of warnings."""
+    """The names of a run, a device, a host and a file, and the texts of warnings, contain control
+    characters.
+    """
     odd = with_text(result, text)
     view = build_view(odd)
     reading = Reading(at_s=1.0, drive=text, source="nvme", temperature_c=30.0)

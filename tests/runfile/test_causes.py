@@ -167,7 +167,7 @@ def test_a_run_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_import_left_goes_with_the_next_one(tmp_path: Path) -> None:
-    """Never the part of an import that is under way."""
+    """The next import never removes the part of an import that still runs."""
     path = tmp_path / "a.tkperf"
     dead, living = tmp_path / ".a.tkperf.1.part", tmp_path / ".a.tkperf.2.part"
     dead.write_bytes(b"x")

@@ -64,7 +64,7 @@ def test_programs_run_in_one_locale(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_host_without_c_utf_8_has_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on old distributions; the locale of tkperf itself stays as it was."""
+    """Old distributions have no C.UTF-8. The locale of tkperf itself does not change."""
     before = locale.setlocale(locale.LC_ALL)
     assert process._fixed_locale.__wrapped__() == "C.UTF-8"
     assert locale.setlocale(locale.LC_ALL) == before
@@ -80,7 +80,7 @@ def test_a_host_without_c_utf_8_has_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_module_of_ours_keeps_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reads the names of files as tkperf does."""
+    """The module reads the names of files as tkperf does."""
     monkeypatch.setenv("LC_ALL", "C")
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret")
     environment = process._own_environment()
@@ -142,7 +142,10 @@ def _make_fio(folder: Path, version: str) -> Path:
 
 
 def test_a_variable_names_the_fio_to_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the one on the PATH, which sudo replaces. It names no other program."""
+    """The variable has priority over PATH, which sudo replaces.
+
+    It names no program other than fio.
+    """
     on_path = _make_fio(tmp_path / "path", "fio-3.33")
     named = _make_fio(tmp_path / "named", "fio-3.99")
     monkeypatch.setenv("PATH", f"{on_path.parent}{os.pathsep}{os.environ['PATH']}")
@@ -166,7 +169,10 @@ def test_a_variable_that_names_no_program_is_an_error(
 def test_only_root_chooses_the_fio_of_on_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, trusted: bool
 ) -> None:
-    """By PATH; nobody does it by TKPERF_FIO. The program of a user of sudo never starts as root."""
+    """Root chooses by PATH; no user chooses by TKPERF_FIO.
+
+    A program of a sudo user never starts as root.
+    """
     program = _make_fio(tmp_path / "own", "fio-3.99; touch ${0}-was-run")
     monkeypatch.setenv("SUDO_UID", str(user))
     monkeypatch.setenv(

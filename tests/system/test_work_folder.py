@@ -100,7 +100,7 @@ def test_no_place_at_all_is_waited_for_and_then_told(places: list[Path]) -> None
 def test_only_a_full_disk_or_quota_is_waited_for(
     number: int, says: str, places: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Any other failure stays as it is: it ends the run at once, with what to do."""
+    """Any other failure ends the run at once, and the message says what to do."""
     monkeypatch.setattr(work_folder, "PLACE_WAIT_S", 300.0)
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
     folder = WorkFolder(places)
@@ -117,7 +117,7 @@ def test_only_a_full_disk_or_quota_is_waited_for(
 
 
 def test_a_full_quota_is_waited_for(places: list[Path]) -> None:
-    """Also where the other place cannot be written to at all."""
+    """This also holds if the other place cannot be written to at all."""
     folder = WorkFolder(places)
     numbers = [errno.EDQUOT, errno.EROFS, errno.EDQUOT, errno.EROFS]
 
@@ -133,7 +133,7 @@ def test_a_full_quota_is_waited_for(places: list[Path]) -> None:
 
 @pytest.mark.parametrize("free", range(8))
 def test_a_lack_of_descriptors_leaves_no_folder(free: int, places: list[Path]) -> None:
-    """Neither where a folder cannot be made, nor where it was made and the descriptors ran out later."""
+    """No folder remains if it cannot be made, or if descriptors run out after it was made."""
     code = (
         "import os, resource, sys; from pathlib import Path\n"
         "from tkperf.model.errors import EngineError\n"
@@ -158,7 +158,10 @@ def test_a_lack_of_descriptors_leaves_no_folder(free: int, places: list[Path]) -
 def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(
     places: list[Path],
 ) -> None:
-    """Not at once: another process may be about to lock it. Never with content that nobody locked."""
+    """The folder is not removed at once, because another process may be about to lock it.
+
+    A folder with content that nobody locked is never removed.
+    """
     place = places[0]
     empty, locked, fresh, foreign = (place / f".tkperf-{name}" for name in ("a", "b", "c", "d"))
     for folder in (empty, locked, fresh, foreign):
@@ -172,7 +175,9 @@ def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(
 
 
 def test_a_private_folder_is_gone_afterwards(tmp_path: Path) -> None:
-    """Also after an error; and what a killed process left in the place."""
+    """The folder is gone even after an error, and so are folders that a killed process left in that
+    place.
+    """
     left = killed_run(tmp_path)
 
     def fail() -> None:

@@ -138,7 +138,7 @@ def test_what_people_ask_for_is_answered(client: TestClient, address: str) -> No
 def test_what_is_over_a_bound_is_refused_before_any_work(
     page: Page, address: str, status: int
 ) -> None:
-    """With a sentence."""
+    """The answer contains a sentence with the reason."""
     got, text, headers = ask(Access(page), address)
     assert got == status
     assert text.rstrip().endswith(".")
@@ -168,7 +168,7 @@ def test_each_facet_has_a_bound() -> None:
 
 
 def test_a_query_is_parsed_once_it_is_known_to_be_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the number of parameters nor their length is left to the parser."""
+    """The number and the length of parameters are checked before the parser sees them."""
 
     def fail(_: bytes) -> list[tuple[str, str]]:
         raise AssertionError("parsed")
@@ -192,7 +192,7 @@ def test_what_passes_the_bounds_has_a_short_page(pairs: list[tuple[str, str]]) -
 
 
 def test_the_page_of_a_query_grows_no_faster_than_the_query() -> None:
-    """Without any bound: twice as many values make a page of twice the size."""
+    """Even without bounds, twice as many values make a page of only twice the size."""
 
     def measure(values: int) -> int:
         pairs = [(facet.key, f"{number:08}") for number in range(values) for facet in FACETS]
@@ -203,7 +203,9 @@ def test_the_page_of_a_query_grows_no_faster_than_the_query() -> None:
 
 
 def test_the_work_for_a_query_grows_no_faster_than_the_query() -> None:
-    """Counted in comparisons of values: parsing and choosing compare each value a fixed number of times."""
+    """The work is counted in comparisons: parsing and choosing compare each value a fixed number of
+    times.
+    """
 
     class Value(str):
         compared = 0
@@ -224,7 +226,7 @@ def test_the_work_for_a_query_grows_no_faster_than_the_query() -> None:
 
 
 def test_a_page_is_bounded_however_large_the_library_is() -> None:
-    """Values of facets, copies of a file, runs of a batch."""
+    """The page bounds the values of facets, the copies of a file, and the runs of a batch."""
     rows: dict[str, Any] = {
         f"{number}.tkperf": a_row(number, host=f"host-{number:04}", model=f"model-{number:04}")
         for number in range(1000)
@@ -246,7 +248,7 @@ def test_a_page_is_bounded_however_large_the_library_is() -> None:
 
 
 def test_a_chosen_value_is_taken_away_by_one_click() -> None:
-    """Each has a button of the form, which sends the value that goes."""
+    """Each chosen value has a button of the form, which sends the value to remove."""
     query = parse_query([("q", "a b"), ("model", "x=1&"), ("model", "y"), ("run", "1")])
     page = bytes(render_library(list_rows({"a": a_row()}), query).body).decode()
     assert 'name="without" value="model=x=1&amp;"' in page
@@ -258,7 +260,7 @@ def test_a_chosen_value_is_taken_away_by_one_click() -> None:
 def test_too_many_requests_get_a_time_to_come_back(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the next one is answered as soon as another one has ended."""
+    """The next request is answered as soon as another request has ended."""
     monkeypatch.setattr(access, "MOST_REQUESTS", 3)
     app = Access(page)
 
@@ -294,7 +296,10 @@ def test_too_many_requests_get_a_time_to_come_back(
 
 
 def test_lists_are_made_one_at_a_time_and_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the same question about the same listing; over the bound, requests are refused."""
+    """The same question about the same listing is answered once.
+
+    Requests over the bound are refused.
+    """
     monkeypatch.setattr("tkperf.web.list_answers.MOST_FOR_LISTS", 5)
     listing = list_rows({"a": a_row()})
     made: list[str] = []
@@ -330,7 +335,7 @@ ports = st.one_of(st.just(""), st.integers(0, 65535).map(lambda port: f":{port}"
 
 @given(addresses, ports)
 def test_a_host_header_of_this_server_is_known(address: str, port: str) -> None:
-    """In any case, with any port: ssh forwards another one."""
+    """Upper and lower case and any port are accepted, because ssh forwards another port."""
     guard = Access(Page(), names=["TestHost."])
     assert guard._is_own(address + port)
     assert guard._is_own((address + port).upper())
@@ -342,7 +347,7 @@ def test_a_host_header_of_this_server_is_known(address: str, port: str) -> None:
 def test_anything_more_in_a_host_header_is_refused(
     address: str, port: str, more: str, place: str
 ) -> None:
-    """Unless the whole is another address of the same form."""
+    """The header is refused unless the whole text is another address of the same form."""
     guard = Access(Page(), names=["testhost"])
     text = {
         "before": more + address + port,
@@ -370,7 +375,7 @@ def test_anything_more_in_a_host_header_is_refused(
     ],
 )  # fmt: skip
 def test_a_host_header_is_parsed_strictly(host: str) -> None:
-    """What a lenient parser would take for this server may be a stranger's page."""
+    """A name that a lenient parser takes for this server may belong to a stranger's page."""
     assert not Access(Page(), names=["testhost"])._is_own(host)
 
 

@@ -86,7 +86,10 @@ def test_copies_are_one_run() -> None:
     ],
 )
 def test_a_copy_never_hides_the_original_that_it_differs_from(changes: dict[str, Any]) -> None:
-    """Whatever differs: both are listed, each by an id of its own, and the shared id leads to neither."""
+    """Whatever differs, both files are listed, each with its own id.
+
+    The shared id leads to neither file.
+    """
     listing = list_rows({"original": a_row(), "copy": a_row(**changes), "same": a_row()})
     by_place = {run.known.place: run for run in listing.runs.values()}
     assert set(by_place) == {"original", "copy"}
@@ -107,7 +110,7 @@ def test_a_copy_never_hides_the_original_that_it_differs_from(changes: dict[str,
 
 
 def test_the_id_of_a_file_that_differs_stays() -> None:
-    """While its content changes, and when the other file has gone."""
+    """The id stays the same while the content changes, and after the other file is gone."""
     rows = {"a": a_row(), "b": a_row(digest=b"b")}
     ids = {run.known.place: run.run_id for run in list_rows(dict(rows)).runs.values()}
     grown = list_rows({**rows, "b": a_row(entries=9, digest=b"grown")})
@@ -139,7 +142,10 @@ def test_many_files_of_one_run_are_listed_with_few_comparisons(
 
 
 def test_a_batch_has_its_own_run_files_also_if_they_are_copies() -> None:
-    """Of equal files any may stand for the run, wherever it is; a copy that differs is not the batch's."""
+    """Any of several equal files may represent the run, wherever it is.
+
+    A copy that differs does not belong to the batch.
+    """
     listing = list_rows(
         {
             "a/a.tkperf": a_row(1),
@@ -295,7 +301,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [msgspec.DecodeError("cut"), ValueError("embedded null byte")])
 def test_no_file_ends_the_reading_of_others(tmp_path: Path, error: Exception) -> None:
-    """Whatever its row is like."""
+    """Reading continues whatever the row of a file contains."""
     (tmp_path / "a.tkperf").touch()
     library = start(tmp_path, Reader(error=error))
     asyncio.run(read_all(library))
@@ -303,7 +309,7 @@ def test_no_file_ends_the_reading_of_others(tmp_path: Path, error: Exception) ->
 
 
 def test_a_name_in_a_batch_ends_no_listing() -> None:
-    """A name that is no file name finds no run."""
+    """A name that is not a file name finds no run."""
     names = ("", ".", "..", "/", "a/b", "\0", "x" * 10_000, "a.tkperf")
     listing = list_rows({"x/rack7.batch": a_batch(*names), "x/a.tkperf": a_row(1)})
     (batch,) = listing.batches.values()
@@ -313,7 +319,11 @@ def test_a_name_in_a_batch_ends_no_listing() -> None:
 def test_a_file_that_may_be_read_later_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once a minute: one that is not opened to this user, a locked one, one for which the server was too busy; no damaged one."""
+    """The file is tried once a minute if this user may not open it, if it is locked, or if the
+    server was too busy.
+
+    A damaged file is not tried again.
+    """
     (tmp_path / "a.tkperf").touch()
     for error, opened, tries in (
         (BusyError("busy"), True, 2),

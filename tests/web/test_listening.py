@@ -96,7 +96,10 @@ def test_a_signal_while_it_loads_ends_it_in_order(tmp_path: Path) -> None:
 
 
 def test_a_long_address_is_refused_in_words(tmp_path: Path) -> None:
-    """Hundreds of ticks are more than a page can compare, not a connection that breaks off."""
+    """Hundreds of ticks are more than a page can compare.
+
+    The answer says so, and the connection does not break.
+    """
     with started(tmp_path, "--port", "0") as process:
         assert process.stdout is not None
         port = int(process.stdout.readline().rstrip("/\n").rpartition(":")[2])
@@ -200,7 +203,10 @@ def test_root_is_refused(tmp_path: Path) -> None:
 def test_connections_are_bounded_in_number_and_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One over the bound gets an answer in words; one whose request does not arrive is closed."""
+    """A connection over the bound gets an answer in words.
+
+    A connection whose request does not arrive is closed.
+    """
     monkeypatch.setattr(listening, "MOST_CONNECTIONS", 1)
     monkeypatch.setattr(listening, "REQUEST_WITHIN_S", 0.2)
 
@@ -242,7 +248,10 @@ def test_connections_are_bounded_in_number_and_time(
 def test_a_reader_that_takes_nothing_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body_bytes: int
 ) -> None:
-    """It does not keep its connection for ever, even if only the end of its answer is left. Other readers get everything."""
+    """The reader loses its connection, even if only the end of its answer is left.
+
+    Other readers get everything.
+    """
     monkeypatch.setattr(listening, "TAKEN_WITHIN_S", 0.2)
 
     async def page(scope: Scope, receive: Receive, send: Send) -> None:

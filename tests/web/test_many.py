@@ -408,7 +408,10 @@ def test_events_end_with_the_server(site: Site) -> None:
 def test_streams_and_watches_are_bounded(
     served: Path, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those that have not sent anything yet; a browser that has left makes room."""
+    """Streams that have not sent anything yet count, too.
+
+    A browser that has left frees its place.
+    """
     monkeypatch.setattr(live, "MOST_STREAMS", 2)
     pages, arguments = LivePages(site), {"file": known(served / "rack-01.tkperf")}
 

@@ -221,7 +221,7 @@ def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
 def test_device_statistics_win_over_a_unit_that_contradicts_them(
     name: str, raw: int, what: str
 ) -> None:
-    """Sectors of the standard's log count, in each reading, and the reason names both amounts."""
+    """The sectors of the standard's log count in each reading. The reason names both amounts."""
     sectors = 5_000 * GIB // 512
     if what == "Read":
         name = name.replace("Written", "Read").replace("Writes", "Reads")
@@ -263,7 +263,9 @@ def test_counters_some_steps_apart_do_not_contradict() -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_a_sata_drive_with_every_version(version: str) -> None:
-    """Attributes of the database, the statistics, and what smartctl finds itself."""
+    """tkperf reads attributes of the database, the statistics, and values that smartctl finds
+    itself.
+    """
     found = document("smartctl", "ata", version)
     assert tool.find_failure(found) is None
     assert tool.parse_version(found) == f"smartctl {version}"

@@ -526,7 +526,9 @@ def test_a_host_that_does_not_answer_is_explained(printed: Printed, says: str) -
 
 
 def test_the_line_for_sudoers_names_the_user_of_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a user in the name of the host, the user that the configuration of ssh gives."""
+    """If the name of the host contains no user, the line names the user from the configuration of
+    ssh.
+    """
     printed = said("ssh", "config", HOST="lab3", USER="measure")
 
     def run(argv: list[str], *, timeout_s: float) -> Completed:

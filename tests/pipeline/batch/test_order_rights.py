@@ -85,7 +85,9 @@ def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Pat
     ],
 )
 def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
-    """Whatever its form: whole, relative, by a link, or the name of a file that an earlier order left."""
+    """No form of a path is accepted: absolute, relative, by a link, or the name of a file that an
+    earlier order left.
+    """
     with pytest.raises(RefusedError, match="path on this host"):
         require_sent_inputs(request_of(**named), {})
 
@@ -94,7 +96,7 @@ def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
     "name", ["../x.toml", "input-0123456789abcdef.toml", "profile.toml", "begun-by-uid", ""]
 )
 def test_an_input_file_has_the_name_that_its_content_gives(name: str) -> None:
-    """Another name could take the place of a file of a batch that is under way."""
+    """A file with another name could replace a file of a running batch."""
     with pytest.raises(RefusedError, match="no name of an input file"):
         require_sent_inputs(request_of(), {name: "title = 1"})
 
@@ -116,7 +118,9 @@ def test_what_is_sent_or_shipped_is_accepted(tmp_path: Path) -> None:
 def test_surroundings_that_the_caller_chose_lead_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Variables that name programs, folders or modules are dropped, and the folder of the call is left."""
+    """tkperf drops variables that name programs, folders or modules, and leaves the folder of the
+    call.
+    """
     monkeypatch.chdir(tmp_path)
     before = dict(os.environ)
     for name in (
@@ -204,7 +208,7 @@ def test_a_batch_of_another_user_is_neither_followed_nor_resumed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its results, its runs and its input files are root's or that user's."""
+    """Results, runs and input files of a batch belong to root or to the user who began it."""
     monkeypatch.setattr(on_host, "HOSTS_FOLDER", tmp_path)
     folder = tmp_path / "nightly"
     folder.mkdir()
@@ -229,7 +233,9 @@ def test_a_batch_is_for_root_and_the_user_who_began_it(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_marked_is_not_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise the name would be lost to the user, for example after the disk was full for a moment."""
+    """Otherwise the user could not use the name again, for example after the disk was full for a
+    moment.
+    """
 
     def fail(self: Path, *_: object, **__: object) -> int:
         raise OSError(28, "No space left on device", str(self))
