@@ -57,7 +57,7 @@ def look_for_written_data(
             wanted = min(READ_BYTES, extent_end - place, left_bytes)
             count = os.preadv(descriptor, [buffer[:wanted]], place)
             if not count:
-                # The file was cut off meanwhile.
+                # Another program has shortened the file during the search.
                 break
             if buffer[:count] != _ZEROS[:count]:
                 return Written.DATA

@@ -205,7 +205,7 @@ class Hold:
         ):
             descriptor = None if part.file is None else open_named(part.path, part.file)
             if descriptor is None:
-                kind = f"what the file behind {part.loop} holds, which cannot be read"
+                kind = f"unreadable content of the file behind {part.loop}"
                 return (Signature(device=identity.path, kind=kind, label=None, member=None),)
             try:
                 end_bytes = part.start_bytes + part.length_bytes

@@ -417,6 +417,6 @@ def _shared_load(at_once: Mapping[str, str]) -> str:
     listed = ", ".join(names[:MOST_LISTED]) + ", ..." * (len(names) > MOST_LISTED)
     first = one_line(min(at_once.values(), key=natural_key))
     return (
-        f"SHARED LOAD: jobs of one fio ran at the same time ({listed}; first in {first}): they shared the "
-        "drive, or at least the host, so no number shows what a load reaches alone"
+        f"SHARED LOAD: jobs of one fio ran at the same time ({listed}; first in {first}): they "
+        "shared the drive, or at least the host, so no figure shows what a load reaches alone"
     )

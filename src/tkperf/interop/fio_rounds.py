@@ -95,7 +95,7 @@ def _window_until(numbers: Sequence[int], at: int, criteria: Criteria) -> tuple[
 
 
 def _track(cells: Sequence[CellSeries], criteria: Criteria) -> CellSeries:
-    """Return the cell that tests track: the one with the most writes that is nearest to 4 KiB.
+    """Return the tracked cell: among the cells with the most writes, the cell nearest to 4 KiB.
 
     A cell that fills the window is preferred to a cell with fewer consecutive rounds.
     """

@@ -212,7 +212,7 @@ class Backlog:
             shutil.rmtree(rescued.parent, ignore_errors=True)
 
     def _wait(self, error: Exception) -> None:
-        """Record a failure to write; report it now and then; give up at the limits.
+        """Record a failure to write, report it from time to time, and end the run at the limits.
 
         Raises:
             RunFileError: waiting does not help, or has lasted too long.

@@ -44,13 +44,14 @@ class WorkFolder:
             remove_dead(place)
 
     def write(self, make: Callable[[Path], Made], *, wait: bool = True) -> Made:
-        """Return the result of ``make`` in a folder that takes it, in the first place that can be written to.
+        """Return the result of ``make`` in the first place to which this process can write.
 
         Args:
-            wait: for room, if a place is full.
+            wait: wait for free space if a place is full.
 
         Raises:
-            EngineError: no place can be written to: at once, or after PLACE_WAIT_S if one of them is full.
+            EngineError: this process can write to no place. If a place is full, the error is raised
+                after PLACE_WAIT_S, otherwise at once.
         """
         patience_s = PLACE_WAIT_S if wait else 0.0
         until_s = time.monotonic() + patience_s

@@ -90,7 +90,8 @@ class ListedBatch:
     Attributes:
         batch_id: for addresses.
         copies, differs, searched: as of a run.
-        runs: those of its runs that the library has, by the names of their files next to it.
+        runs: the runs of the batch that the library contains, by the names of their files in the
+            same folder.
     """
 
     batch_id: str

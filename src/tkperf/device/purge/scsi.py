@@ -31,7 +31,7 @@ SCSI_SANITIZES = {
     "scsi-sanitize-crypto": (3, "--crypto", "cryptographic erase"),
     "scsi-sanitize-overwrite": (1, "--overwrite", "overwrite"),
 }
-# What sg_opcodes prints for a command that the device supports as the standard describes;
+# The words of sg_opcodes for a command that the device supports in the form of the standard;
 # "supported [in a vendor specific manner]" is another command.
 SUPPORTED = "Command is supported [conforming to SCSI standard]"
 # Options of sg_format that keep the protection information of a device: the fields FMTPINFO and PROTECTION

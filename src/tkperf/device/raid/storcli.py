@@ -1,7 +1,8 @@
 """MegaRAID controllers through storcli or perccli and their JSON output.
 
-Follows Broadcom's "StorCLI reference manual" (12Gb/s MegaRAID tri-mode software) and its documented
-JSON layout. Tested against published outputs only, never on hardware; ``tests/golden/tools/storcli.toml`` has them.
+The module follows Broadcom's "StorCLI reference manual" (12Gb/s MegaRAID tri-mode software) and its
+documented JSON layout. It was tested only with published outputs, which are in
+``tests/golden/tools/storcli.toml``, and never on hardware.
 """
 
 from __future__ import annotations

@@ -226,7 +226,8 @@ def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A user in the kernel of a device or file, which it has by path, number or SCSI address.
+    """A user of a device or file inside the kernel, known by the path, number or SCSI address of
+    the device or file.
 
     ``root`` is the root folder of a process that sees the mount namespace of the path; None: tkperf's own.
     """

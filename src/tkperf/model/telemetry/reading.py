@@ -68,7 +68,7 @@ class Reading:
     @property
     def is_full(self) -> bool:
         """Return whether it is a reading of the drive's log, not only of its temperature."""
-        # A loop over the names takes five times as long.
+        # This is written out because a loop over the names takes five times as long.
         return _values_of_log(self) != _NONE_OF_LOG
 
     @property

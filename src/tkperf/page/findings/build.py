@@ -57,8 +57,8 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
     several = _several_alike(test, sections)
     if several:
         yield Finding(test=test.name, section=None, text=several)
-    # If a load ran in several sections, the sentence names the sections, whose names contain the
-    # demand or the drive.
+    # If a load ran in several sections, the sentence names the sections; the names of the sections
+    # contain the demand or the drive.
     loads = {name_ios(place.workload) for place in find_peaks_of_sections(sections)}
     for section in sections:
         many = section.name in firsts and len(firsts) > _MOST_SHARES
