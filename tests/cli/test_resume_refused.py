@@ -114,6 +114,17 @@ def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None
     assert_refused(run_file, 2, "short, a profile of your own", add=("iops",))
 
 
+@pytest.mark.parametrize(
+    "option", [{"device": "/dev/null"}, {"suite": "hdd"}, {"profile": "quick"}, {"force": True}]
+)
+def test_an_option_that_no_run_has(option: dict[str, object], run_file: Path) -> None:
+    """Only a damaged or doctored file has it, and tkperf must not use it."""
+    options = fact(run_file, "options")
+    assert isinstance(options, dict)
+    edit(run_file, options=options | option)
+    assert_refused(run_file, 6, "damaged", "none that a run has")
+
+
 def test_a_run_that_still_goes_on(run_file: Path) -> None:
     with _locked(run_file):
         assert_refused(run_file, 6, "is being written: its run is still going on")

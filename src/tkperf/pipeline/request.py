@@ -39,6 +39,9 @@ OfProfile: TypeAlias = Annotated[T, _OF_PROFILE]
 
 _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES = 2**62, 512
 
+# Fields that a run file has elsewhere than among its options.
+NO_OPTIONS = ("suite", "device", "tests", "profile", "raid")
+
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run as the user asks for it, on the command line, from Python or in a file.
@@ -118,9 +121,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def options(self) -> dict[str, object]:
         """Return everything but suite, device, tests, profile and set, as a run file keeps it."""
         return {
-            name: getattr(self, name)
-            for name in self.__struct_fields__
-            if name not in ("suite", "device", "tests", "profile", "raid")
+            name: getattr(self, name) for name in self.__struct_fields__ if name not in NO_OPTIONS
         }
 
     @property

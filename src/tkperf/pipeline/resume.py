@@ -27,7 +27,7 @@ from tkperf.model.same_device import require_same_device
 from tkperf.model.version import __version__
 from tkperf.pipeline.disclosure import describe_alterations, find_changes
 from tkperf.pipeline.drive import measurable
-from tkperf.pipeline.request import RunRequest, find_type_fault, profile_option_names
+from tkperf.pipeline.request import NO_OPTIONS, RunRequest, find_type_fault, profile_option_names
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
 from tkperf.runfile.reader import RunFile
@@ -273,7 +273,7 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
         if name not in (*profile_option_names(), "ioengine", "purge_command", "size")
     }
     for name, value in stored.items():
-        known = name in RunRequest.__struct_fields__
+        known = name in RunRequest.__struct_fields__ and name not in NO_OPTIONS
         if fault := find_type_fault(name, value) if known else "none that a run has":
             raise RunFileError(
                 f"{request.path}: damaged: option {name[:40]} is {fault}; the run cannot be resumed"
