@@ -414,7 +414,8 @@ def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]
         add([key.file for key in keys], [f"file {file}" for file in files])
     labels = [of_series[:4] for of_series in labels]
     if len(set(map(tuple, labels))) < len(group):
-        add([key.beside for key in keys], [_name_beside(key.beside) for key in keys])
+        words = [key.beside.words_of_hosts or "no other host" for key in keys]
+        add(words, words)
     return labels
 
 
@@ -452,11 +453,6 @@ def _name_files(files: Sequence[str]) -> list[str]:
     ]
     named = ["-".join(of_file[at] for at in differing) for of_file in words]
     return named if len(set(named)) == len(set(files)) and all(named) else list(files)
-
-
-def _name_beside(keys: Sequence[str]) -> str:
-    """Return the loads that ran at the same time, from their keys."""
-    return f"at once with {' + '.join(key.partition(chr(10))[0] for key in keys)}"
 
 
 def _base_name(workload: Workload) -> str:

@@ -32,7 +32,8 @@ from tkperf.interop.fio_result import (
 from tkperf.interop.fio_rounds import build_test
 from tkperf.interop.fio_series import ENDED_EARLY, CellSeries, Result, build_series_key, start_of
 from tkperf.interop.fio_together import (
-    LoadBeside,
+    ALONE,
+    LoadsBeside,
     find_jobs_at_once,
     find_loads_beside,
     group_jobs,
@@ -201,15 +202,15 @@ class FioResults:
         """
         file, results = self._names[source], []
         groups = group_jobs(document)
-        for at in range(len(groups)):
+        for at, loads in enumerate(find_loads_beside(document, groups)):
             of_group = [
                 result
-                for clones, beside in find_loads_beside(document, groups, at)
+                for clones, beside in loads
                 for result in self._take(document, clones, (source, number, at), beside=beside)
             ]
-            loads = Counter(map(_load_of, of_group))
+            alike = Counter(map(_load_of, of_group))
             for result in of_group:
-                if loads[_load_of(result)] == 1:
+                if alike[_load_of(result)] == 1:
                     results.append(result)
                 else:
                     why = Unusable(
@@ -227,7 +228,7 @@ class FioResults:
         place: tuple[int, int, int],
         host: str | None = None,
         options: Mapping[str, Any] | None = None,
-        beside: Sequence[LoadBeside] = (),
+        beside: LoadsBeside = ALONE,
     ) -> list[Result]:
         """Return the result of clones, with their own options or the given ones; none if it is unusable."""
         file, jobname = self._names[place[0]], job_name(clones[0])

@@ -7,13 +7,13 @@ other loads ran.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tkperf.interop.fio_documents import ALL_CLIENTS
 from tkperf.interop.fio_options import kb_base_of, parse_number, parse_time_s, pattern_of
-from tkperf.interop.fio_together import LoadBeside, is_place_counted, name_beside
+from tkperf.interop.fio_together import ALONE, LoadsBeside, is_place_counted
 from tkperf.interop.imported import readable
 from tkperf.interop.result_names import (
     family_of_file,
@@ -91,7 +91,7 @@ class SeriesKey:
     file: str
     runtime_s: float | None
     conditions: tuple[tuple[str, str], ...]
-    beside: tuple[str, ...] = ()
+    beside: LoadsBeside = ALONE
     cautions: tuple[LoadCaution, ...] = ()
 
 
@@ -146,7 +146,7 @@ def build_series_key(
     options: Mapping[str, Any],
     threads: int,
     measurement: Measurement,
-    beside: Sequence[LoadBeside] = (),
+    beside: LoadsBeside = ALONE,
 ) -> SeriesKey:
     """Return the properties of a result that its rounds share.
 
@@ -171,11 +171,10 @@ def build_series_key(
     if _is_cut_short(options, runtime_s, threads, measurement):
         always.append(ENDED_EARLY)
         cautions.append(LoadCaution.ENDED_EARLY)
-    here = [load for load in beside if not load.on_other_host]
-    if here:
-        if any(load.file not in (None, options.get("filename")) for load in here):
+    if beside.words:
+        if beside.on_several_files:
             always.append(f"filename={readable(str(options.get('filename'))[:40])}")
-        always.append(name_beside(here))
+        always.append(beside.words)
         cautions.append(LoadCaution.SHARED_LOAD)
     return SeriesKey(
         always=tuple(always),
@@ -187,7 +186,7 @@ def build_series_key(
         file=family_of_file(name),
         runtime_s=runtime_s,
         conditions=tuple(sorted(_conditions(options))),
-        beside=tuple(sorted(load.key for load in beside)),
+        beside=beside,
         cautions=tuple(caution for caution in LoadCaution if caution in cautions),
     )
 

@@ -34,21 +34,33 @@ _MOST_NAMED = 3
 _SIDES = ("read", "write", "trim")
 
 
-@dataclass(frozen=True, slots=True)
-class LoadBeside:
-    """A load that ran at the same time as another one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadsBeside:
+    """The loads that ran at the same time as another load.
 
     Attributes:
-        words: for people: ``SEQ 8k writes TC1/QD4``.
-        key: everything in which two such loads can differ, after the words and a line feed.
-        file: its ``filename``; None: not known.
-        on_other_host: the load shared no device with the other load, as far as fio's output shows.
+        words: of the loads on the same host: ``at once with SEQ 8k writes TC1/QD4``; empty: there was none.
+        key: everything in which these loads can differ; equal for all loads that ran together.
+        words_of_hosts, key_of_hosts: the same of the loads of other hosts.
+        on_several_files: the loads of the host used different files.
     """
 
+    words: str = ""
+    key: str = ""
+    words_of_hosts: str = ""
+    key_of_hosts: str = ""
+    on_several_files: bool = False
+
+
+ALONE = LoadsBeside()
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    clones: list[dict[str, Any]]
     words: str
     key: str
-    file: object = None
-    on_other_host: bool = False
+    file: str | None
 
 
 def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
@@ -75,46 +87,47 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
 def _join_overlapping(groups: Sequence[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
     """Join groups of one host that ran at the same time.
 
-    Like ``stonewall``, ``new_group`` begins a new group number, but its jobs wait for nothing. fio
-    (3.33) lists neither option if the option has no value. Therefore only times distinguish the two
-    options: the start of each job (3.36 and newer), or a total time that is too short for groups
-    one after the other.
+    ``new_group`` begins a new number as ``stonewall`` does, but waits for nothing, and fio lists neither of them
+    without a value (3.33). Only the times tell: each job's start (3.36 and newer), or a total time that is too
+    short for groups one after the other.
     """
-    joined: list[list[dict[str, Any]]] = []
     by_host: dict[str | None, list[list[dict[str, Any]]]] = {}
     for group in groups:
         by_host.setdefault(host_of(group[0]), []).append(group)
-    for group in groups:
-        of_host = by_host[host_of(group[0])]
-        together = next(
-            (
-                other
-                for other in joined
-                if host_of(other[0]) == host_of(group[0]) and _ran_together(other, group, of_host)
-            ),
-            None,
+    joined: list[list[dict[str, Any]]] = []
+    for of_host in by_host.values():
+        joined += _join_of_host(of_host)
+    places = {id(job): place for place, job in enumerate(job for group in groups for job in group)}
+    return sorted(joined, key=lambda group: places[id(group[0])])
+
+
+def _join_of_host(groups: Sequence[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
+    spans = [_span_ms(group) for group in groups]
+    known = [span for span in spans if span is not None]
+    if len(known) < len(groups):
+        return (
+            [[job for group in groups for job in group]] if _is_too_short(groups) else list(groups)
         )
-        if together is None:
-            joined.append(list(group))
+    joined: list[list[dict[str, Any]]] = []
+    latest = (0.0, 0.0)
+    for (begins, ends), group in sorted(zip(known, groups, strict=True), key=lambda one: one[0]):
+        overlap_ms = min(ends, latest[1]) - begins
+        shorter_ms = min(ends - begins, latest[1] - latest[0])
+        if joined and overlap_ms > max(_SHORTEST_OVERLAP_MS, _LEAST_OVERLAP * shorter_ms):
+            joined[-1] = [*joined[-1], *group]
+            latest = latest[0], max(ends, latest[1])
         else:
-            together += group
+            joined.append(group)
+            latest = begins, ends
     return joined
 
 
-def _ran_together(
-    one: Sequence[Job], other: Sequence[Job], of_host: Sequence[Sequence[Job]]
-) -> bool:
-    span, span_other = _span_ms(one), _span_ms(other)
-    if span is not None and span_other is not None:
-        overlap_ms = min(span[1], span_other[1]) - max(span[0], span_other[0])
-        shorter_ms = min(span[1] - span[0], span_other[1] - span_other[0])
-        return overlap_ms > max(_SHORTEST_OVERLAP_MS, _LEAST_OVERLAP * shorter_ms)
-    elapsed_s = [job.get("elapsed") for group in of_host for job in group]
+def _is_too_short(groups: Sequence[Sequence[Job]]) -> bool:
+    """Return whether fio's total time is too short for these groups one after the other."""
+    elapsed_s = [job.get("elapsed") for group in groups for job in group]
     known_s = [value for value in elapsed_s if isinstance(value, int | float) and value > 0]
-    if not known_s:
-        return False
-    needed_ms = sum(max(map(_runtime_ms, group)) for group in of_host)
-    return needed_ms > 1.05 * 1000 * max(known_s) + _ELAPSED_STEP_MS
+    needed_ms = sum(max(map(_runtime_ms, group)) for group in groups)
+    return bool(known_s) and needed_ms > 1.05 * 1000 * max(known_s) + _ELAPSED_STEP_MS
 
 
 def _span_ms(group: Sequence[Job]) -> tuple[float, float] | None:
@@ -155,51 +168,80 @@ def divide_clones(group: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]
 
 
 def find_loads_beside(
-    document: Mapping[str, Any], groups: Sequence[Sequence[dict[str, Any]]], at: int
-) -> list[tuple[list[dict[str, Any]], tuple[LoadBeside, ...]]]:
-    """Return the clones of each job of a group, with the loads that ran at the same time.
+    document: Mapping[str, Any], groups: Sequence[Sequence[dict[str, Any]]]
+) -> list[list[tuple[list[dict[str, Any]], LoadsBeside]]]:
+    """Return the clones of each job of each group, with the loads that ran at the same time.
 
-    Loads of other hosts began together with this host's group of the same number.
+    Groups of the same number began together on all hosts.
     """
-    hosts = [host_of(group[0]) for group in groups]
-    number = hosts[:at].count(hosts[at])
-    beside_hosts = [
-        describe_load(document, clones, on_other_host=True)
-        for place, group in enumerate(groups)
-        if hosts[place] != hosts[at] and hosts[:place].count(hosts[place]) == number
-        for clones in divide_clones(group)
-    ]
-    of_group = divide_clones(groups[at])
-    return [
-        (
-            clones,
-            (
-                *(
-                    describe_load(document, other, beside=clones)
-                    for other in of_group
-                    if other is not clones
-                ),
-                *beside_hosts,
-            ),
+    loads = [[_describe(document, clones) for clones in divide_clones(group)] for group in groups]
+    counted: Counter[str | None] = Counter()
+    together: dict[int, list[int]] = {}
+    numbers = []
+    for at, group in enumerate(groups):
+        number = counted[host_of(group[0])]
+        counted[host_of(group[0])] += 1
+        numbers.append(number)
+        together.setdefault(number, []).append(at)
+    keys = [str(sorted(load.key for load in of_group)) for of_group in loads]
+    keys_of_hosts = {
+        number: str(sorted(f"{host_of(groups[at][0])} {keys[at]}" for at in places))
+        if len(places) > 1
+        else ""
+        for number, places in together.items()
+    }
+    found = []
+    for at, of_group in enumerate(loads):
+        hosts = [other for other in together[numbers[at]][: _MOST_NAMED + 1] if other != at]
+        words_of_hosts = " + ".join(
+            f"{load.words} on {readable(str(host_of(groups[other][0]))[:40])}"
+            for other in hosts[:_MOST_NAMED]
+            for load in loads[other][:_MOST_NAMED]
         )
-        for clones in of_group
+        files = {load.file for load in of_group if load.file is not None}
+        names = _name_others(of_group, with_files=len(files) > 1)
+        found.append(
+            [
+                (
+                    load.clones,
+                    LoadsBeside(
+                        words=words,
+                        key=keys[at] if len(of_group) > 1 else "",
+                        words_of_hosts=f"at once with {words_of_hosts}" if words_of_hosts else "",
+                        key_of_hosts=keys_of_hosts[numbers[at]],
+                        on_several_files=len(files) > 1,
+                    ),
+                )
+                for load, words in zip(of_group, names, strict=True)
+            ]
+        )
+    return found
+
+
+def _name_others(loads: Sequence[_Load], *, with_files: bool) -> list[str]:
+    """Return for each load the words of the others: ``at once with SEQ 8k writes TC1/QD4``; empty if it was alone."""
+    words = [
+        f"{load.words} on {readable(load.file[:40])}" if with_files and load.file else load.words
+        for load in loads
     ]
+    counted = Counter(words)
+    # A load leaves out itself at most, so a few more than are named are enough.
+    first = sorted(counted)[: _MOST_NAMED + 1]
+    texts = []
+    for own in words:
+        names = [each for each in first if counted[each] > (each == own)][:_MOST_NAMED]
+        more = len(counted) - (counted[own] == 1) - len(names)
+        named = [
+            each if (count := counted[each] - (each == own)) == 1 else f"{count} x {each}"
+            for each in names
+        ]
+        others = f" and {more} more" if more > 0 else ""
+        texts.append(f"at once with {' + '.join(named)}{others}" if named else "")
+    return texts
 
 
-def describe_load(
-    document: Mapping[str, Any],
-    clones: Sequence[Job],
-    *,
-    beside: Sequence[Job] = (),
-    on_other_host: bool = False,
-) -> LoadBeside:
-    """Describe a load that ran at the same time as another load; it need not be a usable result
-    itself.
-
-    Args:
-
-        beside: the other load. A file that both loads used is not named.
-    """
+def _describe(document: Mapping[str, Any], clones: list[dict[str, Any]]) -> _Load:
+    """Return a load as what ran beside others, whether or not it is a usable result itself."""
     options = options_of(document, clones[0])
     name = without_round(str(clones[0].get("jobname")))
     plain = {
@@ -207,17 +249,10 @@ def describe_load(
         for key, value in options.items()
         if not key.startswith(_NEUTRAL) and not (key == "offset" and is_place_counted(options))
     }
-    words = f"job {readable(name[:40])}"
-    if options:
-        words = _name_load(options, len(clones))
-    if on_other_host:
-        words += f" on {readable(str(host_of(clones[0]))[:40])}"
-    key = f"{words}\n{name} {len(clones)} {sorted(plain.items())}"
-    own = options_of(document, beside[0]).get("filename") if beside else None
+    words = _name_load(options, len(clones)) if options else f"job {readable(name[:40])}"
     file = options.get("filename")
-    if beside and file is not None and file != own:
-        words += f" on {readable(str(file)[:40])}"
-    return LoadBeside(words, key, file, on_other_host)
+    key = f"{name} {len(clones)} {sorted(plain.items())}"
+    return _Load(clones, words, key, None if file is None else str(file))
 
 
 def is_place_counted(options: Options) -> bool:
@@ -255,16 +290,3 @@ def _name_load(options: Options, listed: int) -> str:
         if str(options.get(name, "0")).strip() not in ("", "0")
     ]
     return f"{order} {size} {what} TC{threads}/QD{depth}{''.join(limits)}"
-
-
-def name_beside(loads: Sequence[LoadBeside]) -> str:
-    """Return ``at once with SEQ 8k writes TC1/QD4``; empty if nothing else ran."""
-    counted = Counter(load.words for load in loads)
-    named = [
-        words if count == 1 else f"{count} x {words}" for words, count in sorted(counted.items())
-    ]
-    if not named:
-        return ""
-    more = len(named) - _MOST_NAMED
-    others = f" and {more} more" if more > 0 else ""
-    return f"at once with {' + '.join(named[:_MOST_NAMED])}{others}"
