@@ -229,3 +229,61 @@ def test_help_of_hdd_offers_the_profiles_that_it_takes() -> None:
     """And no other."""
     text = CliRunner().invoke(cli, ["hdd", "--help"]).output
     assert [name for name in built_in_profiles() if name in text] == list(HDD_PROFILES)
+
+
+@pytest.fixture
+def two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A run, a batch and a claims file in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    simulate(tmp_path, run_info())
+    Path("run.tkperf").rename("A.tkperf")
+    Path("B.batch").touch()
+    Path("claims.toml").write_text('[[claim]]\ntest = "iops"\n')
+    yield
+
+
+@pytest.mark.usefixtures("two_files")
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "a run file and a claims file (TOML) are missing"),
+        (["A"], "a claims file (TOML) is missing after A.tkperf: tkperf check A.tkperf data-sheet.toml"),
+        (["A.tkperf", "--json"], "a claims file (TOML) is missing after A.tkperf"),
+        (["gone.tkperf"], "a claims file (TOML) is missing after gone.tkperf"),
+        (["B"], "a claims file (TOML) is missing after B.batch"),
+        (["claims.toml"], "a run file is missing before the claims file claims.toml"),
+        (["A", "A"], "A.tkperf is a run file. The last argument of 'tkperf check' must be a claims file (TOML); see"),
+        (["claims.toml", "A.tkperf"], "A.tkperf is a run file. The last argument"),
+        (["A", "gone.tkperf"], "gone.tkperf is a run file. The last argument"),
+        (["A", "B"], "B.batch is a batch. The last argument"),
+    ],
+)  # fmt: skip
+def test_check_names_what_it_lacks(words: list[str], says: str) -> None:
+    """click takes the only word for the claims file, and asks for RUN_FILES in front of it."""
+    error = CliRunner().invoke(cli, ["check", *words], standalone_mode=False).exception
+    assert isinstance(error, UsageError | click.UsageError)
+    assert says in (error.message if isinstance(error, click.UsageError) else str(error))
+
+
+@pytest.mark.usefixtures("two_files")
+def test_a_claims_file_that_shares_the_name_of_a_run_is_read() -> None:
+    """The words that a run file may be called by are still free for other files."""
+    Path("claims.toml").rename("A")
+    error = CliRunner().invoke(cli, ["check", "A.tkperf", "A"], standalone_mode=False).exception
+    assert error is not None
+    assert "is a run file" not in str(error)
+
+
+@pytest.mark.usefixtures("two_files")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ssd", "n", "sim:sata-ssd", "--profile", "./A.tkperf"],
+        ["plan", "batch", "n", "./A.tkperf"],
+        ["plan", "ssd", "n", "sim:sata-ssd", "--profile", "./A.tkperf"],
+    ],
+)
+def test_a_run_file_in_place_of_an_input_file_is_called_one(words: list[str]) -> None:
+    """Not a text with a wrong byte, nor a file that is too large."""
+    error = CliRunner().invoke(cli, words, standalone_mode=False).exception
+    assert "it is a run file or another database of SQLite" in str(error)

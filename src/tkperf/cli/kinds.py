@@ -16,10 +16,9 @@ from click.shell_completion import CompletionItem
 from tkperf.cli.calling import offer
 from tkperf.model.choices import BATCH_SUFFIX, PRESETS, RUN_FILE_SUFFIX, SIMULATED
 from tkperf.model.errors import UsageError
-from tkperf.model.input_files import TEXT_BYTES, read_input
+from tkperf.model.input_files import START_OF_A_RUN_FILE, TEXT_BYTES, read_input
 
 _DEVICES = "/dev/"
-START_OF_A_RUN_FILE = b"SQLite format 3\0"
 _MOST_NAMED = 5
 
 
@@ -151,6 +150,15 @@ def find_run_file(given: str) -> Path:
         raise UsageError(f"run file '{given[:80]}' could be {listed}{more}: name one of them")
     # Without a match, the reader of the file reports the error.
     return Path(meant[0] if meant else given)
+
+
+def find_run_file_instead(given: str) -> str | None:
+    """Return the run file or batch that a word names in place of a file of another kind; None: it names none."""
+    if given.endswith((RUN_FILE_SUFFIX, BATCH_SUFFIX)) or _is_run_file(given):
+        return given
+    if os.path.lexists(given) and not os.path.isdir(given):  # noqa: PTH112
+        return None
+    return next(_candidates(given), None)
 
 
 def _candidates(given: str) -> Iterator[str]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from tkperf.cli.kinds import START_OF_A_RUN_FILE
 from tkperf.model.errors import RunFileError, UsageError, reason_of
+from tkperf.model.input_files import START_OF_A_RUN_FILE
 from tkperf.model.units import drop_controls
 from tkperf.system.output_files import reach, replace_file
 

@@ -23,6 +23,7 @@ CLAIMS_BYTES = 4 * MIB
 TEXT_BYTES = MIB
 # The largest of fio's own files: a status each second, with histograms, for an hour.
 RESULTS_BYTES = 256 * MIB
+START_OF_A_RUN_FILE = b"SQLite format 3\0"
 # For a pipe, such as <(...): the wait for a writer, and the wait for its next bytes.
 NO_WRITER_S = 5
 SILENT_WRITER_S = 60
@@ -115,6 +116,8 @@ def read_input(
             require_confined(descriptor)
             status = os.fstat(descriptor)
             _require_readable_kind(status.st_mode)
+            if stat.S_ISREG(status.st_mode) and _is_database(descriptor):
+                raise _UnfitError("it is a run file or another database of SQLite")
             if status.st_size > limit_bytes:
                 raise _UnfitError(_too_large(limit_bytes))
             check(status)
@@ -155,6 +158,12 @@ def _require_readable_kind(mode: int) -> None:
         raise _UnfitError("it is a directory")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         raise _UnfitError("it is neither a file nor a pipe")
+
+
+def _is_database(descriptor: int) -> bool:
+    with suppress(OSError):  # some files under /proc allow only reading on
+        return os.pread(descriptor, len(START_OF_A_RUN_FILE), 0) == START_OF_A_RUN_FILE
+    return False
 
 
 def _read_to_end(descriptor: int, limit_bytes: int, *, is_pipe: bool) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from tkperf.cli.calling import Command
-from tkperf.cli.kinds import RUN_FILE, InputFile, offer_files
+from tkperf.cli.kinds import RUN_FILE, InputFile, find_run_file_instead, offer_files
 from tkperf.cli.options import json_option, output_file
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError
@@ -33,7 +33,43 @@ complete within 500 us, 99.9 % within 900 us.
 """
 
 
-@click.command(cls=Command, epilog=_MORE)
+class _CheckCommand(Command):
+    """The command, which names what a call lacks: click takes a single word for the claims file."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter:
+            words, _, _ = self.make_parser(ctx).parse_args(given)
+            raise click.UsageError(_describe_missing(words.get("claims_file")), ctx) from None
+
+
+def _describe_missing(word: object) -> str:
+    if not isinstance(word, str):
+        return "a run file and a claims file (TOML) are missing"
+    if (run_file := find_run_file_instead(word)) is None:
+        return f"a run file is missing before the claims file {word[:80]}"
+    return (
+        f"a claims file (TOML) is missing after {run_file}: tkperf check {run_file} data-sheet.toml"
+    )
+
+
+def _require_claims_file(claims_file: Path) -> None:
+    """Refuse a run file or a batch in place of the claims file, such as one of many that the shell listed.
+
+    Raises:
+        UsageError: it is one.
+    """
+    run_file = find_run_file_instead(str(claims_file))
+    if run_file is not None:
+        kind = "batch" if run_file.endswith(BATCH_SUFFIX) else "run file"
+        raise UsageError(
+            f"{run_file} is a {kind}. The last argument of 'tkperf check' must be a claims file (TOML); see 'tkperf check --help'"
+        )
+
+
+@click.command(cls=_CheckCommand, epilog=_MORE)
 @click.argument(
     "run_files",
     nargs=-1,
@@ -89,6 +125,7 @@ def check(
     """
     from tkperf.cli.output import STDOUT, Outputs
 
+    _require_claims_file(claims_file)
     if any(run_file.suffix == BATCH_SUFFIX for run_file in run_files):
         from tkperf.cli.batch_answer import expand_batches
 
