@@ -232,14 +232,13 @@ def test_help_of_hdd_offers_the_profiles_that_it_takes() -> None:
 
 
 @pytest.fixture
-def two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run, a batch and a claims file in the current folder."""
     monkeypatch.chdir(tmp_path)
     simulate(tmp_path, run_info())
     Path("run.tkperf").rename("A.tkperf")
     Path("B.batch").touch()
     Path("claims.toml").write_text('[[claim]]\ntest = "iops"\n')
-    yield
 
 
 @pytest.mark.usefixtures("two_files")
