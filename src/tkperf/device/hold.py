@@ -188,7 +188,8 @@ class Hold:
                 descriptor = None if number is None else open_device(node, number)
                 if descriptor is not None:
                     opened.callback(os.close, descriptor)
-                    # In the process of wipefs, /proc/self lists the descriptors of wipefs.
+                    # The path names this process: wipefs runs as another process, so its /proc/self
+                    # would show its own descriptors.
                     places[str(node)] = f"/proc/{os.getpid()}/fd/{descriptor}"
             signatures = find_signatures(places)
         return signatures or self._find_unknown_data()

@@ -84,7 +84,7 @@ def _find_fills(all_series: Sequence[CellSeries]) -> list[CellSeries]:
     ]
 
 
-# Series that are several
+# Division of series
 
 
 def _find_run_folders(all_series: Iterable[CellSeries], names: Sequence[str]) -> set[str]:

@@ -160,7 +160,7 @@ def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def divide_clones(group: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return jobs of one name and with the same options that ran at the same time."""
+    """Return jobs with the same name and options that ran at the same time."""
     clones: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for job in group:
         clones.setdefault((str(job.get("jobname")), str(job.get("job options"))), []).append(job)

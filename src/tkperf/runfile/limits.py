@@ -50,7 +50,7 @@ MOST_CELLS = 10_000
 # Tables and indexes of the database; a run file has 16.
 _MOST_TABLES = 100
 
-# Characters of a value: of most texts, and of those that contain JSON or a fio job.
+# Characters of a value: first for most texts, then for texts that contain JSON or a fio job.
 _TEXT_CHARACTERS = 64 * 1024
 _LONG_TEXTS = {
     ("run", "value"): MIB,

@@ -68,9 +68,9 @@ class ListedRun:
     Attributes:
         run_id: for addresses.
         known: one of the files with this content.
-        copies: the others.
+        copies: the other files with this content.
         differs: number of different contents that other files of the same run have.
-        batch_ids: the batches that it belongs to.
+        batch_ids: the batches to which the run belongs.
         searched: what a search looks through, in small letters.
     """
 

@@ -495,7 +495,7 @@ EXECUTE = "is not allowed to execute '/usr/local/bin/tkperf on-host' as root"
         (said("sudo", "sudo-rs-command-missing", PATH="/usr/local/bin/tkperf"), "install tkperf"),
         (
             said("ssh", "command-missing", SHELL="sh: 1: ", COMMAND="sudo", WORDS="not found"),
-            "no sudo",
+            "sudo is not installed",
         ),
         (
             said(
@@ -505,7 +505,7 @@ EXECUTE = "is not allowed to execute '/usr/local/bin/tkperf on-host' as root"
                 COMMAND="sudo",
                 WORDS="Kommando nicht gefunden.",
             ),
-            "no sudo",
+            "sudo is not installed",
         ),
         (
             said("ssh", "denied", USER="measure", HOST="lab3", METHODS="publickey"),

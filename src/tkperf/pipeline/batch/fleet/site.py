@@ -85,7 +85,7 @@ class Site:
         elif "permission denied (" in said:
             text = f"SSH lets nobody in without a password: ssh-copy-id {self.host}"
         elif status == COMMAND_NOT_FOUND and "sudo" in said and self.tkperf not in words:
-            text = "there is no sudo: apt-get install sudo"
+            text = "sudo is not installed: apt-get install sudo"
         elif self.tkperf in words and ("not found" in said or "no such file" in said):
             text = f"there is no {self.tkperf}: install tkperf {__version__} there, or give --push"
         elif any(each in said for each in SUDO_REFUSES):
