@@ -56,6 +56,12 @@ def of_documents(indent: int | None):  # type: ignore[no-untyped-def]
     return make
 
 
+def of_bins(size: int) -> str:
+    latency = {"mean": 5.0, "N": 1000, "bins": {str(7 * n): 1 for n in range(size // 14)}}
+    side = {"total_ios": 1000, "io_bytes": 4096000, "runtime": 10000, "lat_ns": latency}
+    return json.dumps({"fio version": "fio-3.33", "jobs": [{**JOB, "read": side}]})
+
+
 SHAPES = {
     "empty jobs": of_jobs("{}"),
     "empty arrays": of_jobs("[]"),
@@ -70,6 +76,10 @@ SHAPES = {
     "keys": lambda size: "{" + ",".join(f'"{n}":1' for n in range(size // 11)) + "}",
     "one string": lambda size: json.dumps({"fio version": "x" * size, "jobs": []}),
     "one wide string": lambda size: '{"jobs":["' + "x" * size + '\U0001f600"]}',
+    "half surrogates": lambda size: '{"fio version":"' + "\\ud800" * (size // 6) + '"}',
+    "C's words for no number": lambda size: '{"jobs":[' + "nan," * (size // 4) + "nan]}",
+    "backslashes": lambda size: '{"jobs":["' + "\\qq" * (size // 3) + '"]}',
+    "bins": of_bins,
     "cut off": lambda size: '{"a":' * 900 + "[" + "0," * (size // 2),
     "braces": lambda size: "{" * size,
     "documents": of_documents(2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import math
+import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +19,7 @@ import tkperf
 from tests.builders import view_of
 from tests.interop.fio_files import parse_fio_json
 from tkperf.cli.main import cli
+from tkperf.interop.fio_documents import Documents
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS, IOS
 from tkperf.page.view import build_view
@@ -498,6 +500,11 @@ def test_demand_that_differs_is_told_by_the_sections() -> None:
         ('"max": 900000', '"max": Infinity', "write/lat_ns/max"),
         ('"mean": 50500', '"mean": 50500, "bins": {"1": Infinity}', "write/lat_ns/bins"),
         ('"mean": 50500', '"mean": 50500, "bins": {"1": 1e15}', "write/lat_ns/bins"),
+        (
+            '"mean": 50500',
+            f'"mean": 50500, "bins": {json.dumps(dict.fromkeys(map(str, range(20_000)), 0))}',
+            "write/lat_ns/bins: 20,000 latency bins, fio has 1,856 at most",
+        ),
     ],
 )
 def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: str) -> None:
@@ -514,6 +521,19 @@ def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: s
     assert str(ran.exception).startswith(str(file))
     assert says in str(ran.exception)
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("one", [r"\qq", r"\ud800", r"\na"])
+def test_text_that_has_to_be_mended_takes_little_memory(one: str) -> None:
+    """A file that is no JSON because of one backslash is searched. That takes few times its size, whatever it contains."""
+    text = f'{{"x":"{one * 100_000}{chr(92)}q{one}"}}'
+    tracemalloc.start()
+    try:
+        assert not list(Documents(text)._search())
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 13 * len(text)
 
 
 odd_values: st.SearchStrategy[Any] = st.sampled_from([

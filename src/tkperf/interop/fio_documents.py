@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from calendar import timegm
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from email.utils import parsedate
+from io import StringIO
 from typing import Any
 
 import msgspec
@@ -92,8 +93,8 @@ class Documents:
         # Limit for characters that are decoded in vain, because the rest of the text may begin with
         # many braces.
         left = MOST_REPEATED * len(self._text) + MIB
-        text = _NO_NUMBER.sub(lambda match: " " * len(match[1]) + "NaN", self._text)
-        text = _ESCAPED.sub(lambda match: match[0] if match[1] else "\\\\", text)
+        text = _replace(_NO_NUMBER, self._text, lambda match: " NaN" if match[1] else "NaN")
+        text = _replace(_ESCAPED, text, lambda match: None if match[1] else "\\\\")
         while (position := text.find("{", position)) >= 0:
             try:
                 value, position = decoder.raw_decode(text, position)
@@ -114,6 +115,25 @@ class Documents:
             for document in _documents_in(value, DEEPEST):
                 yield document | {STOPPED: True} if stopped else document
                 ended = position
+
+
+def _replace(
+    pattern: re.Pattern[str], text: str, find_new: Callable[[re.Match[str]], str | None]
+) -> str:
+    """Replace matches, except those without a new text.
+
+    ``Pattern.sub`` would keep an object for each match and each text between them: up to 20 times the size of the text.
+    """
+    written, end = StringIO(), 0
+    for match in pattern.finditer(text):
+        if (new := find_new(match)) is not None:
+            written.write(text[end : match.start()])
+            written.write(new)
+            end = match.end()
+    if not end:
+        return text
+    written.write(text[end:])
+    return written.getvalue()
 
 
 def _documents_in(value: object, deep: int) -> Iterator[dict[str, Any]]:

@@ -48,6 +48,9 @@ _LIKELY_SIZES = tuple(512 << power for power in range(16))
 _ADDED = frozenset({"numjobs"})
 # fio's levels of its depth distribution; each reaches up to the next.
 _DEPTH_LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
+# Latency bins of fio (FIO_IO_U_PLAT_NR in its stat.h), and the most that are read: a bin takes 20 times its text in memory.
+_FIO_BINS = 1856
+_MOST_BINS = 10 * _FIO_BINS
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +243,8 @@ def _histogram(bins: object, place: str) -> Histogram:
     """Return the histogram from json+; other results have none, so no percentiles."""
     if not isinstance(bins, dict):
         return NO_IO.histogram
+    if len(bins) > _MOST_BINS:
+        raise Unusable(f"{place}: {len(bins):,} latency bins, fio has {_FIO_BINS:,} at most")
     try:
         counts = dict(zip(map(int, bins), map(int, bins.values()), strict=True))
         if sum(map(abs, counts.values())) > LARGEST_IOS:
