@@ -234,10 +234,11 @@ def _by_round(
         *((one.number, of_round) for one in section.rounds for of_round in one.cells),
         *((one.number, one.values) for one in section.slices),
     ]
+    window = frozenset(section.window)
     return [
         of_part.value(quantity, direction)
         for number, of_part in parts
-        if of_part.workload == cell.workload and (not section.window or number in section.window)
+        if of_part.workload == cell.workload and (not window or number in window)
     ]
 
 

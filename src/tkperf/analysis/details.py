@@ -127,8 +127,13 @@ def _details(
     for step, samples in zip(steps, seconds, strict=True):
         if step.is_in_results:
             by_cell.setdefault((step.section, step.key), []).append((step, samples))
+    windows = {
+        section.name: (frozenset(section.window), _judged_rounds(section))
+        for (of_test, _), section in sections.items()
+        if of_test == test
+    }
     for (name, workload), members in by_cell.items():
-        window, verdict = sections[test, name].window, sections[test, name].verdict
+        window, judged = windows[name]
         # All I/Os of a stream count, also its slices outside the window.
         stream = members[0][0].kind is StepKind.CONTINUOUS
         whole = stream or not window
@@ -139,7 +144,7 @@ def _details(
                 step=step,
                 start_s=start_s,
                 seconds=samples,
-                judged=verdict is not None and verdict.judged and step.number in verdict.rounds,
+                judged=step.number in judged,
             )
             for (step, samples), start_s in zip(members, starts_s, strict=True)
         )
@@ -155,6 +160,11 @@ def _details(
             job_file=members[0][0].job_file,
             counted=counted,
         )
+
+
+def _judged_rounds(section: SectionResult) -> frozenset[int]:
+    verdict = section.verdict
+    return frozenset() if verdict is None or not verdict.judged else frozenset(verdict.rounds)
 
 
 # Longest gap between two loads that are back to back; in a longer one the device was left alone.

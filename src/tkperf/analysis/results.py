@@ -191,14 +191,18 @@ class SectionResult:
     def cell(self, workload: Workload) -> CellResult | None:
         return next((cell for cell in self.cells if cell.workload == workload), None)
 
-    def cells_of_rounds(
-        self, workload: Workload | None = None
-    ) -> Iterator[tuple[RoundResult, CellResult]]:
-        """Yield the cells of each round, or area, with it; with a workload those of it alone."""
+    def cells_of_rounds(self) -> Iterator[tuple[RoundResult, CellResult]]:
+        """Yield the cells of each round, or area, with it."""
         for each in self.rounds:
             for cell in each.cells:
-                if workload is None or cell.workload == workload:
-                    yield each, cell
+                yield each, cell
+
+    def rounds_of_workloads(self) -> dict[Workload, list[tuple[RoundResult, CellResult]]]:
+        """Return the rounds, or areas, of each workload with its cells in them: one pass serves all workloads."""
+        rounds: dict[Workload, list[tuple[RoundResult, CellResult]]] = {}
+        for each, cell in self.cells_of_rounds():
+            rounds.setdefault(cell.workload, []).append((each, cell))
+        return rounds
 
     def steady_of(self, workload: Workload) -> bool | None:
         """Return whether a cell was steady by its own rounds, if it has its own verdict; else the section's result.

@@ -219,6 +219,7 @@ def build_section(
     # The rounds of a stream's verdict may be far apart: they are no window unless the stream is steady.
     verdicts = () if stream else tuple(record.verdict for record in given)
     window, because = _window(ended, verdicts, whole, test)
+    in_window = frozenset(window)
     judged = {record.number for record in given} | set(whole)
     if ended is not None:  # then also rounds without a verdict
         judged |= {step.number for step in in_rounds}
@@ -251,7 +252,7 @@ def build_section(
         filled_s=sum(fill.measurement.duration_s for fill in fills) if fills else None,
         histogram_us=build_histogram_us(stream) if figures and not lost else (),
         disturbed_in_window=_disturbed_in(
-            [step for step in steps if step.kind is not StepKind.FILL and step.number in window]
+            [step for step in steps if step.kind is not StepKind.FILL and step.number in in_window]
         ),
         fill_workload=fills[-1].workload if fills else None,
         window_verdicts=_window_verdicts(ended, given),

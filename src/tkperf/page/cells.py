@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.host import HOST_FACTS
-from tkperf.analysis.results import SectionResult
 from tkperf.model.quantity import IOPS, THROUGHPUT
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.chart import AnyChart, Bucket, Distribution
@@ -96,7 +95,7 @@ def _build_cell(subject: SectionSubject, detail: CellDetail) -> CellView:
         parts=find_part_starts(detail),
         flagged=find_flagged(detail),
         host=_host(detail, section.areas),
-        rounds=None if section.slices else _rounds(detail, section),
+        rounds=None if section.slices else _rounds(detail, subject),
         words=_words(subject, detail, scopes),
         job=detail.job_file,
     )
@@ -141,12 +140,12 @@ def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.where(np.isnan(values), np.float32(np.nan), kept.view(np.float32))
 
 
-def _rounds(detail: CellDetail, section: SectionResult) -> TableView:
+def _rounds(detail: CellDetail, subject: SectionSubject) -> TableView:
     """Return a table of the cell in every round, or area, that measured it."""
-    of_cell = list(section.cells_of_rounds(detail.workload))
+    of_cell = subject.rounds.get(detail.workload, ())
     judged = {part.number for part in detail.parts if part.judged}
     return TableView(
-        title="Every area" if section.areas else "Every round; * in the window",
+        title="Every area" if subject.section.areas else "Every round; * in the window",
         columns=("", *(capitalise(quantity.title) for quantity in IN_A_LINE)),
         rows=tuple(
             (

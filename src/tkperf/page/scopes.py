@@ -200,7 +200,7 @@ def _cell(subject: SectionSubject, detail: CellDetail) -> CellResult | None:
     section = subject.section
     if section.slices:
         return section.cells[0] if len(section.cells) == 1 else None
-    return section.cell(detail.workload)
+    return subject.cells.get(detail.workload)
 
 
 def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
@@ -315,10 +315,9 @@ def _places(detail: CellDetail) -> NDArray[np.float64]:
 
 def _cells_of(subject: SectionSubject, detail: CellDetail) -> Mapping[int, CellResult]:
     """Return the results of each part, by its number."""
-    section = subject.section
-    if section.slices:
-        return {each.number: each.values for each in section.slices}
-    return {each.number: cell for each, cell in section.cells_of_rounds(detail.workload)}
+    if subject.section.slices:
+        return subject.slices
+    return {each.number: cell for each, cell in subject.rounds.get(detail.workload, ())}
 
 
 def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:

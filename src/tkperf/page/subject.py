@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tkperf.analysis.details import CellDetail
-from tkperf.analysis.results import SectionResult, TestResult
+from tkperf.analysis.results import CellResult, RoundResult, SectionResult, TestResult
 from tkperf.analysis.telemetry import TelemetryCourse
 from tkperf.model.quantity import (
     LATENCY_MAX,
@@ -34,6 +34,9 @@ class SectionSubject:
         links: the key that a click on each cell opens.
         capacity_bytes: size of one drive fill; None: not known.
         course: the drives' own reports during its stream; None without any.
+        rounds: the rounds, or areas, of each workload, with its cells in them.
+        cells: the results of the section, by their workload.
+        slices: the results of each slice, by its number.
     """
 
     section: SectionResult
@@ -42,6 +45,16 @@ class SectionSubject:
     links: Mapping[Workload, str] = field(default_factory=dict)
     capacity_bytes: int | None = None
     course: TelemetryCourse | None = None
+    # Found once: a search for each cell would take the square of their number.
+    rounds: Mapping[Workload, Sequence[tuple[RoundResult, CellResult]]] = field(init=False)
+    cells: Mapping[Workload, CellResult] = field(init=False)
+    slices: Mapping[int, CellResult] = field(init=False)
+
+    def __post_init__(self) -> None:
+        section = self.section
+        object.__setattr__(self, "rounds", section.rounds_of_workloads())
+        object.__setattr__(self, "cells", {cell.workload: cell for cell in section.cells})
+        object.__setattr__(self, "slices", {each.number: each.values for each in section.slices})
 
 
 def build_subjects(
@@ -52,13 +65,13 @@ def build_subjects(
 ) -> tuple[SectionSubject, ...]:
     """Return the sections of a test with their details; ``courses`` by the sections' names."""
     subjects = []
+    of_sections: dict[str, dict[Workload, CellDetail]] = {}
+    for detail in details:
+        if detail.test == test.name:
+            of_sections.setdefault(detail.section, {})[detail.workload] = detail
     for number, section in enumerate(test.sections):
         key = find_section_key(test, number)
-        behind = {
-            detail.workload: detail
-            for detail in details
-            if (detail.test, detail.section) == (test.name, section.name)
-        }
+        behind = of_sections.get(section.name, {})
         subjects.append(
             SectionSubject(
                 section=section,

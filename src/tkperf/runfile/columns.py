@@ -227,6 +227,8 @@ def find_misfits(stats: Sequence[IoStats]) -> NDArray[np.bool_]:
 
 def as_seconds(table: IntArray) -> Seconds:
     """Return both directions together, for drawing and statistics."""
+    if not table.size:
+        return Seconds()
     start_s, duration_s = table[:2] / 1e6
     read, write = table[2:8], table[8:]
     # A sum of two may need more than 63 bits.

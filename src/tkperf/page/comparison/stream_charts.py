@@ -290,11 +290,12 @@ def _draw_areas(sections: Mapping[str, SectionResult], quantity: Quantity, title
                     cell.value(quantity),
                     flag=flag(cell),
                 )
-                for area, cell in section.cells_of_rounds(workload)
+                for area, cell in areas.get(workload, ())
             ),
         )
         for name, section in sections.items()
         if section.areas
+        for areas in (section.rounds_of_workloads(),)
         for dash, workload in enumerate(workloads)
     ]
     chart = Chart(

@@ -166,6 +166,7 @@ def _draw_over_rounds(
 ) -> Chart:
     """Return a quantity over the rounds, a curve for each workload; a point opens its round of the cell."""
     naming = find_naming(shown)
+    places = frozenset(shown)
     points = (
         (
             cell.workload,
@@ -175,7 +176,7 @@ def _draw_over_rounds(
             ),
         )
         for each, cell in subject.section.cells_of_rounds()
-        if cell.workload in shown
+        if cell.workload in places
     )  # fmt: skip
     rounds = tuple(each.number for each in subject.section.rounds)
     return Chart(
@@ -368,8 +369,9 @@ def _timelines_of(
     subject: SectionSubject, recorded: Recorded, workloads: Sequence[Workload] | None = None
 ) -> tuple[Timeline, ...]:
     """Return the timelines of these workloads and this kind of record."""
+    wanted = None if workloads is None else frozenset(workloads)
     return tuple(
         timeline
         for timeline in subject.section.timelines
-        if timeline.recorded is recorded and (workloads is None or timeline.workload in workloads)
+        if timeline.recorded is recorded and (wanted is None or timeline.workload in wanted)
     )

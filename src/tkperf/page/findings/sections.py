@@ -16,12 +16,11 @@ from tkperf.analysis.characteristics import (
     Characteristic,
 )
 from tkperf.analysis.courses import find_characteristic
-from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.results import CellResult, RoundResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded
 from tkperf.analysis.variation import find_variation
 from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT, Quantity
 from tkperf.model.units import capital, format_duration, format_latency, format_number
-from tkperf.model.workload import Workload
 from tkperf.page.findings.choice import (
     choose_cells,
     choose_peaks,
@@ -233,8 +232,9 @@ def _describe_areas(section: SectionResult) -> str:
     """Return ``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its first area, ...), ...``."""
     quantity = section.quantities[0]
     words = ""
+    areas = section.rounds_of_workloads()
     for cell in choose_cells(section.cells):
-        value, ends = cell.value(quantity), _ends(section, cell.workload, quantity)
+        value, ends = cell.value(quantity), _ends(areas.get(cell.workload, ()), quantity)
         if value is None:
             continue
         if not words:
@@ -247,11 +247,11 @@ def _describe_areas(section: SectionResult) -> str:
     return words
 
 
-def _ends(section: SectionResult, workload: Workload, quantity: Quantity) -> tuple[str, ...]:
+def _ends(areas: Sequence[tuple[RoundResult, CellResult]], quantity: Quantity) -> tuple[str, ...]:
     """Return the values in the first and the last area; empty with fewer than two areas."""
     values = [
         value
-        for area, cell in section.cells_of_rounds(workload)
+        for area, cell in areas
         if area.complete and (value := cell.value(quantity)) is not None
     ]
     return tuple(map(format_number, (values[0], values[-1]))) if len(values) > 1 else ()

@@ -319,7 +319,7 @@ def build_areas(subject: SectionSubject, quantity: Quantity) -> TableView:
     for cell in section.cells:
         areas = [
             (value, area.number, mark(of_area))
-            for area, of_area in section.cells_of_rounds(cell.workload)
+            for area, of_area in subject.rounds.get(cell.workload, ())
             if area.complete and (value := of_area.value(quantity)) is not None
         ]
         if not areas:
