@@ -738,12 +738,17 @@ def measure(command: str, path: Path, base: Path, folder: Path) -> Cost:
         resource.setrlimit(resource.RLIMIT_CPU, (STOP_CPU_S, STOP_CPU_S + 1))
         resource.setrlimit(resource.RLIMIT_AS, (STOP_ADDRESSES, STOP_ADDRESSES))
 
+    # The command must find no results of an earlier command; the cached script of charts remains.
+    cache = folder / "cache"
+    for kept in ("results", "overviews"):
+        shutil.rmtree(cache / "tkperf" / kept, ignore_errors=True)
     said = folder / "said"
     with said.open("wb") as errors, (folder / "out").open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "tkperf", *argv],
             stdout=out,
             stderr=errors,
+            env=os.environ | {"XDG_CACHE_HOME": str(cache)},
             preexec_fn=limit,  # noqa: PLW1509 - this process has one thread
         )
         _, status, used = os.wait4(process.pid, 0)

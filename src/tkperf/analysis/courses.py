@@ -64,6 +64,9 @@ CLOCK_S = 0.001
 RANDOM_RATE_ERROR = 0.01
 """Relative error of fio's rate of random arrivals against the offered rate."""
 
+_Measured = dict[tuple[Workload, Recorded], list[tuple[float, float, CellResult]]]
+"""The begin, end and values of each slice or round of a workload."""
+
 _BY_RULE = Uncertainty(reason="found by a rule, not measured")
 
 
@@ -264,9 +267,10 @@ def _recovery(
 
 
 def _over_time(section: SectionResult) -> Iterator[Characteristic]:
+    measured = _find_measured(section)
     for timeline in preferred(section.timelines):
         if timeline.settled is not None:
-            yield from _levels(section, timeline)
+            yield from _levels(section, timeline, measured)
     yield from _drops(section.timelines)
     for timeline in preferred(section.timelines):
         if (measure := SPIKE_PERIODS.get((timeline.quantity, _unit(timeline)))) is not None:
@@ -278,12 +282,26 @@ def _over_time(section: SectionResult) -> Iterator[Characteristic]:
             )
 
 
+def _find_measured(section: SectionResult) -> _Measured:
+    """Return the slices and rounds of each workload: one pass serves all timelines."""
+    measured: _Measured = {}
+    for one in section.slices:
+        key = one.values.workload, Recorded.SLICES
+        measured.setdefault(key, []).append((one.start_s, one.end_s, one.values))
+    for each, cell in section.cells_of_rounds():
+        key = cell.workload, Recorded.ROUNDS
+        measured.setdefault(key, []).append((each.number, each.number, cell))
+    return measured
+
+
 def _unit(timeline: Timeline) -> Recorded:
     """Return the unit of a timeline's places: rounds, or seconds for slices and for seconds."""
     return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
 
 
-def _levels(section: SectionResult, timeline: Timeline) -> Iterator[Characteristic]:
+def _levels(
+    section: SectionResult, timeline: Timeline, measured: _Measured
+) -> Iterator[Characteristic]:
     """Yield the steady level.
 
     For a device without writes since its purge, also yield the level fresh out of box and the level
@@ -294,13 +312,13 @@ def _levels(section: SectionResult, timeline: Timeline) -> Iterator[Characterist
     steady = next((level for level in timeline.levels if level.kind is LevelKind.STEADY), None)
     last = timeline.levels[-1].end if timeline.levels else None
     if section.is_as_new:
-        yield _level(section, timeline, FRESH, fresh)
+        yield _level(measured, timeline, FRESH, fresh)
         yield _of(timeline, FRESH_UNTIL[unit], fresh.end if fresh else None)
         second = next((level for level in timeline.levels if level.kind is LevelKind.SECOND), None)
         if fresh is not None and second is not None:
-            yield _level(section, timeline, AFTER_FRESH, second)
+            yield _level(measured, timeline, AFTER_FRESH, second)
             yield _of(timeline, AFTER_FRESH_UNTIL[unit], second.end)
-    yield _level(section, timeline, STEADY, steady)
+    yield _level(measured, timeline, STEADY, steady)
     yield _of(
         timeline,
         STEADY_FROM[unit],
@@ -310,7 +328,7 @@ def _levels(section: SectionResult, timeline: Timeline) -> Iterator[Characterist
 
 
 def _level(
-    section: SectionResult, timeline: Timeline, measure: Measure, level: RateLevel | None
+    measured: _Measured, timeline: Timeline, measure: Measure, level: RateLevel | None
 ) -> Characteristic:
     """Return a level with its uncertainty.
 
@@ -320,19 +338,12 @@ def _level(
     if level is None:
         return found
     by_slices = timeline.recorded is not Recorded.ROUNDS
-    if by_slices:
-        cells = [
-            one.values
-            for one in section.slices
-            if level.start <= one.start_s and one.end_s <= level.end + CLOCK_S
-        ]
-    else:
-        rounds = (one for one in section.rounds if level.start <= one.number <= level.end)
-        cells = [cell for one in rounds for cell in one.cells]
+    latest = level.end + CLOCK_S if by_slices else level.end
     values = [
         value
-        for cell in cells
-        if cell.workload == timeline.workload
+        for start, end, cell in measured.get((timeline.workload, _unit(timeline)), ())
+        if level.start <= start
+        and end <= latest
         and (value := cell.value(QUANTITIES[timeline.quantity])) is not None
     ]
     basis = Basis.SLICES if by_slices else Basis.ROUNDS

@@ -69,8 +69,9 @@ def _values(
     section: SectionResult, cell: CellResult, quantity: Quantity
 ) -> Iterator[tuple[int, float | None]]:
     """Yield the numbers of the rounds or slices of a cell, with the figure in each."""
-    for each, of_round in section.cells_of_rounds(cell.workload):
-        yield each.number, of_round.value(quantity)
+    for each, of_round in section.cells_of_rounds():
+        if of_round.workload == cell.workload:
+            yield each.number, of_round.value(quantity)
     for one in section.slices:
         if one.values.workload == cell.workload:
             yield one.number, one.values.value(quantity)
