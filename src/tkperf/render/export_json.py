@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 
 import msgspec
 
 from tkperf.analysis.batch_outlook import BatchOutlook
 from tkperf.analysis.outlook import Outlook
-from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, Measure
 from tkperf.model.units import escape_controls
@@ -34,14 +36,60 @@ from tkperf.render.export_workload import WORKLOAD, Row, workload_row
 
 def render_json(result: RunResult) -> str:
     """Return the whole result. "Not measured" is null; keys and units are stable within a schema."""
-    return json.dumps(finite(_with_words(result)), indent=2, allow_nan=False)
+    return "".join(write_json(result))
 
 
-def _with_words(result: RunResult) -> dict[str, Any]:
-    """Return the result as plain data, with the sentences that every output shows."""
-    bare = replace(
-        result, tests=tuple(replace(test, under_way=None) for test in result.tests), left_out=()
-    )
+# Long lists of a section and of a test: as plain data all at once they take ten times the memory of the text.
+_LISTS_OF_A_SECTION = ("verdicts", "cells", "rounds", "slices", "timelines", "characteristics")
+_LISTS_OF_A_TEST = ("steps",)
+# Spaces before the elements of these lists.
+_IN_A_SECTION, _IN_A_TEST = 12, 8
+_ELEMENTS_AT_ONCE = 100
+
+
+def write_json(result: RunResult) -> Iterator[str]:
+    """Yield the text of ``render_json`` in pieces; each element of a long list is rendered alone."""
+    # A text in the result cannot contain a mark that nobody knows.
+    mark = token_hex(16)
+    lists: list[tuple[Sequence[object], int]] = []
+    document = _with_words(result, mark, lists)
+    text = json.dumps(finite(document), indent=2, allow_nan=False)
+    for number, piece in enumerate(text.split(f'"{mark}"')):
+        if number:
+            yield from _write_list(*lists[number - 1])
+        yield piece
+
+
+def _write_list(elements: Sequence[object], spaces: int) -> Iterator[str]:
+    indent = "\n" + " " * spaces
+    for first in range(0, len(elements), _ELEMENTS_AT_ONCE):
+        texts = (
+            msgspec.json.format(_encode(element), indent=2).decode().replace("\n", indent)
+            for element in elements[first : first + _ELEMENTS_AT_ONCE]
+        )
+        yield ("," if first else "[") + indent + f",{indent}".join(texts)
+    yield indent[:-2] + "]" if elements else "[]"
+
+
+def _encode(value: object) -> bytes:
+    """Return a value as JSON in ASCII, as ``json.dumps`` writes it."""
+    with suppress(UnicodeEncodeError):
+        text = msgspec.json.encode(value)
+        if text.isascii():
+            return text
+    return json.dumps(finite(msgspec.to_builtins(value)), allow_nan=False).encode()
+
+
+def _with_words(
+    result: RunResult, mark: str, lists: list[tuple[Sequence[object], int]]
+) -> dict[str, Any]:
+    """Return the result as plain data, with the sentences that every output shows.
+
+    Args:
+        mark: stands for each long list; the lists are added to ``lists`` in the order of the text, each with
+            the number of spaces before its elements.
+    """
+    bare = replace(result, tests=tuple(map(_without_lists, result.tests)), left_out=())
     plain: dict[str, Any] = msgspec.to_builtins(bare)
     del plain["left_out"]
     plain["info"]["notices"] = find_notices(result)
@@ -55,7 +103,30 @@ def _with_words(result: RunResult) -> dict[str, Any]:
         of_plain["under_way"] = describe_step_under_way(test, result.status)
         of_plain["progress"] = describe_progress(test)
         of_plain["resumptions"] = describe_resumptions(result, test)
+        for section, of_section in zip(test.sections, of_plain["sections"], strict=True):
+            _mark_lists(section, of_section, mark, lists, _IN_A_SECTION)
+        _mark_lists(test, of_plain, mark, lists, _IN_A_TEST)
     return plain
+
+
+def _without_lists(test: TestResult) -> TestResult:
+    no_lists: dict[str, Any] = dict.fromkeys(_LISTS_OF_A_SECTION, ())
+    sections = tuple(replace(section, **no_lists) for section in test.sections)
+    return replace(test, under_way=None, sections=sections, steps=())
+
+
+def _mark_lists(
+    of: SectionResult | TestResult,
+    plain: dict[str, Any],
+    mark: str,
+    lists: list[tuple[Sequence[object], int]],
+    spaces: int,
+) -> None:
+    """Replace the long lists of a section or test by the mark, in the order of the text."""
+    for key in plain:
+        if key in (_LISTS_OF_A_SECTION if isinstance(of, SectionResult) else _LISTS_OF_A_TEST):
+            plain[key] = mark
+            lists.append((getattr(of, key), spaces))
 
 
 def build_verdict(verdict: Verdict) -> dict[str, Any]:

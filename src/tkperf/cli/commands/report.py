@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,7 +139,7 @@ def report(
     from tkperf.page.view import build_view
     from tkperf.pipeline.api import read_and_check
     from tkperf.pipeline.kept_results import find_results
-    from tkperf.render.export_json import render_json
+    from tkperf.render.export_json import write_json
     from tkperf.render.export_markdown import render_markdown
     from tkperf.render.export_series import build_points, render_line_protocol, render_openmetrics
     from tkperf.render.export_tables import build_tables, render_csv
@@ -207,7 +208,7 @@ def report(
         for left_out in dict.fromkeys(opened.left_out[len(record.left_out) :]):
             complain(f"left out of the tables: {left_out}")
         if json_file is not None:
-            outputs.write(json_file, (render_json(result), "\n"))
+            outputs.write(json_file, chain(write_json(result), "\n"))
         if xml is not None and xml_file is not None:
             outputs.write(xml_file, xml.text)
             for missing in xml.left_out:
@@ -290,6 +291,7 @@ def show(run_file: Path, as_json: bool) -> None:
         print_run(run_file)
         return
     from tkperf.pipeline.api import load
-    from tkperf.render.export_json import render_json
+    from tkperf.render.export_json import write_json
 
-    click.echo(render_json(load(run_file)))
+    for piece in chain(write_json(load(run_file)), "\n"):
+        click.echo(piece, nl=False)
