@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from tkperf.model.quantity import Quantity
 from tkperf.model.units import capital, format_block_size_kib
 from tkperf.model.workload import Access, Workload
 
+_TWO_HYPHENS = re.compile("(?=--)")
 _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
 
 
@@ -113,12 +115,16 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
         and (axis is not BLOCKS or any(workload.block_mix for workload in several))
     ]
     links: dict[Workload, str] = {}
+    begun: Counter[str] = Counter()
+    """Number of links that are a text, or begin with it and two hyphens."""
     for workload in several:
         words = (axis.words(workload).lower() for axis in axes)
         slug = (_NOT_IN_A_LINK.sub("-", word).strip("-") for word in words)
         whole = "-".join((key, f"{workload.read_percent}-{workload.block_size_bytes}", *slug))
-        again = sum(link == whole or link.startswith(f"{whole}--") for link in links.values())
-        links[workload] = f"{whole}--{again + 1}" if again else whole
+        again = begun[whole]
+        link = f"{whole}--{again + 1}" if again else whole
+        links[workload] = link
+        begun.update((link, *(link[: found.start()] for found in _TWO_HYPHENS.finditer(link))))
     return links
 
 

@@ -46,7 +46,7 @@ MOST_ROWS = {
 MOST_SECTIONS, MOST_DRIVES, MOST_DISTURBANCES_OF_A_STEP, MOST_LEFT_OUT = 1000, 256, 1000, 60_000
 MOST_SECONDS = 2_000_000
 # Workloads, counted in each section; each workload is a row of tables and a line of charts.
-MOST_CELLS = 10_000
+MOST_CELLS = 3000
 # Tables and indexes of the database; a run file has 16.
 _MOST_TABLES = 100
 
@@ -66,7 +66,14 @@ _VALUE_BYTES = 64 * MIB
 # of a row of each table, of a histogram with its filled buckets, and of each character of JSON. A
 # small row takes about 1 KB.
 MEMORY_BYTES = 450_000_000
-_ROW_BYTES = {"step": 7000, "verdict": 5000, "outcome": 8000, "test": 8000, "resumption": 4000}
+_ROW_BYTES = {
+    "step": 5000,
+    "telemetry": 600,
+    "verdict": 5000,
+    "outcome": 8000,
+    "test": 8000,
+    "resumption": 4000,
+}
 _SMALL_ROW_BYTES, _BUCKET_BYTES, _JSON_BYTES = 1000, 16, 24
 _JSON_COLUMNS = (
     "value",

@@ -200,7 +200,7 @@ class RunRows:
         tests = [self._test(test_id, row, logs[test_id], written) for test_id, row in rows.items()]
         sections = {(test.name, step.section) for test in tests for step in test.steps}
         require_few(len(sections), MOST_SECTIONS, "sections")
-        cells = {(test.name, step.section, step.workload) for test in tests for step in test.steps}
+        cells = {(test.name, step.section, step.key) for test in tests for step in test.steps}
         require_few(len(cells), MOST_CELLS, "different workloads in its sections")
         return tests
 

@@ -55,6 +55,7 @@ from tkperf.page.subject import NO_LINKS, SectionSubject
 from tkperf.page.tables.results import build_areas, build_listing, build_matrices
 
 OUTSTANDING = "Outstanding I/Os in total (TC x QD)"
+_MOST_BARS = 400
 IDEAL = "ideal: all that is offered"
 
 
@@ -221,10 +222,12 @@ def _build_bars(section: SectionResult, quantity: Quantity, title: str) -> Bars3
     """Return means over the window as bars: columns of the table to the right, rows to the back in their own order.
 
     The end with the lower bars is in front, so that high bars are behind. None unless the workloads
-    differ in exactly two fields and at least one cell has a value.
+    differ in exactly two fields, at least one cell has a value, and the bars are not too many to be seen apart.
     """
     layout = arrange(cell.workload for cell in section.cells)
     if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
+        return None
+    if len(section.cells) > _MOST_BARS:
         return None
     cell_of = {cell.workload: cell for cell in section.cells}
 
