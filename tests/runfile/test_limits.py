@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,21 @@ from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.errors import RunFileError
 from tkperf.model.histogram import BUCKETS
 from tkperf.model.phases import Round
+from tkperf.model.workload import Workload
 from tkperf.procedures import TESTS, load_profile
 from tkperf.procedures.plan import Case, _Imagination, phases_of
 from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers
-from tkperf.runfile.limits import MOST_ROWS, MOST_SECONDS
+from tkperf.runfile.limits import (
+    MEMORY_BYTES,
+    MOST_CELLS,
+    MOST_ROWS,
+    MOST_SECONDS,
+    ROW_BYTES,
+)
 from tkperf.runfile.reader import RunFile
 
 PROFILES = ("myce", "pts-2.0", "pts-2.0-client", "pts-c-1.2", "pts-e-1.1", "quick", "tkperf-2.2")
+READINGS_OF_A_DAY = 24 * 60 * 16
 NUMBERS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {})"
 Change = Callable[[sqlite3.Connection], None]
 
@@ -96,6 +105,10 @@ def many_sections(db: sqlite3.Connection) -> None:
     many_steps(db, 5000, section="'s' || n")
 
 
+def many_workloads(db: sqlite3.Connection) -> None:
+    many_steps(db, 3001, number="n", block_size_bytes="512 * n")
+
+
 def many_tests(db: sqlite3.Connection) -> None:
     db.execute(
         "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 5000) "
@@ -149,6 +162,7 @@ def many_objects(db: sqlite3.Connection) -> None:
         (virtual_table, "note is not a plain table"),
         (trigger, "t is not a plain table"),
         (many_sections, "sections, but a run has at most 1,000"),
+        (many_workloads, "different workloads in its sections, but a run has at most 3,000"),
         (many_tests, "table test has 5,001 rows, but a run has at most 100"),
         (
             disturbances_of_a_step,
@@ -198,7 +212,10 @@ def test_a_table_with_more_rows_than_a_run_has(tmp_path: Path, table: str) -> No
 
 
 def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
-    """Steps of the densest 24 hours of all tests of each shipped profile, and what comes with each second and minute."""
+    """Steps of the densest 24 hours of all tests of each shipped profile, and what comes with each second and minute.
+
+    The memory for steps and readings is also enough for ten times both.
+    """
     for name in PROFILES:
         profile = load_profile(name)
         densities = sorted(
@@ -211,14 +228,33 @@ def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
             share = min(1.0, hours * 3600 / took_s)
             day_steps, hours = day_steps + share * steps, hours - share * took_s / 3600
         assert 10 * day_steps <= MOST_ROWS["step"], name
+        memory_bytes = day_steps * ROW_BYTES["step"] + READINGS_OF_A_DAY * ROW_BYTES["telemetry"]
+        assert 10 * memory_bytes <= MEMORY_BYTES, name
+        workloads = {
+            workload
+            for test in TESTS
+            if test.is_in(profile)
+            for workload in workloads_of(test.procedure(profile, 10**12))
+        }
+        assert 10 * len(workloads) <= MOST_CELLS, name
     assert MOST_SECONDS >= 10 * 24 * 3600
     assert MOST_ROWS["under_way_part"] >= 10 * 24 * 60
     # A reading a minute of 16 drives; a verdict is made for a round of at least two minutes.
-    assert MOST_ROWS["telemetry"] >= 10 * 24 * 60 * 16
+    assert MOST_ROWS["telemetry"] >= 10 * READINGS_OF_A_DAY
     assert MOST_ROWS["verdict"] >= 10 * 24 * 30
     # Each kind of disturbance and warning once in each test.
     assert 10 * len(DisturbanceCode) * len(TESTS) <= MOST_ROWS["warning"]
     assert MOST_ROWS["step"] == MOST_RESULTS
+
+
+def workloads_of(procedure: Generator[Any, Any, None]) -> set[tuple[str, Workload]]:
+    """Return the workloads of each section; the areas of a disk have the same."""
+    return {
+        (phase.section, replace(step.workload, region=None))
+        for phase in phases_of(procedure, _Imagination(Case.BEST, 10**12))
+        if isinstance(phase, Round)
+        for step in phase.steps
+    }
 
 
 def steps_of(procedure: Generator[Any, Any, None]) -> tuple[int, float]:

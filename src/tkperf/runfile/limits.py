@@ -66,7 +66,7 @@ _VALUE_BYTES = 64 * MIB
 # of a row of each table, of a histogram with its filled buckets, and of each character of JSON. A
 # small row takes about 1 KB.
 MEMORY_BYTES = 450_000_000
-_ROW_BYTES = {
+ROW_BYTES = {
     "step": 5000,
     "telemetry": 600,
     "verdict": 5000,
@@ -151,7 +151,7 @@ class Meter:
 
     def count_row(self, table: str, values: Iterable[tuple[str, object]]) -> None:
         """Count a row of a table with its values, each with its column."""
-        cost = _ROW_BYTES.get(table, _SMALL_ROW_BYTES)
+        cost = ROW_BYTES.get(table, _SMALL_ROW_BYTES)
         texts = [(column, value) for column, value in values if isinstance(value, str)]
         for column, value in texts:
             most = _LONG_TEXTS.get((table, column), _TEXT_CHARACTERS)
