@@ -13,6 +13,7 @@ from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.device.raid.config import load_raid_config
+from tkperf.page.findings.headlines import build_headlines
 from tkperf.pipeline.batch.batch_file import read_batch_file
 from tkperf.procedures import load_profile
 
@@ -59,6 +60,9 @@ def test_the_claims_are_claims(tmp_path: Path) -> None:
         if finding.state not in (ClaimState.MET, ClaimState.NOT_MET)
     ] == []
     assert len(checked.findings) == text.count("[[claim]]")
+    readme = " ".join((EXAMPLES.parents[1] / "README.md").read_text(encoding="utf-8").split())
+    for line in build_headlines(result.tests):
+        assert " ".join(f"{line.label} {line.text} {line.sure} {line.verdict}".split()) in readme
 
 
 def test_the_sample_report_is_of_no_device_and_no_machine() -> None:
