@@ -67,7 +67,7 @@ def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Pat
     (tmp_path / "secret.toml").write_text(SECRET)
     code, messages = call(plan_of(request_of(profile=str(tmp_path / "secret.toml"))), tmp_path)
     assert (code, messages[-1]["type"]) == (3, "Refused")
-    assert "sent as content" in messages[-1]["text"]
+    assert "as content" in messages[-1]["text"]
     assert "secret_of_root" not in json.dumps(messages)
 
 
@@ -97,7 +97,7 @@ def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
 )
 def test_an_input_file_has_the_name_that_its_content_gives(name: str) -> None:
     """A file with another name could replace a file of a running batch."""
-    with pytest.raises(RefusedError, match="no name of an input file"):
+    with pytest.raises(RefusedError, match="not the name of an input file"):
         require_sent_inputs(request_of(), {name: "title = 1"})
 
 
