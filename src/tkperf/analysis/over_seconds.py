@@ -178,10 +178,9 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
 def _sections(
     sections: Sequence[SectionResult], test: TestRecord, read: Read
 ) -> tuple[SectionResult, ...]:
-    steps = {
-        section.name: [step for step in test.steps if step.section == section.name]
-        for section in sections
-    }
+    steps: dict[str, list[StepRecord]] = {section.name: [] for section in sections}
+    for step in test.steps:
+        steps.get(step.section, []).append(step)
     asked = any(
         _unbroken_steps(steps[section.name]) or needs_seconds(section, steps[section.name])
         for section in sections

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -137,14 +137,15 @@ def _without_counts(cell: CellResult) -> dict[str, Any]:
 
 def _plan(suite: str, test: TestRecord) -> TestPlan:
     """Return the plan that shows the test; a section without a plan is shown by its recorded steps."""
-    names = list(dict.fromkeys(step.section for step in test.steps))
-    plan = test.plan or known_plan(suite, test.name, names) or TestPlan(title=test.name)
-    sections = tuple(plan.section(name) or _recorded(test.steps, name) for name in names)
+    kinds: dict[str, set[StepKind]] = {}
+    for step in test.steps:
+        kinds.setdefault(step.section, set()).add(step.kind)
+    plan = test.plan or known_plan(suite, test.name, list(kinds)) or TestPlan(title=test.name)
+    sections = tuple(plan.section(name) or _recorded(name, kinds[name]) for name in kinds)
     return replace(plan, sections=sections)
 
 
-def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:
-    kinds = {step.kind for step in steps if step.section == name}
+def _recorded(name: str, kinds: Collection[StepKind]) -> SectionPlan:
     return generic_section(name, areas=StepKind.AREA in kinds, stream=StepKind.CONTINUOUS in kinds)
 
 
