@@ -108,7 +108,9 @@ def test_a_copy_does_not_rename_a_round(copy: str) -> None:
     text = written(5, 60)
     run = run_of(("r1.json", text), (copy, text), ("r2.json", written(6, 120)))
     assert numbers_of(run) == {"fio RND TC1/QD1": [1, 2]}
-    assert said(run)["given-twice"].startswith(f"{copy}: contains a result twice, or the same result")
+    assert said(run)["given-twice"].startswith(
+        f"{copy}: contains a result twice, or the same result"
+    )
 
 
 def test_a_document_twice_in_a_file_counts_once() -> None:
