@@ -117,7 +117,9 @@ def read_input(
             status = os.fstat(descriptor)
             _require_readable_kind(status.st_mode)
             if stat.S_ISREG(status.st_mode) and _is_database(descriptor):
-                raise _UnfitError("it is a run file or another database of SQLite")
+                raise _UnfitError(
+                    "it is a run file or another database of SQLite; show, report and compare read run files as they are"
+                )
             if status.st_size > limit_bytes:
                 raise _UnfitError(_too_large(limit_bytes))
             check(status)

@@ -230,12 +230,7 @@ def _read(file: Path) -> bytes:
     if file.is_dir():
         none = "no file in this folder, or below it, is named .json or .xml; name the files"
         raise UsageError(f"{file}: {none if os.access(file, os.R_OK) else 'folder cannot be read'}")
-    content = read_input(file, what="the result", limit_bytes=RESULTS_BYTES)
-    if content.startswith(b"SQLite format 3\0"):
-        raise UsageError(
-            f"{file} is a database: show, report and compare read run files as they are"
-        )
-    return content
+    return read_input(file, what="the result", limit_bytes=RESULTS_BYTES)
 
 
 def _file_name(name: str) -> str:

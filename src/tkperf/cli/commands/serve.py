@@ -12,7 +12,6 @@ from tkperf.cli.calling import Command
 from tkperf.cli.kinds import Count, RunFolder
 from tkperf.cli.streams import complain, ended_by_signals
 from tkperf.model.errors import RefusedError, UsageError
-from tkperf.system.descriptors import require_descriptors
 
 DESCRIPTORS = 64
 
@@ -48,6 +47,8 @@ def serve(
       tkperf serve results/
       ssh -L 8757:localhost:8757 testhost tkperf serve /srv/results
     """
+    from tkperf.system.descriptors import require_descriptors
+
     # A browser opens several connections, and each page reads files.
     require_descriptors(DESCRIPTORS, purpose="serving pages", fault=UsageError)
     if os.geteuid() == 0 and not allow_root:
