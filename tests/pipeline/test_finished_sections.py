@@ -13,6 +13,7 @@ import pytest
 from tests.procedures.test_own_workloads import EVERYTHING
 from tests.resuming import cuts, find_faults
 from tkperf import load, make_plan
+from tkperf.analysis import courses
 from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
@@ -139,12 +140,18 @@ def test_a_failure_leaves_what_had_ended(suite: str, drive: str, test: str, tmp_
 
 @pytest.fixture(scope="module")
 def cut_off(tmp_path_factory: pytest.TempPathFactory) -> list[RunResult]:
-    """A run of groups of loads, then of levels of a demand, that was killed after each step."""
+    """A run of groups of loads, then of levels of a demand, that was killed after each step.
+
+    The drive recovers within the first slice of such a short run. So that some runs end before the recovery, a slice
+    has to reach the whole earlier rate here, and noise delays that.
+    """
     folder = tmp_path_factory.mktemp("cut")
     path = folder / "run.tkperf"
     plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("xsr", "demand"))
     run(plan, "run", folder=folder, observers=(cuts(path, folder / "cuts"),))
-    return [load(cut) for cut in sorted((folder / "cuts").glob("*-StepEnded.tkperf"))]
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(courses, "RECOVERED_WITHIN", 0.0)
+        return [load(cut) for cut in sorted((folder / "cuts").glob("*-StepEnded.tkperf"))]
 
 
 def in_section(results: list[RunResult], name: str) -> Iterator[SectionResult]:
@@ -228,7 +235,7 @@ def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None
         cannot,
         cannot,
     ]
-    assert recoveries[3].value == 3.0
+    assert recoveries[3].value == 4.0
     assert [state for state, _ in checked(results[3], *claims)] == [
         ClaimState.NOT_MET, ClaimState.MET, ClaimState.NOT_MET
     ]  # fmt: skip
