@@ -264,7 +264,10 @@ def test_the_password_reaches_no_program(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")
     assert "secret-of-mine" not in run_command(["env"], timeout_s=60).stdout
     with start_module("tkperf.render.pdf") as process:  # which waits for its document
-        environment = Path(f"/proc/{process.pid}/environ").read_bytes()
+        environment = b""
+        while not environment:  # the kernel shows none until the program is loaded
+            assert process.poll() is None
+            environment = Path(f"/proc/{process.pid}/environ").read_bytes()
         process.kill()
     assert b"PATH=" in environment
     assert b"secret-of-mine" not in environment
