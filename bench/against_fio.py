@@ -38,7 +38,7 @@ from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_output import DocumentSplitter, parse_document
 from tkperf.model.disturbance.io import Counters
-from tkperf.model.measurement import Measurement
+from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.record import StepKind
 from tkperf.model.workload import Access, ActiveRange, Step, Workload
 from tkperf.runner.run_watch import RunWatch
@@ -101,8 +101,8 @@ def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figu
     watch.step_begins(StepKind.ROUND, time.monotonic(), step.duration_s)
     cpu_s: list[float] = []
 
-    def on_sample(sample: object) -> None:
-        watch.sample(sample, time.monotonic())  # type: ignore[arg-type]
+    def on_sample(sample: Sample, arrived_s: float | None) -> None:
+        watch.sample(sample, time.monotonic() if arrived_s is None else arrived_s)
         cpu_s.append(time.process_time())
 
     try:

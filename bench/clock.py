@@ -62,7 +62,7 @@ def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures
     engine = FioEngine(jobs, version="", cpus=len(os.sched_getaffinity(0)), seeds=Seeds(1))
     follower = Next(loads=(step,), choose=lambda _: None, certain=False)
     try:
-        execution = engine.measure(step, then=follower, on_sample=lambda _: None)
+        execution = engine.measure(step, then=follower, on_sample=lambda *_: None)
     finally:
         engine.close()
     return figures_of(execution.measurement)

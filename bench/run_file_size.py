@@ -64,7 +64,7 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
         section="s", number=1, workload=WORKLOAD, duration_s=seconds, longest_s=seconds
     )
     try:
-        execution = engine.measure_slice(phase, then=None, on_sample=lambda _: None)
+        execution = engine.measure_slice(phase, then=None, on_sample=lambda *_: None)
     finally:
         engine.close()
     # The first seconds allocate the scratch file's blocks.

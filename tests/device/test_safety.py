@@ -229,11 +229,11 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
     )
     fill = Fill(section="s", workload=workload, passes=1)
     with pytest.raises(RefusedError, match="only while a permit"):
-        engine.fill(fill, then=None, on_sample=lambda _: None)
+        engine.fill(fill, then=None, on_sample=lambda *_: None)
     permit.redeem()
     permit.release()
     with pytest.raises(RefusedError, match="only while a permit"):
-        engine.fill(fill, then=None, on_sample=lambda _: None)
+        engine.fill(fill, then=None, on_sample=lambda *_: None)
     engine.close()
     assert set(scratch.read_bytes()) == {0xA5}
 

@@ -64,7 +64,7 @@ def rig(request: pytest.FixtureRequest) -> Rig:
 pytestmark = pytest.mark.flaky(reruns=2)
 
 
-def ignore(_sample: Sample) -> None:
+def ignore(_sample: Sample, _arrived_s: float | None) -> None:
     """Of a test that looks at totals."""
 
 
@@ -115,7 +115,9 @@ def test_a_step_lasts_as_long_as_asked_and_its_seconds_add_up(rig: Rig) -> None:
     """Nothing of it is in no second, and its times agree."""
     samples: list[Sample] = []
     step = replace(FIRST, duration_s=1.4)
-    execution = rig.engine.measure(step, then=None, on_sample=samples.append)
+    execution = rig.engine.measure(
+        step, then=None, on_sample=lambda sample, _: samples.append(sample)
+    )
     assert execution.measurement.duration_s == pytest.approx(1.4, abs=SAME_S)
     assert execution.measurement.ios > 0
     lasted_s = execution.ended_s - execution.started_s

@@ -6,7 +6,8 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ import pytest
 
 from tests.builders import FreeTarget, run_info
 from tests.engine.conftest import Scenario, workload
-from tkperf.engine import Execution, Next, fio_process
+from tkperf.engine import Execution, Next, fio_process, waiting
 from tkperf.engine.fio import FioEngine
+from tkperf.engine.fio_process import FioProcess
 from tkperf.model.errors import EngineError, StepFailedError
 from tkperf.model.figures import generic_section
+from tkperf.model.measurement import Sample
 from tkperf.model.phases import Continuous, Fill, Procedure, Round, SectionOutcome
 from tkperf.model.record import RunStatus
 from tkperf.model.workload import Access, Step
@@ -36,7 +39,7 @@ def step(of: int = 4096, duration_s: float = LENGTH_S) -> Step:
 
 
 def measure(engine: FioEngine, then: Next | None = None) -> Execution:
-    return engine.measure(step(), then=then, on_sample=lambda _: None)
+    return engine.measure(step(), then=then, on_sample=lambda *_: None)
 
 
 def run_rounds(
@@ -253,7 +256,7 @@ def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(
     fake_fio({"*": [[*late, *more, ["sleep", 30]]]})
     engine = make_engine()
     slices = [
-        engine.measure_slice(stream(3), then=None, on_sample=lambda _: None) for _ in range(3)
+        engine.measure_slice(stream(3), then=None, on_sample=lambda *_: None) for _ in range(3)
     ]
     lengths = [each.measurement.duration_s for each in slices]
     assert lengths[0] == pytest.approx(3.6)
@@ -288,7 +291,7 @@ def test_a_stream_whose_reports_came_too_late_is_measured_to_its_end(
     fake_fio({"4096": [hangs, [["run"]]]})
     engine = make_engine()
     phase = replace(stream(3), longest_s=3.0)
-    slices = [engine.measure_slice(phase, then=None, on_sample=lambda _: None) for _ in range(3)]
+    slices = [engine.measure_slice(phase, then=None, on_sample=lambda *_: None) for _ in range(3)]
     durations_s = [each.measurement.duration_s for each in slices]
     assert durations_s == [pytest.approx(1.0), pytest.approx(2.0), pytest.approx(1.0)]
     assert "runtime=1000ms" in slices[-1].job_file
@@ -302,7 +305,7 @@ def test_a_stream_whose_reports_stand_still_is_stopped(
     still: Acts = [["status", {"elapsed_s": 0.1}], ["sleep", 0.1]] * 100
     fake_fio({"*": [still]})
     with pytest.raises(StepFailedError, match="long after"):
-        make_engine().measure_slice(stream(3), then=None, on_sample=lambda _: None)
+        make_engine().measure_slice(stream(3), then=None, on_sample=lambda *_: None)
 
 
 def test_a_gate_to_which_not_all_come_fails(
@@ -462,3 +465,79 @@ def test_samples_of_a_lie_may_be_shown_but_nothing_is_kept(
     assert failure is not None
     assert not kept(events)
     assert any(isinstance(event, SampleSeen) for event in events)
+
+
+@dataclass
+class Reading:
+    """How an engine read fio: ``waited`` in turn, and when fio made the documents."""
+
+    waited: list[bool] = field(default_factory=list)
+    arrivals: list[float] = field(default_factory=list)
+
+
+@pytest.fixture
+def read_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[FioEngine], Reading]:
+    """Measure a step of 3.3 s whose follower is made ready half a second before its end."""
+    monkeypatch.setattr(waiting, "PREPARE_AHEAD_S", 0.5)
+    monkeypatch.setattr(waiting, "START_MARGIN", 0.0)
+    read = FioProcess._read
+
+    def run(engine: FioEngine) -> Reading:
+        seen = Reading()
+
+        def note(process: FioProcess, *args: Any, waited: bool = False) -> None:
+            seen.waited.append(waited)
+            read(process, *args, waited=waited)
+
+        def on_sample(_sample: Sample, arrived_s: float | None) -> None:
+            assert arrived_s is not None
+            seen.arrivals.append(arrived_s)
+
+        monkeypatch.setattr(FioProcess, "_read", note)
+        engine.measure(step(duration_s=3.3), then=None, on_sample=on_sample)
+        return seen
+
+    return run
+
+
+ReadStep = Callable[[FioEngine], Reading]
+BUSY: Acts = [["run", {"usr_cpu": 98.0}]]
+
+
+def test_documents_wait_together_while_no_cpu_is_to_spare(
+    fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep
+) -> None:
+    """Each sample keeps the time at which fio made its document."""
+    fake_fio({"*": [BUSY]})
+    seen = read_step(make_engine())
+    assert any(seen.waited)
+    assert len(seen.arrivals) >= 3
+    assert all(later - earlier > 0.9 for earlier, later in pairwise(seen.arrivals[:3]))
+
+
+def test_no_document_waits_while_a_cpu_is_to_spare(
+    fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep
+) -> None:
+    """The live view shows each second at once."""
+    fake_fio({"*": [[["run"]]]})
+    assert not any(read_step(make_engine()).waited)
+
+
+def test_documents_that_would_fill_the_pipe_do_not_wait(
+    fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """fio would stand still as soon as the pipe is full."""
+    monkeypatch.setattr(fio_process, "GATHERED_SHARE", 0.0)  # of a pipe without room
+    fake_fio({"*": [BUSY]})
+    assert not any(read_step(make_engine()).waited)
+
+
+def test_stamps_of_documents_count_only_while_the_wall_clock_runs_evenly(
+    fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it was set, documents that waited came at the latest when they were read: at the same moment."""
+    monkeypatch.setattr(FioProcess, "_follow_wall_clock", lambda _: None)
+    fake_fio({"*": [BUSY]})
+    seen = read_step(make_engine())
+    assert any(seen.waited)
+    assert any(later - earlier < 0.5 for earlier, later in pairwise(seen.arrivals))

@@ -37,7 +37,7 @@ def measure(
     engine: FioEngine, *, io_depth: int = 4, read_percent: int = 0
 ) -> tuple[Execution, Plan]:
     step = Step(workload=workload(io_depth=io_depth, read_percent=read_percent), duration_s=1.0)
-    execution = engine.measure(step, then=None, on_sample=lambda _: None)
+    execution = engine.measure(step, then=None, on_sample=lambda *_: None)
     return execution, Plan(workload=step.workload, duration_s=1.0)
 
 
@@ -67,12 +67,12 @@ def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(
     load = workload(access=Access.SEQUENTIAL, block_size_bytes=128 * 1024)
     fill = Fill(section="s", workload=load, passes=2, length_bytes=filled)
     engine = make_engine()
-    done = engine.fill(fill, then=None, on_sample=lambda _: None)
+    done = engine.fill(fill, then=None, on_sample=lambda *_: None)
     assert done.measurement.write.bytes == 2 * filled
     data = scratch.read_bytes()
     assert all(any(data[at : at + 4096]) for at in range(0, filled, 4096))
     assert not any(data[filled:])
-    done = engine.fill(replace(fill, length_bytes=None), then=None, on_sample=lambda _: None)
+    done = engine.fill(replace(fill, length_bytes=None), then=None, on_sample=lambda *_: None)
     assert done.measurement.write.bytes == 2 * size
 
 
@@ -88,14 +88,14 @@ def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
     load = workload(access=Access.SEQUENTIAL, block_size_bytes=128 * 1024)
     fill = Fill(section="s", workload=load, passes=2, length_bytes=6 << 20)
     step = Step(workload=workload(), duration_s=1.0)
-    filled = engine.fill(fill, then=Next.for_certain(step), on_sample=lambda _: None)
+    filled = engine.fill(fill, then=Next.for_certain(step), on_sample=lambda *_: None)
     assert filled.measurement.write.bytes == 12 << 20
     assert filled.handed_over_s is not None
     assert f"filename={drive}\n" in filled.job_file
     data = drive.read_bytes()
     assert all(any(data[at : at + 4096]) for at in range(0, 6 << 20, 4096))
     assert not any(data[6 << 20 :])
-    measured = engine.measure(step, then=None, on_sample=lambda _: None)
+    measured = engine.measure(step, then=None, on_sample=lambda *_: None)
     assert measured.measurement.write.bytes > 0
     assert "filename=/dev/mapper/tkperf-segments-sdx\n" in measured.job_file
     assert drive.read_bytes() == data
@@ -120,7 +120,7 @@ def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) ->
     blocks = (BlockShare(4096, 50), BlockShare(65536, 50))
     load = workload(jobs=1, block_size_bytes=65536, read_percent=100)
     step = Step(workload=replace(load, block_mix=blocks, offered_iops=100.0), duration_s=2.0)
-    execution = make_engine().measure(step, then=None, on_sample=lambda _: None)
+    execution = make_engine().measure(step, then=None, on_sample=lambda *_: None)
     assert judge(execution, Plan(workload=step.workload, duration_s=2.0)) is None
     chance = 4 * step.workload.arrivals_deviation(200)
     assert execution.measurement.ios == pytest.approx(200, abs=chance)
@@ -129,7 +129,7 @@ def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) ->
 def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
     """Each job wrote its own part exactly."""
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
-    execution = make_engine().fill(fill, then=None, on_sample=lambda _: None)
+    execution = make_engine().fill(fill, then=None, on_sample=lambda *_: None)
     assert judge(execution, Plan(workload=fill.workload, duration_s=None)) is None
     assert execution.evidence.jobs is not None
     assert [job.planned_bytes for job in execution.evidence.jobs] == [64 << 20] * 2
@@ -170,7 +170,7 @@ def test_a_stream_with_a_dead_job_is_not_believed(
     plan = Plan(workload=phase.workload, duration_s=1.0, running=True)
     engine = make_engine()
     said = [
-        judge(engine.measure_slice(phase, then=None, on_sample=lambda _: None), plan) or ""
+        judge(engine.measure_slice(phase, then=None, on_sample=lambda *_: None), plan) or ""
         for _ in range(4)
     ]
     assert any("did no I/O ever" in each for each in said)
@@ -182,7 +182,7 @@ def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
     plan = Plan(workload=phase.workload, duration_s=1.0, running=True)
     engine = make_engine()
     for _ in range(4):
-        execution = engine.measure_slice(phase, then=None, on_sample=lambda _: None)
+        execution = engine.measure_slice(phase, then=None, on_sample=lambda *_: None)
         assert judge(execution, plan) is None
 
 
@@ -198,7 +198,7 @@ def test_a_step_whose_fio_is_asked_to_end_is_a_failed_step(make_engine: MakeEngi
     timer.start()
     step = Step(workload=workload(), duration_s=5.0)
     with pytest.raises(StepFailedError, match="was killed by a signal"):
-        engine.measure(step, then=None, on_sample=lambda _: None)
+        engine.measure(step, then=None, on_sample=lambda *_: None)
     timer.join()
 
 
@@ -216,7 +216,7 @@ def test_slices_shorter_than_fios_reports_are_one_stream(
     monkeypatch.setattr(DeviceJobs, "start_step", start)
     phase = Continuous(section="S", number=1, workload=workload(), duration_s=0.3, longest_s=3.0)
     engine = make_engine()
-    slices = [engine.measure_slice(phase, then=None, on_sample=lambda _: None) for _ in range(10)]
+    slices = [engine.measure_slice(phase, then=None, on_sample=lambda *_: None) for _ in range(10)]
     assert len(started) == 1
     lengths_s = [each.measurement.duration_s for each in slices]
     assert sum(lengths_s) == pytest.approx(3.0, abs=0.2)

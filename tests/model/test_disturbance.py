@@ -16,7 +16,13 @@ from tkperf.model.errors import StepFailedError
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.model.record import StepKind
 from tkperf.model.workload import Access, Workload
-from tkperf.runner.run_watch import Observations, RunWatch
+from tkperf.runner.run_watch import (
+    BEGINS_WITHIN_S,
+    KNOWN_WITHIN_S,
+    SLICE_ENDS_WITHIN_S,
+    Observations,
+    RunWatch,
+)
 
 MB = 10**6
 WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=4)
@@ -550,3 +556,47 @@ def test_a_document_of_a_later_moment_than_its_clock_is_no_io_of_others() -> Non
     whole = Measurement(duration_s=5.0, read=NO_IO, write=written(500 * MB))
     seen = watch.step_ended(StepKind.ROUND, WRITES, whole, started_s=1.0, handed_over_s=None)
     assert codes(seen) == []
+
+
+def borders(watch: RunWatch, model: Model) -> tuple[float, float]:
+    """Return the period inside a step in which the watch asked for few looks."""
+    assert watch.counters is model
+    return model.seldom
+
+
+def test_looks_are_frequent_only_about_the_known_ends_of_a_step() -> None:
+    """A handed-over step begins at its hand-over; fio's first second then tells its beginning exactly."""
+    model, watch = Model(), RunWatch(0.0)
+    watch.counters = model
+    steps = back_to_back(2, 4.0)
+    model.flows += [flow for step in steps for flow in step.flows()]
+    watch.step_begins(StepKind.ROUND, 0.7, 4.0)
+    assert borders(watch, model) == pytest.approx((0.7 + BEGINS_WITHIN_S, 4.7 - KNOWN_WITHIN_S))
+    _play_step(watch, model, steps[0])
+    first_s, end_s = steps[0].begin_s, steps[0].begin_s + 4.0
+    inside = borders(watch, model)
+    assert inside == pytest.approx((first_s + KNOWN_WITHIN_S, end_s - KNOWN_WITHIN_S), abs=0.01)
+    watch.step_begins(StepKind.ROUND, end_s + 0.3, 4.0)  # heard of late
+    assert borders(watch, model) == pytest.approx(
+        (end_s + KNOWN_WITHIN_S, end_s + 4.0 - KNOWN_WITHIN_S)
+    )
+
+
+def test_a_step_that_was_not_handed_over_begins_when_it_is_heard_of() -> None:
+    """Whatever was let go before a rest does not count."""
+    model, watch = Model(), RunWatch(0.0)
+    watch.counters = model
+    steps = back_to_back(2, 4.0)
+    model.flows += [flow for step in steps for flow in step.flows()]
+    _play_step(watch, model, steps[0])
+    watch.rested()
+    watch.step_begins(StepKind.ROUND, 20.0, 4.0)
+    assert borders(watch, model) == pytest.approx((20.0 + BEGINS_WITHIN_S, 24.0 - KNOWN_WITHIN_S))
+
+
+def test_the_end_of_a_slice_is_known_to_a_report_of_fio() -> None:
+    """It may lie a second from its planned moment."""
+    model, watch = Model(), RunWatch(0.0)
+    watch.counters = model
+    watch.step_begins(StepKind.CONTINUOUS, 0.0, 60.0)
+    assert borders(watch, model) == pytest.approx((BEGINS_WITHIN_S, 60.0 - SLICE_ENDS_WITHIN_S))

@@ -304,20 +304,20 @@ def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth:
         )  # fmt: skip
         for duration_s in (1.0, 1.5, 60.0):
             step = Step(workload=workload, duration_s=duration_s)
-            seen = engine.measure(step, then=None, on_sample=lambda _: None).measurement
+            seen = engine.measure(step, then=None, on_sample=lambda *_: None).measurement
             plan = Plan(workload=workload, duration_s=duration_s)
             assert why_implausible(seen, plan, Evidence()) is None
             phase = Continuous(
                 section="S", number=1, workload=workload, duration_s=duration_s, longest_s=60
             )
-            seen = engine.measure_slice(phase, then=None, on_sample=lambda _: None).measurement
+            seen = engine.measure_slice(phase, then=None, on_sample=lambda *_: None).measurement
             assert why_implausible(seen, replace(plan, running=True), Evidence()) is None
     fill = Fill(
         section="S",
         workload=replace(workload, access=Access.SEQUENTIAL, read_percent=0),
         passes=2,
     )
-    seen = engine.fill(fill, then=None, on_sample=lambda _: None).measurement
+    seen = engine.fill(fill, then=None, on_sample=lambda *_: None).measurement
     assert why_implausible(seen, Plan(workload=fill.workload, duration_s=None), Evidence()) is None
 
 

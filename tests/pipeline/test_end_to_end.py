@@ -538,7 +538,7 @@ def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Pa
     workload = load_profile(str(PROFILE)).workload(Access.SEQUENTIAL, 0, 128)
     try:
         fill = Fill(section="fill", workload=workload, passes=2)
-        execution = engine.fill(fill, then=None, on_sample=lambda _: None)
+        execution = engine.fill(fill, then=None, on_sample=lambda *_: None)
     finally:
         engine.close()
         for permit in permits:

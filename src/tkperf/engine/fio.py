@@ -34,6 +34,11 @@ CHOOSE_AHEAD_S = 0.15
 LONGEST_REPORT_S = 0.05
 # The longest wait for the last I/O after the planned end; then fio's own end decides.
 LONGEST_DRAIN_S = 2.0
+# While a load uses up the CPUs, each time that tkperf wakes up delays I/Os, and finds the CPUs' caches filled by the
+# load. So within a step tkperf then reads the documents of this time together.
+GATHER_S = 4.5
+# fio leaves no CPU time to spare if its threads use this share of all CPUs.
+NO_SPARE_CPU_SHARE = 0.9
 # The interval of fio's reports.
 STATUS_INTERVAL_S = 1.0
 # A fast drive writes so much in the time that its follower needs to start: shorter fills prepare it at once.
@@ -191,7 +196,7 @@ class FioEngine:
             # A reading may show that the step began late and so ends late.
             return process.began_s + step.duration_s - time.monotonic()
 
-        self._read_until_left(process, left_s, self._waiting.ahead_s, recorder)
+        self._read_until_left(process, left_s, self._waiting.ahead_s, recorder, gather=True)
         self._prepare(_loads_of(then), step.workload)
         load = self._choose_early(process, left_s, then, recorder)
         if self._read_until_left(process, left_s, QUIET_BEFORE_HANDOVER_S, recorder):
@@ -206,12 +211,33 @@ class FioEngine:
         )
 
     def _read_until_left(
-        self, process: FioProcess, left_s: Callable[[], float], until_s: float, recorder: Recorder
+        self,
+        process: FioProcess,
+        left_s: Callable[[], float],
+        until_s: float,
+        recorder: Recorder,
+        *,
+        gather: bool = False,
     ) -> bool:
         """Take in readings until ``until_s`` seconds are left. Return False if fio ended before."""
+        gather_s = self._gather_s(process) if gather else _at_once
         while not process.ended and (more_s := left_s() - until_s) > 0:
-            process.read_until(time.monotonic() + more_s, recorder)
+            process.read_until(time.monotonic() + more_s, recorder, gather_s=gather_s)
         return not process.ended
+
+    def _gather_s(self, process: FioProcess) -> Callable[[], float]:
+        """Return how long documents may wait, by the newest one; the first one shows how late the load began."""
+
+        def gather_s() -> float:
+            cpu = process.last.cpu
+            return (
+                GATHER_S
+                if cpu is not None
+                and cpu.all_threads_percent >= 100 * NO_SPARE_CPU_SHARE * self._cpus
+                else 0.0
+            )
+
+        return gather_s
 
     def _choose_early(
         self,
@@ -257,7 +283,9 @@ class FioEngine:
         process, origin = stream.process, stream.cut
         if then:
             ahead_s = stream.planned_s - self._waiting.ahead_s
-            process.read_until(process.began_s + ahead_s, recorder)
+            process.read_until(
+                process.began_s + ahead_s, recorder, gather_s=self._gather_s(process)
+            )
             self._prepare(then.loads, stream.phase.workload)
         cut_s = stream.planned_s - STATUS_INTERVAL_S / 2
         if slice_s < STATUS_INTERVAL_S:
@@ -386,6 +414,10 @@ class FioEngine:
 
 def _loads_of(then: Next | None) -> tuple[EngineLoad, ...]:
     return then.loads if then else ()
+
+
+def _at_once() -> float:
+    return 0.0
 
 
 def _sleep_until(moment_s: float) -> None:

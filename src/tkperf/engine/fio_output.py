@@ -97,6 +97,7 @@ class FioReading:
     Attributes:
         elapsed_s: counts from the first I/O.
         wall_clock_s: when fio took the reading.
+        arrived_s: when fio made it, or tkperf read it, on the monotonic clock; None: not known.
         began_wall_clock_s: when the first job passed its gate, by the same clock; None: fio before
             3.36 does not report it.
         cpu: None if fio's numbers are impossible.
@@ -104,6 +105,7 @@ class FioReading:
 
     elapsed_s: float = 0.0
     wall_clock_s: float = 0.0
+    arrived_s: float | None = None
     began_wall_clock_s: float | None = None
     read: IoStats = NO_IO
     write: IoStats = NO_IO
@@ -171,8 +173,15 @@ class DocumentSplitter:
             raise EngineError(f"fio printed more than {most_bytes >> 20} MiB {where}")
 
 
-def parse_document(document: bytes) -> FioReading:
-    """Return one status document as a reading, all jobs together.
+def parse_document(
+    document: bytes, *, read_s: float | None = None, wall_ahead_s: float | None = None
+) -> FioReading:
+    """Return one status document as a reading of all jobs together.
+
+    Args:
+        read_s: when tkperf read it, on the monotonic clock.
+        wall_ahead_s: how far the wall clock, which fio stamps documents with, is ahead of the monotonic one. If it
+            is given, the reading has the time at which fio made the document, at the latest ``read_s``.
 
     Raises:
         EngineError: this is no document of fio, or it lacks the histogram.
@@ -191,6 +200,7 @@ def parse_document(document: bytes) -> FioReading:
     return FioReading(
         elapsed_s=max(reading.elapsed_s for reading in readings),
         wall_clock_s=decoded.timestamp_ms / 1000,
+        arrived_s=_arrived_s(decoded.timestamp_ms, read_s, wall_ahead_s),
         began_wall_clock_s=min(job.job_start for job in jobs) / 1000 or None,
         read=read,
         write=write,
@@ -198,6 +208,12 @@ def parse_document(document: bytes) -> FioReading:
         errors=tuple(job.error for job in jobs),
         cpu=_cpu_use(jobs),
     )
+
+
+def _arrived_s(timestamp_ms: int, read_s: float | None, wall_ahead_s: float | None) -> float | None:
+    if read_s is None or wall_ahead_s is None or not timestamp_ms:
+        return read_s
+    return min(read_s, timestamp_ms / 1000 - wall_ahead_s)
 
 
 def _job_reading(job: _Job) -> JobReading:
@@ -267,7 +283,7 @@ class Recorder:
             sample = self._sample(self._newest, reading)
             self._before_newest, self._newest = self._newest, reading
             self.samples.append(sample)
-            self._on_sample(sample)
+            self._on_sample(sample, reading.arrived_s)
 
     def _sample(self, earlier: FioReading, later: FioReading) -> Sample:
         return build_sample(earlier, later, origin_s=self._origin.elapsed_s)

@@ -53,6 +53,10 @@ LATE_S = 0.02
 # past libc, so that errno is not set): a job without a completed I/O ends there and then.
 NOT_TO_WAKE_FIO = (signal.SIGCHLD,)
 FOREVER = float("inf")
+# The wall clock was set if it moved this much against the monotonic clock within seconds. NTP slews it by 2 ms in 4 s.
+CLOCK_SET_S = 0.01
+# Documents that wait in the pipe may fill this share of it.
+GATHERED_SHARE = 0.5
 # The interval of counting fio's threads while their end is awaited.
 TASKS_POLL_S = 0.001
 
@@ -129,6 +133,7 @@ class FioProcess:
             blocked=NOT_TO_WAKE_FIO,
         )
         self._pipes = FioPipes(self._process)
+        self._wall_ahead_s = _wall_ahead_s()
         self._started_s = self._silent_since_s = self._still_since_s = time.monotonic()
 
     # At the gate.
@@ -251,10 +256,25 @@ class FioProcess:
             self._process.send_signal(signal.SIGINT)
         self.wait_for_jobs(time.monotonic() + longest_s, ignore)
 
-    def read_until(self, deadline_s: float, on_reading: OnReading) -> bool:
-        """Take in fio's output until a moment on the monotonic clock. Return False if fio ended before."""
+    def read_until(
+        self,
+        deadline_s: float,
+        on_reading: OnReading,
+        *,
+        gather_s: Callable[[], float] = lambda: 0.0,
+    ) -> bool:
+        """Take in fio's output until a moment on the monotonic clock. Return False if fio ended before.
+
+        Args:
+            gather_s: how long documents may wait in the pipe, to be read and parsed together.
+        """
         while not self.ended and (left_s := deadline_s - time.monotonic()) > 0:
-            self._read(left_s, on_reading)
+            wait_s = min(gather_s(), left_s)
+            if wait_s > 0 and self._pipes.has_room(len(self.document), wait_s):
+                time.sleep(wait_s)
+                self._read(0.0, on_reading, waited=True)
+            else:
+                self._read(left_s, on_reading)
         return not self.ended
 
     def read_while(
@@ -352,14 +372,17 @@ class FioProcess:
         shutil.rmtree(self._folder, ignore_errors=True)
         self.ended = True
 
-    def _read(self, longest_s: float, on_reading: OnReading) -> None:
+    def _read(self, longest_s: float, on_reading: OnReading, *, waited: bool = False) -> None:
+        """Take in what fio prints within ``longest_s``. ``waited``: the documents may have come some time ago."""
         documents = self._pipes.read(longest_s)
         self._look_for_stops()
         self.ended = self.ended or self._pipes.ended
+        wall_ahead_s = self._follow_wall_clock() if documents and waited else None
         for document in documents:
-            self._silent_since_s = self.last_at_s = time.monotonic()
+            now_s = self._silent_since_s = time.monotonic()
             before, self.document = self.last, document
-            self.last = parse_document(document)
+            self.last = parse_document(document, read_s=now_s, wall_ahead_s=wall_ahead_s)
+            self.last_at_s = now_s if self.last.arrived_s is None else self.last.arrived_s
             if len(self.last.jobs) != self._threads:
                 raise StepFailedError(
                     f"fio on {self._device} reports {format_count(len(self.last.jobs), 'job')} "
@@ -372,6 +395,11 @@ class FioProcess:
                 self._still_since_s = self.last_at_s
             self._note_beginning()
             on_reading(self.last)
+
+    def _follow_wall_clock(self) -> float | None:
+        """Return how far the wall clock is ahead of the monotonic one; None if it was set since the last call."""
+        before_s, self._wall_ahead_s = self._wall_ahead_s, _wall_ahead_s()
+        return None if abs(self._wall_ahead_s - before_s) > CLOCK_SET_S else self._wall_ahead_s
 
     def _note_beginning(self) -> None:
         """Correct ``began_s`` with fio's own clock, because a busy host may let fio begin late. fio
@@ -393,7 +421,7 @@ class FioProcess:
             began_wall_clock_s = self.last.wall_clock_s - self.last.elapsed_s
         self._began = True
         late_s = min(
-            time.monotonic() - self.last.elapsed_s - self.released_s,
+            self.last_at_s - self.last.elapsed_s - self.released_s,
             began_wall_clock_s - self.released_wall_clock_s,
         )
         if late_s > LATE_S:
@@ -410,12 +438,18 @@ class FioPipes:
         self._stderr = process.stderr.fileno()
         self._open = [self._stdout, self._stderr]
         self._splitter = DocumentSplitter()
+        self._buffer = memoryview(bytearray(PIPE_BYTES))  # made once: that costs more than reading
         self._stderr_text = b""
         self.ended = False
         for pipe in self._open:
             os.set_blocking(pipe, False)
         with suppress(OSError):  # a user's share of such room has a limit; less will do
             fcntl.fcntl(self._stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self._room_bytes = fcntl.fcntl(self._stdout, fcntl.F_GETPIPE_SZ)
+
+    def has_room(self, document_bytes: int, seconds: float) -> bool:
+        """Return whether the documents of some seconds fit into the pipe, so that fio need not wait."""
+        return document_bytes * (seconds + 1) <= GATHERED_SHARE * self._room_bytes
 
     def read(self, longest_s: float) -> list[bytes]:
         """Return the documents completed within at most so long or LONGEST_READ_S; ``ended`` is set at the last."""
@@ -426,7 +460,7 @@ class FioPipes:
             return []
         if longest_s >= UNHURRIED_S:
             time.sleep(PIECES_S)
-        data = os.read(self._stdout, PIPE_BYTES)
+        data = bytes(self._buffer[: os.readv(self._stdout, [self._buffer])])
         self.ended = not data
         return list(self._splitter.feed(data)) if data else []
 
@@ -449,6 +483,13 @@ class FioPipes:
         if not data:
             self._open = [self._stdout]
         self._stderr_text += data[: KEPT_STDERR_BYTES - len(self._stderr_text)]
+
+
+def _wall_ahead_s() -> float:
+    """Return how far the wall clock is ahead of the monotonic one. A busy host may stop tkperf between two readings."""
+    readings = [(time.monotonic(), time.time(), time.monotonic()) for _ in range(3)]
+    before_s, wall_s, after_s = min(readings, key=lambda each: each[2] - each[0])
+    return wall_s - (before_s + after_s) / 2
 
 
 def ignore(_reading: FioReading) -> None:

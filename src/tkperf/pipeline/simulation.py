@@ -138,11 +138,11 @@ def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitte
         fill = Fill(
             section=step.section, workload=step.workload, passes=passes, length_bytes=named_bytes
         )
-        execution = engine.fill(fill, then=None, on_sample=lambda _: None)
+        execution = engine.fill(fill, then=None, on_sample=lambda *_: None)
     else:
         assert step.planned_s is not None, "only fills end by amount"
         again = Step(workload=step.workload, duration_s=step.planned_s)
-        execution = engine.measure(again, then=None, on_sample=lambda _: None)
+        execution = engine.measure(again, then=None, on_sample=lambda *_: None)
     found = execution.measurement
     for before, now in ((recorded.read, found.read), (recorded.write, found.write)):
         if (before.ios, before.bytes, before.latency_sum_ns) != (

@@ -340,8 +340,8 @@ class Performer:
         self.run.emit(step)
         self.watch.step_begins(step.kind, self.run.clock(), step.planned_s)
 
-        def on_sample(sample: Sample) -> None:
-            self.watch.sample(sample, self.run.clock())
+        def on_sample(sample: Sample, arrived_s: float | None) -> None:
+            self.watch.sample(sample, self.run.clock() if arrived_s is None else arrived_s)
             self.telemetry.look()
             self.run.emit(SampleSeen(test=self.test.name, sample=sample, at_s=self.now_s()))
 

@@ -34,10 +34,12 @@ from tkperf.model.workload import Access, Workload
 from tkperf.runner.events import Event, TelemetrySeen, Warned
 from tkperf.runner.step_watch import StepWatch
 
-# A step's first and last I/Os lie within this of their planned moments; the watch may hear of the step
-# late, as the records before it were written first.
+# The first I/O of a step that was not made ready lies within this of the moment at which the watch hears of it.
 BEGINS_WITHIN_S = 0.5
-ENDS_WITHIN_S = 1.5
+# A slice of a stream ends at the report of fio that is nearest to its planned end.
+SLICE_ENDS_WITHIN_S = 1.5
+# If the beginning of a step is known, its first and last I/Os lie within this of their planned moments.
+KNOWN_WITHIN_S = 0.15
 # Intervals of looking at fio's threads within a step. The rest of the host is looked at only at the step's ends.
 # The threads need looks at the beginning and in the last seconds, as they are gone with the step; the seldom ones
 # in between are for threads that end earlier.
@@ -83,6 +85,34 @@ class _Before:
     idle_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """The planned course of the current step.
+
+    Attributes:
+        heard_s: when the watch heard of the step.
+        began_s: the step's first I/O: when its load was let go, then by fio's clock; None: not known yet.
+        by_fio: ``began_s`` is by fio's clock.
+    """
+
+    heard_s: float
+    duration_s: float
+    ends_within_s: float
+    began_s: float | None = None
+    by_fio: bool = False
+
+    @property
+    def inside(self) -> tuple[float, float]:
+        """Return the period in which nothing begins or ends."""
+        ends_s = (self.heard_s if self.began_s is None else self.began_s) + self.duration_s
+        begins_s = (
+            self.heard_s + BEGINS_WITHIN_S
+            if self.began_s is None
+            else self.began_s + KNOWN_WITHIN_S
+        )
+        return begins_s, ends_s - self.ends_within_s
+
+
 @dataclass(slots=True)
 class RunWatch:
     """The watch over a run, fed by the runner. Times are on the run's clock; the run began at ``origin_s``.
@@ -97,7 +127,8 @@ class RunWatch:
     host: HostLooks | None = None
     strict: bool = False
     _host_looks: list[HostLook] = field(default_factory=list)
-    _ends_s: float = 0.0
+    _planned: _Planned | None = None
+    _handed_over_s: float | None = None
     _before: _Before | None = None
     _prepared: bool = False
     _repeated: Disturbance | None = None
@@ -111,17 +142,17 @@ class RunWatch:
 
     def rested(self) -> None:
         """Note that the engine has stopped all I/O: the next load cannot have been made ready."""
-        self._prepared = False
+        self._prepared, self._handed_over_s = False, None
 
     def paused(self, now_s: float) -> None:
         """Note that a planned pause without measuring, such as a purge, has just ended."""
         self._before = _Before(now_s, is_pause=True)
-        self._prepared = False
+        self._prepared, self._handed_over_s = False, None
 
     def gave_up(self, began_s: float, ended_s: float, why: str) -> None:
         """Note that the current step, measured between these moments, failed and will be measured again."""
         self._before = _Before(ended_s)
-        self._prepared = False
+        self._prepared, self._handed_over_s = False, None
         self._repeated = Disturbance(
             code=DisturbanceCode.REPEATED,
             text=f"measured again, as the first attempt was refused: {why}",
@@ -161,14 +192,26 @@ class RunWatch:
             self._step = StepWatch()
             self._look(only_latest=True)
         self._host_begins(now_s)
-        self._ends_s = now_s if planned_s is None else now_s + planned_s
-        counters = self._looking
-        if counters is not None and planned_s is not None:
-            counters.look_seldom(now_s + BEGINS_WITHIN_S, now_s + planned_s - ENDS_WITHIN_S)
+        began_s, self._handed_over_s = self._handed_over_s, None
+        self._planned = None
+        if planned_s is not None:
+            is_slice = kind in (StepKind.CONTINUOUS, StepKind.WARM_UP)
+            ends_within_s = SLICE_ENDS_WITHIN_S if is_slice else KNOWN_WITHIN_S
+            self._planned = _Planned(now_s, planned_s, ends_within_s, began_s)
+            self._look_seldom_inside()
+
+    def _look_seldom_inside(self) -> None:
+        """Look at the device less often between the step's borders: each look may take a CPU from the load."""
+        if self._looking is not None and self._planned is not None:
+            self._looking.look_seldom(*self._planned.inside)
 
     def sample(self, sample: Sample, now_s: float) -> None:
         self._look()
         self._step.sample(sample, now_s)
+        if self._planned is not None and not self._planned.by_fio:
+            began_s = now_s - sample.start_s - sample.duration_s
+            self._planned = replace(self._planned, began_s=began_s, by_fio=True)
+            self._look_seldom_inside()
         if self.host is not None and now_s - self._host_looks[-1].at_s >= self._threads_every_s(
             now_s
         ):
@@ -176,7 +219,10 @@ class RunWatch:
             self._host_looks[2:] = [self.host.look_at_threads()]
 
     def _threads_every_s(self, now_s: float) -> float:
-        is_inside = now_s < self._ends_s - ENDS_WITHIN_S - LOOK_AT_THREADS_S
+        ends_s = (
+            now_s if self._planned is None else self._planned.heard_s + self._planned.duration_s
+        )
+        is_inside = now_s < ends_s - SLICE_ENDS_WITHIN_S - LOOK_AT_THREADS_S
         return (
             SELDOM_LOOK_AT_THREADS_S
             if is_inside and len(self._host_looks) > 1
@@ -259,6 +305,7 @@ class RunWatch:
             _require_undisturbed(kind, workload, disturbances)
         self._repeated = self._interrupted = None
         self._before, self._prepared = _Before(ended_s, workload), True
+        self._handed_over_s = handed_over_s
         self._steps.update(find_codes(disturbance.code for disturbance in disturbances))
         return Observations(
             gap_s=gap_s,

@@ -8,9 +8,11 @@ estimated from its rate.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +40,9 @@ FOLLOWER_S = 0.3
 
 # Bytes, or bytes a second: reads and writes.
 _Pair = npt.NDArray[np.float64]
+
+
+_at_s = attrgetter("at_s")
 
 
 def _nothing() -> _Pair:
@@ -343,9 +348,8 @@ class StepWatch:
     @staticmethod
     def _counts_at(moment_s: float, glances: Sequence[Glance]) -> Counts | None:
         """Return the counters at a moment, interpolated between glances; None if these lie far apart."""
-        times = [glance.at_s for glance in glances]
-        after = int(np.searchsorted(times, moment_s))
-        if after in (0, len(times)):
+        after = bisect_left(glances, moment_s, key=_at_s)
+        if after in (0, len(glances)):
             return None
         before, next_ = glances[after - 1], glances[after]
         if before.counts is None or next_.counts is None or next_.at_s - before.at_s > BLIND_S:

@@ -35,7 +35,7 @@ def make(model: DriveModel) -> SimulatedEngine:
 
 def measure(engine: SimulatedEngine, work: Workload, duration_s: float = 20.0) -> Measurement:
     step = Step(workload=work, duration_s=duration_s)
-    return engine.measure(step, then=None, on_sample=lambda _: None).measurement
+    return engine.measure(step, then=None, on_sample=lambda *_: None).measurement
 
 
 def settle(engine: SimulatedEngine, seconds: float = 2 * 3600) -> None:
@@ -272,7 +272,7 @@ def test_a_fill_writes_its_amount_in_seconds() -> None:
     length = (1 << 30) + 4096
     fill = Fill(section="S", workload=SEQUENTIAL_WRITES, passes=2)
     engine = SimulatedEngine(SATA, length)
-    seen = engine.fill(fill, then=None, on_sample=lambda _: None).measurement
+    seen = engine.fill(fill, then=None, on_sample=lambda *_: None).measurement
     assert seen.bytes == 2 * length == sum(each.write.bytes for each in seen.samples)
     assert seen.ios == -(-2 * length // 131072) == sum(each.write.ios for each in seen.samples)
     assert isinstance(engine.drive, FlashDrive)

@@ -108,7 +108,7 @@ class Draw:
         self.samples.extend(drawn)
         self._seconds, self._durations_s = [], []
         for sample in drawn:
-            self._on_sample(sample)
+            self._on_sample(sample, None)
 
     @property
     def _ios(self) -> int:
