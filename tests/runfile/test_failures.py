@@ -185,6 +185,9 @@ def test_a_lock_of_another_program_has_its_own_error(
         db.execute("BEGIN EXCLUSIVE")
         with pytest.raises(LockedRunFileError, match="locked"):
             read_run(path)
+        monkeypatch.setattr(limits, "LOCKED_S", 3600.0)
+        with pytest.raises(LockedRunFileError, match="locked"):
+            RunFile(path, locked_s=0.0)
     assert read_run(path).tests
 
 

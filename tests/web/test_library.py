@@ -23,6 +23,7 @@ from tkperf.procedures.iops import TEST as IOPS
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.runfile.reader import RunFile
 from tkperf.web import library as module
+from tkperf.web.bounds import AGAIN_AFTER_LATE_S
 from tkperf.web.files import KnownFile
 from tkperf.web.index import Index, Unreadable, find_index_path
 from tkperf.web.library import Library, describe_difference, find_files
@@ -320,7 +321,7 @@ def test_a_file_that_may_be_read_later_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is tried once a minute if this user may not open it, if it is locked, or if the
-    server was too busy.
+    server was too busy, and later if reading it took too long.
 
     A damaged file is not tried again.
     """
@@ -330,7 +331,7 @@ def test_a_file_that_may_be_read_later_is_tried_again(
         (FileError("Permission denied"), False, 2),
         (LockedError("database is locked"), True, 2),
         (FileError("damaged"), True, 1),
-        (LateError("it takes longer than 60 s"), True, 1),
+        (LateError("it takes longer than 60 s"), True, 2),
     ):
         monkeypatch.setattr("os.access", lambda *_, opened=opened: opened)
         reader = Reader({"a.tkperf": a_row()}, error=error)
@@ -343,6 +344,23 @@ def test_a_file_that_may_be_read_later_is_tried_again(
         asyncio.run(read_all(library))
         assert len(reader.read) == tries
         assert len(library.listing.runs) == tries - 1
+
+
+def test_a_file_that_takes_too_long_is_tried_ever_more_seldom(tmp_path: Path) -> None:
+    """A busy host may be the cause, or the file itself, which must not occupy a worker all the time."""
+    (tmp_path / "a.tkperf").touch()
+    reader = Reader({"a.tkperf": a_row()}, error=LateError("it takes longer than 60 s"))
+    library = start(tmp_path, reader)
+    asyncio.run(read_all(library))
+    for pause_s in (AGAIN_AFTER_LATE_S, 2 * AGAIN_AFTER_LATE_S, 4 * AGAIN_AFTER_LATE_S):
+        (key,) = library._read_s
+        tries = len(reader.read)
+        library._read_s[key] -= pause_s - 30
+        asyncio.run(read_all(library))
+        assert len(reader.read) == tries
+        library._read_s[key] -= 30
+        asyncio.run(read_all(library))
+        assert len(reader.read) == tries + 1
 
 
 def test_a_folder_that_has_gone_is_named(tmp_path: Path) -> None:

@@ -363,7 +363,7 @@ def test_a_run_under_way_is_watched_once(served: Path, browser: TestClient, site
         assert not cast("Workers", site.workers).followed
         answer = browser.get(f"/runs/{ONE}/live")
     assert answer.headers["content-type"].startswith("text/event-stream")
-    assert answer.text.endswith("data: <p>second\n\nevent: ended\ndata:\n\n")
+    assert answer.text.endswith("data: <p>second\n\n:\n\nevent: ended\ndata:\n\n")
     assert "data: <p>first\ndata: line\n\n" in answer.text
 
 
@@ -390,7 +390,7 @@ def test_a_watch_that_fails_gives_the_reason_and_no_end(site: Site) -> None:
     async def look() -> list[bytes]:
         return [event async for event in LivePages(site)._watch("/runs/1/live", "follow_run", {})]
 
-    (event,) = asyncio.run(look())
+    event, _ = asyncio.run(look())
     assert b"&lt;b&gt; is busy" in event
 
 
@@ -403,6 +403,32 @@ def test_events_end_with_the_server(site: Site) -> None:
 
     assert asyncio.run(look())[0].startswith(b"data: <p>first")
     assert b"event: ended" not in b"".join(asyncio.run(look()))
+
+
+def test_events_that_wait_for_browsers_are_bounded(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one browser does not take its event, others get none. They get the newest later."""
+    monkeypatch.setattr(live, "KEEP_ALIVE_S", 0.0)
+
+    async def look() -> list[bytes]:
+        pages = LivePages(site)
+        stalled = pages._watch("/runs/1/live", "follow_run", {})
+        others = pages._watch("/runs/1/live", "follow_run", {})
+        taken = await anext(stalled)
+        monkeypatch.setattr(live, "MOST_SENT_BYTES", len(taken))
+        pieces = [await anext(others)]
+        assert pages._sent_bytes == len(taken)
+        await cast("Any", stalled).aclose()
+        assert pages._sent_bytes == 0
+        pieces.append(await anext(others))
+        await cast("Any", others).aclose()
+        return [taken, *pieces]
+
+    taken, nothing, later = asyncio.run(look())
+    assert taken.startswith(b"data: <p>")
+    assert nothing == b":\n\n"
+    assert later.startswith(b"data: <p>")
 
 
 def test_streams_and_watches_are_bounded(

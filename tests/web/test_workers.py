@@ -100,6 +100,32 @@ def test_a_job_that_is_given_up_is_killed(tmp_path: Path) -> None:
     with_workers(use)
 
 
+def test_a_job_that_is_given_up_before_it_reports_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The browser leaves when the descriptor of the job's process has arrived and nobody has read it yet."""
+    pid_file = tmp_path / "pid"
+
+    async def wait_only(_: object) -> None:
+        await wait_for(lambda: pid_file.exists() and pid_file.read_text() != "")
+        raise asyncio.CancelledError
+
+    async def use(workers: Workers) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr("tkperf.web.workers._receive_process", wait_only)
+            with pytest.raises(asyncio.CancelledError):
+                await workers.run("hang", pid_file=pid_file)
+            await wait_for(lambda: not is_running(int(pid_file.read_text())))
+            pid_file.unlink()
+            with pytest.raises(asyncio.CancelledError):
+                async for _ in workers.follow("hang", pid_file=pid_file):
+                    pass
+            await wait_for(lambda: not is_running(int(pid_file.read_text())))
+        assert await workers.run("answer", words="well") == b"well"
+
+    with_workers(use)
+
+
 def test_one_pdf_at_a_time(tmp_path: Path) -> None:
     """A second one waits, even if a process would be free; other jobs do not."""
     files = [tmp_path / "first", tmp_path / "second"]

@@ -194,12 +194,15 @@ class Meter:
             )
 
 
-def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.Connection, Meter]:
+def open_metered(
+    path: Path, *, content: bytes | None = None, locked_s: float | None = None
+) -> tuple[sqlite3.Connection, Meter]:
     """Open a run file's database, before anything in it is trusted.
 
     Args:
         content: all its bytes, for a caller that must not use its name and the files next to it
             again.
+        locked_s: how long to wait for another program's lock; None: ``LOCKED_S``.
 
     Raises:
         RunFileError: it cannot be a run file, for example because it does not consist of plain tables.
@@ -209,7 +212,7 @@ def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.C
     meter = Meter(status.st_size)
     if content is None:
         with only_confined():
-            db = _open(path, status)
+            db = _open(path, status, LOCKED_S if locked_s is None else locked_s)
     else:
         db = sqlite3.connect(":memory:", isolation_level=None)
         if content:
@@ -227,7 +230,7 @@ def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.C
     return db, meter
 
 
-def _open(path: Path, status: os.stat_result) -> sqlite3.Connection:
+def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connection:
     """Open a database by its name.
 
     SQLite must not get a journal of another user: as root it would give the journal to the owner of
@@ -248,7 +251,7 @@ def _open(path: Path, status: os.stat_result) -> sqlite3.Connection:
             "&immutable=1"  # it has no writer, and SQLite must not read a journal that appears now
         )
     return sqlite3.connect(
-        f"{real.as_uri()}?{options}", uri=True, timeout=LOCKED_S, isolation_level=None
+        f"{real.as_uri()}?{options}", uri=True, timeout=locked_s, isolation_level=None
     )
 
 

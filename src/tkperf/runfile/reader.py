@@ -56,14 +56,22 @@ class RunFile:
 
     ``briefly``: a file being written is copied to memory, so that its writer waits only for the copy,
     and not for the reading of a long run. ``own``: the caller will act on its content. The content is then read
-    once, with ``state``, and only if no other user can have written it.
+    once, with ``state``, and only if no other user can have written it. ``locked_s``: how long to
+    wait for another program's lock; None: ten seconds.
 
     Raises:
         RefusedError: another user can have written it; with ``own`` only.
         RunFileError: missing, unreadable, damaged as a whole, not a run file, or of another format.
     """
 
-    def __init__(self, path: Path, *, briefly: bool = False, own: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        briefly: bool = False,
+        own: bool = False,
+        locked_s: float | None = None,
+    ) -> None:
         self._path = path
         self._meter = Meter(0)
         self._written_when_copied: bool | None = None
@@ -79,7 +87,7 @@ class RunFile:
             self.state = state_of(status)
             if own:
                 content, self.state = _take_own(path, status)
-            self._db, self._meter = open_metered(path, content=content)
+            self._db, self._meter = open_metered(path, content=content, locked_s=locked_s)
             require_schema(self._db, path)
             if briefly and is_being_written(path):
                 self._written_when_copied = True

@@ -79,6 +79,9 @@ LIMIT_BYTES = 2 * GIB
 # Results that the server itself keeps in memory are far smaller.
 MOST_RESULT_BYTES = 64 << 20
 MOST_MESSAGE_BYTES = 4 << 20
+"""State of a run under way, as a part of a page."""
+MOST_SENT_BYTES = 64 << 20
+"""States of runs under way that browsers have not taken yet, all browsers together."""
 
 # Sizes of the library and its pages.
 MOST_FILES = 20_000
@@ -91,6 +94,14 @@ MOST_CHOICES = 200
 MOST_NAMED = 10
 """Copies of a file that a page names."""
 MOST_UNREADABLE = 200
+
+# The library reads a file again that could not be read for a reason that may pass.
+LISTED_WITHIN_S = 1.0
+"""Time that the library waits for the lock of another program. A run locks its file for less than 0.1 s."""
+AGAIN_AFTER_S = 60.0
+"""Pause before a file is read again that was locked or not readable, or that a run writes."""
+AGAIN_AFTER_LATE_S = 600.0
+"""Pause after a job that was over its time; twice as long after each further such job."""
 
 
 class Excess(NamedTuple):

@@ -32,6 +32,7 @@ from tkperf.render.pdf import set_document
 from tkperf.render.reports import build_run_view
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Delta
+from tkperf.web.bounds import LISTED_WITHIN_S
 from tkperf.web.files import KnownFile, reach
 from tkperf.web.following import follow_batch, follow_run
 from tkperf.web.index import encode_row
@@ -127,18 +128,22 @@ def make_row(file: KnownFile) -> bytes:
     """Return what the library keeps of a run file or a batch."""
     if file.place.endswith(BATCH_SUFFIX):
         return encode_row(read_batch_row(file))
-    with open_known(file) as opened:
+    # The library reads a locked file again later, and other files wait for it now.
+    with open_known(file, locked_s=LISTED_WITHIN_S) as opened:
         return encode_row(read_run_row(opened))
 
 
 @contextmanager
-def open_known(known: KnownFile) -> Iterator[RunFile]:
+def open_known(known: KnownFile, *, locked_s: float | None = None) -> Iterator[RunFile]:
     """Open the file that the library found, and no other that has its name now.
+
+    Args:
+        locked_s: as for ``RunFile``.
 
     Raises:
         RunFileError: see RunFile; or it is another file.
     """
-    with RunFile(reach(known), briefly=True) as opened:
+    with RunFile(reach(known), briefly=True, locked_s=locked_s) as opened:
         reach(known)  # nor was another one there meanwhile
         yield opened
 

@@ -24,16 +24,14 @@ from tkperf.model.errors import reason_of
 from tkperf.model.units import on_one_line
 from tkperf.page.facts import shorten
 from tkperf.runfile.writers import is_being_written, state_of
-from tkperf.web.bounds import MOST_ENTRIES, MOST_FILES
+from tkperf.web.bounds import AGAIN_AFTER_LATE_S, AGAIN_AFTER_S, MOST_ENTRIES, MOST_FILES
 from tkperf.web.files import KnownFile
 from tkperf.web.index import FileKey, Index, Row, Unreadable, decode_row
 from tkperf.web.rows import BatchRow, RunRow
-from tkperf.web.workers import BusyError, FileError, JobError, LockedError, Workers
+from tkperf.web.workers import BusyError, FileError, JobError, LateError, LockedError, Workers
 
-# A look costs a stat of each file. Of a run under way the library shows no more than its state, so its file, which
-# changes with each step, is read again once a minute.
+# A look costs a stat of each file.
 LOOK_EVERY_S = 5.0
-READ_RUNNING_EVERY_S = 60.0
 _MOST_REASON_CHARACTERS = 500
 
 ReadRow = Callable[[KnownFile], Awaitable[Row]]
@@ -153,7 +151,8 @@ class Library:
         self._found = Found()
         self._due: list[KnownFile] = []
         self._read_s: dict[FileKey, float] = {}
-        self._try_again: set[FileKey] = set()
+        # Pauses before files are read again that could not be read for a reason that may pass.
+        self._again_after_s: dict[FileKey, float] = {}
         self._looked = asyncio.Event()
         self._ending = threading.Event()
         self._listing = Listing()
@@ -211,7 +210,7 @@ class Library:
                 await self._list()
             return False
         known = self._due.pop()
-        key, kept, try_again = known.stamp[:2], True, False
+        key, kept, again_after_s = known.stamp[:2], True, 0.0
         self._read_s[key] = time.monotonic()
         try:
             row = await self._read_row(known)
@@ -220,13 +219,20 @@ class Library:
         # A file may crash its worker, but must not end the reading of other files.
         except (JobError, OSError, ValueError, msgspec.MsgspecError) as error:
             row = Unreadable(shorten(on_one_line(str(error)), _MOST_REASON_CHARACTERS))
-            # Three causes do not change the state of the file: too many pages were being made,
-            # another program had locked the file, or this user could not open the file yet.
-            try_again = isinstance(error, (BusyError, LockedError)) or not os.access(
+            # Four causes do not change the state of the file: too many pages were being made,
+            # another program had locked the file, this user could not open the file yet, or the
+            # host was too busy to read the file in time.
+            if isinstance(error, LateError):
+                again_after_s = max(AGAIN_AFTER_LATE_S, 2 * self._again_after_s.get(key, 0.0))
+            elif isinstance(error, (BusyError, LockedError)) or not os.access(
                 known.folder / known.place, os.R_OK
-            )
-            kept = isinstance(error, FileError) and not try_again
-        (self._try_again.add if try_again else self._try_again.discard)(key)
+            ):
+                again_after_s = AGAIN_AFTER_S
+            kept = isinstance(error, FileError) and not again_after_s
+        if again_after_s:
+            self._again_after_s[key] = again_after_s
+        else:
+            self._again_after_s.pop(key, None)
         self._index.put(known.stamp, row, kept=kept)
         self._is_old = True
         # While many files are read, lists take at most a twentieth of the time.
@@ -247,13 +253,18 @@ class Library:
             return True
         running = not isinstance(earlier, Unreadable) and earlier.is_running
         changed = self._index.find(known.stamp) is None
-        again = known.stamp[:2] in self._try_again
+        pause_s = self._again_after_s.get(known.stamp[:2])
         if running and not changed:
             # A process that was killed leaves its file as it is.
             with suppress(OSError):
                 changed = not is_being_written(known.folder / known.place)
-        lately = time.monotonic() - READ_RUNNING_EVERY_S < self._read_s.get(known.stamp[:2], -1e9)
-        return (changed or again) and not ((running or again) and lately)
+        if pause_s is None:
+            # The library shows only the state of a run under way, and its file changes with each step.
+            pause_s = AGAIN_AFTER_S if running else 0.0
+        else:
+            changed = True
+        read_s = self._read_s.get(known.stamp[:2])
+        return changed and (read_s is None or time.monotonic() - read_s >= pause_s)
 
 
 def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: False) -> Found:

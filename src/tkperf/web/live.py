@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from tkperf.web.bounds import MOST_STREAMS
+from tkperf.web.bounds import MOST_SENT_BYTES, MOST_STREAMS
 from tkperf.web.files import KnownFile
 from tkperf.web.pages import render_page
 from tkperf.web.site import Site, find_batch, find_run
@@ -21,6 +21,8 @@ from tkperf.web.workers import BusyError, JobError
 
 # A browser that has left without a word is noticed at the next line; the end of the server as soon.
 KEEP_ALIVE_S = 1.0
+# A comment, which a browser ignores.
+_NOTHING = b":\n\n"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -77,6 +79,7 @@ class LivePages:
         self._site = site
         self._watched: dict[str, _Watched] = {}
         self._streams = 0
+        self._sent_bytes = 0
 
     def build_routes(self) -> list[Route]:
         return [
@@ -133,23 +136,37 @@ class LivePages:
         try:
             while True:
                 await watched.wait_for_news(seen)
-                if watched.number > seen:
-                    seen = watched.number
-                    yield watched.event
+                if watched.number > seen and self._may_send(watched.event):
+                    seen, event = watched.number, watched.event
+                    self._sent_bytes += len(event)
+                    try:
+                        yield event
+                        # The server accepts the next piece only when the browser has taken the event.
+                        yield _NOTHING
+                    finally:
+                        self._sent_bytes -= len(event)
                 elif self._site.ending.is_set():
                     return
+                elif watched.number > seen:
+                    # Other browsers have not taken their events yet. This one gets a later state.
+                    await asyncio.sleep(KEEP_ALIVE_S)
+                    yield _NOTHING
                 elif watched.ended:
                     if not watched.failed:
                         yield b"event: ended\ndata:\n\n"
                     return
                 else:
-                    yield b":\n\n"
+                    yield _NOTHING
         finally:
             watched.browsers -= 1
             if not watched.browsers and watched.task is not None:
                 watched.task.cancel()
                 if self._watched.get(key) is watched:
                     del self._watched[key]
+
+    def _may_send(self, event: bytes) -> bool:
+        """Return whether the memory for data that browsers have not taken yet suffices for an event."""
+        return self._sent_bytes + len(event) <= MOST_SENT_BYTES
 
     async def _follow(self, watched: _Watched, job: str, arguments: Mapping[str, object]) -> None:
         try:

@@ -192,8 +192,7 @@ class Workers:
                 "no such limit"
             ) from None
         finally:
-            _end(process)
-            answers.close()
+            _end(process, answers)
 
     def require_follower(self) -> None:
         """Refuse another continuous job if too many already run.
@@ -229,8 +228,7 @@ class Workers:
             raise LateError("the process that watches it no longer answers") from None
         finally:
             self._followed -= 1
-            _end(process)
-            answers.close()
+            _end(process, answers)
 
     def _send(self, order: Order, descriptors: list[int]) -> None:
         """Send an order; a worker process that has died is started again, once."""
@@ -255,11 +253,29 @@ class Workers:
                 return
 
 
-def _end(process: int | None) -> None:
-    if process is not None:
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(process, signal.SIGKILL)
-        os.close(process)
+def _end(process: int | None, answers: socket.socket) -> None:
+    """End the process of a job, and close the socket for its answers.
+
+    Args:
+        process: its descriptor; None if nothing was received yet. The process may have sent its
+            descriptor nevertheless, and would then run to its end.
+    """
+    with answers:
+        if process is None:
+            with suppress(OSError):
+                # From now on nothing can arrive any more: a process that begins later fails to send, and ends.
+                answers.shutdown(socket.SHUT_RD)
+                process = _take_process(answers)
+        if process is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+            os.close(process)
+
+
+def _take_process(answers: socket.socket) -> int | None:
+    """Return a descriptor of the job's process, if it has arrived."""
+    _, descriptors, _, _ = socket.recv_fds(answers, 1, 1, socket.MSG_DONTWAIT)
+    return descriptors[0] if descriptors else None
 
 
 async def _receive_message(answers: socket.socket) -> bytes:
@@ -297,8 +313,7 @@ async def _receive_process(answers: socket.socket) -> int | None:
         await readable.wait()
     finally:
         loop.remove_reader(answers)
-    _, descriptors, _, _ = socket.recv_fds(answers, 1, 1)
-    return descriptors[0] if descriptors else None
+    return _take_process(answers)
 
 
 async def _receive_words(answers: socket.socket) -> bytes:
