@@ -156,7 +156,9 @@ def test_a_run_has_its_settings_and_puts_them_back(loop_device: Callable[..., Pa
     scheduler.write_text("kyber")
     plan = tkperf.make_plan("ssd", str(device), profile="quick")
     audit = audit_for(plan.subject.drives, lasts_s=60)
-    with prepared_host(audit, plan.subject.drives, tune=True, lasts_s=60) as state:
+    with prepared_host(
+        audit, plan.subject.drives, tune=True, lasts_s=60, workloads=plan.fitted.workloads
+    ) as state:
         assert f"/sys/block/{device.name}/queue/scheduler: kyber -> none" in state.changes
         kept = [one for one in state.audit.findings if one.subject == "I/O scheduler"]
         assert [one.found for one in kept] == ["none"]

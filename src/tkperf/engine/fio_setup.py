@@ -153,11 +153,21 @@ def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
     rounded = sorted(depth for depth in io_depths if depth & (depth - 1))
     if ioengine != "io_uring" or not rounded:
         return None
-    version, numbers = _read_version()
-    if numbers >= EXACT_URING_DEPTH:
+    version = find_rounding()
+    if version is None:
         return None
     asked, kept = rounded[0], 1 << rounded[0].bit_length()
     return f"{version} would keep {kept} I/Os outstanding at a queue depth of {asked}; fio 3.39 and newer keep {asked}"
+
+
+def find_rounding() -> str | None:
+    """Return the version of an fio that rounds queue depths up with io_uring; None if it keeps them.
+
+    Raises:
+        EngineError: as for ``find_fio_version``.
+    """
+    version, numbers = _read_version()
+    return version if numbers < EXACT_URING_DEPTH else None
 
 
 def _why_not(

@@ -6,8 +6,9 @@ something that the test does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -34,6 +35,8 @@ from tkperf.procedures.profiles import (
     resolve_active_range,
     with_range_to_fill,
 )
+
+_USUAL_BYTES = 1_000_204_886_016
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +90,23 @@ class Fitted:
     warnings: tuple[RunWarning, ...]
 
     @property
-    def heaviest(self) -> Workload:
-        """Workload with the most outstanding I/Os, which shows limits of the host."""
-        loads = [load for test in self.tests for load in test.workloads]
-        return max(loads, key=lambda load: load.total_outstanding_ios)
+    def workloads(self) -> tuple[Workload, ...]:
+        """Each workload of all tests once."""
+        return tuple(dict.fromkeys(load for test in self.tests for load in test.workloads))
+
+
+def find_heaviest(workloads: Iterable[Workload]) -> Workload:
+    """Return the workload with the most outstanding I/Os, which shows limits of the host."""
+    return max(workloads, key=lambda load: load.total_outstanding_ios)
+
+
+@lru_cache(maxsize=1)
+def find_default_workloads() -> tuple[Workload, ...]:
+    """Return the workloads of a run that a user starts without options, on an SSD of a usual size."""
+    profile = load_profile(DEFAULT_PROFILES["ssd"])
+    tests = choose_tests(profile, "ssd")
+    ahead = [look_ahead(test, profile, _USUAL_BYTES) for test in tests]
+    return tuple(dict.fromkeys(load for test in ahead for load in test.workloads))
 
 
 def choose_profile(request: RunRequest) -> Profile:

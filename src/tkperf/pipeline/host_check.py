@@ -11,16 +11,15 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.sysfs import major_minor_of
-from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine
+from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine, find_rounding
 from tkperf.host.audit import Audit, AuditedDrive, AuditFinding, AuditLevel, Site, audit_host
 from tkperf.host.audit.site import DAY_S, find_drive
 from tkperf.host.settings import find_settings
 from tkperf.host.tuning import find_left_behind, tuned
-from tkperf.model.choices import DEFAULT_PROFILES
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.model.record import RunWarning
 from tkperf.model.workload import Workload
-from tkperf.procedures import load_profile
+from tkperf.pipeline.fitting import find_default_workloads, find_heaviest
 from tkperf.system.process import find_program
 
 # Codes of warnings in a run.
@@ -55,8 +54,14 @@ def make_site(
     lasts_s: float = DAY_S,
     outstanding: int | None = None,
     ioengine: ChosenEngine | None = None,
+    rounding: str | None = None,
 ) -> Site:
-    """Return the site of this host; ``ioengine``: the I/O engine that a run would use, if it was tried."""
+    """Return the site of this host.
+
+    Args:
+        ioengine: the I/O engine that a run would use, if it was tried.
+        rounding: as in ``Site``.
+    """
     return Site(
         cpus=frozenset(os.sched_getaffinity(0)),
         lasts_s=lasts_s,
@@ -64,34 +69,54 @@ def make_site(
         is_root=os.geteuid() == 0,
         ioengine=None if ioengine is None else ioengine.name,
         instead_of=None if ioengine is None else ioengine.instead_of,
+        rounding=rounding,
     )
 
 
 def try_ioengines(
-    identity: DeviceIdentity | None, *, jobs: int, io_depth: int
+    identity: DeviceIdentity | None, workloads: Sequence[Workload]
 ) -> ChosenEngine | None:
-    """Return the I/O engine that a run would use; a run calls the same function.
+    """Return the I/O engine that a run with these workloads would use; a run calls the same function.
 
     None: fio cannot try any. fio reads a few blocks of the device. Without a device, or if it
     cannot be read, fio reads its own program.
     """
+    heaviest = find_heaviest(workloads)
+    io_depths = frozenset(load.io_depth for load in workloads)
     if identity is not None and identity.kind is not TargetKind.SIMULATED:
         block_bytes = identity.logical_block_bytes
         with suppress(EngineError):
-            return choose_ioengine(identity.path, block_bytes, None, jobs=jobs, io_depth=io_depth)
-    return _try_ioengines_on_fio(jobs, io_depth)
+            return choose_ioengine(
+                identity.path,
+                block_bytes,
+                None,
+                jobs=heaviest.jobs,
+                io_depth=heaviest.io_depth,
+                io_depths=io_depths,
+            )
+    return _try_ioengines_on_fio(heaviest.jobs, heaviest.io_depth, io_depths)
 
 
 @lru_cache(maxsize=8)
-def _try_ioengines_on_fio(jobs: int, io_depth: int) -> ChosenEngine | None:
+def _try_ioengines_on_fio(
+    jobs: int, io_depth: int, io_depths: frozenset[int]
+) -> ChosenEngine | None:
     """Each load is tried once, because a batch asks for each of its drives."""
     program = find_program("fio")
     if program is None:
         return None
     try:
-        return choose_ioengine(program, 512, None, jobs=jobs, io_depth=io_depth, direct=False)
+        return choose_ioengine(
+            program, 512, None, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=False
+        )
     except EngineError:
         return None
+
+
+def _find_rounding() -> str | None:
+    with suppress(EngineError):
+        return find_rounding()
+    return None
 
 
 def find_drives(identities: Sequence[DeviceIdentity]) -> tuple[AuditedDrive, ...]:
@@ -120,26 +145,27 @@ def audit_for(
     identities: Sequence[DeviceIdentity],
     *,
     lasts_s: float,
-    heaviest: Workload | None = None,
+    workloads: Sequence[Workload] | None = None,
     read_device: bool = False,
 ) -> Audit:
     """Audit this host for a run on these devices; empty if all are simulated.
 
     Args:
-        heaviest: the run's load with the most outstanding I/Os; None: the demand of the default profile is tried.
+        workloads: the run's; None: those of a run without options are tried.
         read_device: try fio's I/O engines on the first device instead of a file of the host.
     """
     if identities and all(one.kind is TargetKind.SIMULATED for one in identities):
         return Audit()
-    demand = load_profile(DEFAULT_PROFILES["ssd"]).demand if heaviest is None else heaviest
+    ioengine = try_ioengines(
+        identities[0] if identities and read_device else None,
+        find_default_workloads() if workloads is None else workloads,
+    )
     site = make_site(
         lasts_s=lasts_s,
-        outstanding=None if heaviest is None else heaviest.total_outstanding_ios,
-        ioengine=try_ioengines(
-            identities[0] if identities and read_device else None,
-            jobs=demand.jobs,
-            io_depth=demand.io_depth,
-        ),
+        outstanding=None if workloads is None else find_heaviest(workloads).total_outstanding_ios,
+        ioengine=ioengine,
+        # Without a run, its queue depths are not known.
+        rounding=None if workloads else _find_rounding(),
     )
     return audit_host(site, find_drives(identities))
 
@@ -182,7 +208,12 @@ def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunWarning]:
 
 @contextmanager
 def prepared_host(
-    audit: Audit, identities: Sequence[DeviceIdentity], *, tune: bool, lasts_s: float
+    audit: Audit,
+    identities: Sequence[DeviceIdentity],
+    *,
+    tune: bool,
+    lasts_s: float,
+    workloads: Sequence[Workload],
 ) -> Iterator[HostState]:
     """Yield the host in the state that the run asks for. Puts settings back however the run ends.
 
@@ -194,7 +225,8 @@ def prepared_host(
         return
     site = make_site(lasts_s=lasts_s)
     with tuned(find_settings(site, find_drives(identities))) as changes:
-        yield HostState(audit=audit_for(identities, lasts_s=lasts_s), changes=changes)
+        tuned_audit = audit_for(identities, lasts_s=lasts_s, workloads=workloads)
+        yield HostState(audit=tuned_audit, changes=changes)
 
 
 def describe_host(audit: Audit, device: str) -> str | None:

@@ -218,7 +218,11 @@ def _keep(
     destination.require_space(equipment.fitted)
     request = plan.request
     with prepared_host(
-        plan.audit, plan.subject.drives, tune=request.tune, lasts_s=plan.longest_s
+        plan.audit,
+        plan.subject.drives,
+        tune=request.tune,
+        lasts_s=plan.longest_s,
+        workloads=plan.fitted.workloads,
     ) as host:
         views: list[Observer] = []
 

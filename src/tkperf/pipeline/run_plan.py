@@ -119,7 +119,7 @@ def plan_run(
     audit = audit_for(
         subject.drives,
         lasts_s=sum(test.longest_s for test in fitted.tests),
-        heaviest=fitted.heaviest,
+        workloads=fitted.workloads,
     )
     return RunPlan(
         request=request,

@@ -30,7 +30,7 @@ from tkperf.model.record import RunWarning
 from tkperf.model.telemetry.reading import DriveFacts, Telemetry
 from tkperf.model.units import format_capacity
 from tkperf.pipeline.consent import Consent
-from tkperf.pipeline.fitting import Fitted
+from tkperf.pipeline.fitting import Fitted, find_heaviest
 from tkperf.pipeline.request import RunRequest
 from tkperf.runner.runner import RunTarget
 
@@ -89,14 +89,14 @@ def find_ioengine(wanted: str | None, fitted: Fitted, permit: ErasePermit) -> Ch
     Raises:
         EngineError: no engine does.
     """
-    heaviest = fitted.heaviest
+    heaviest = find_heaviest(fitted.workloads)
     return choose_ioengine(
         permit.path,
         permit.identity.logical_block_bytes,
         wanted,
         jobs=heaviest.jobs,
         io_depth=heaviest.io_depth,
-        io_depths={load.io_depth for test in fitted.tests for load in test.workloads},
+        io_depths={load.io_depth for load in fitted.workloads},
     )
 
 

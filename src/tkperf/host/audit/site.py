@@ -167,6 +167,7 @@ class Site:
         is_root: tkperf runs as root.
         ioengine: fio's I/O engine that a run would use, as tried just now; None: fio could not try any.
         instead_of: the I/O engine that does not work here, and why.
+        rounding: version of the fio that rounds queue depths up with io_uring, if no run is planned.
         now_s: seconds since 1970.
     """
 
@@ -177,6 +178,7 @@ class Site:
     is_root: bool = True
     ioengine: str | None = None
     instead_of: str | None = None
+    rounding: str | None = None
     now_s: float = field(default_factory=time.time)
     run: Callable[..., Completed] = run_command
 

@@ -127,7 +127,13 @@ def _io_uring(site: Site) -> AuditFinding:
         switch = "its switch cannot be read" if file.exists() else "the kernel has no switch for it"
     is_off = setting == 2 or (setting == 1 and not site.is_root)
     if site.ioengine == "io_uring":
-        return _URING.ok(f"fio can use it; {switch}")
+        limit = ""
+        if site.rounding is not None:
+            limit = (
+                f"; {site.rounding} rounds a queue depth such as 6 up to a power of two, so runs with "
+                "such a depth use libaio"
+            )
+        return _URING.ok(f"fio can use it; {switch}{limit}")
     command = "sudo sysctl kernel.io_uring_disabled=0" if is_off else None
     if site.ioengine is None:
         if is_off:
