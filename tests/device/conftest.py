@@ -1,4 +1,4 @@
-"""Processes that use a target and are not tkperf's own: nobody's children, ended with the test."""
+"""Users of a target that are not tkperf's own: processes that are nobody's children, and loop devices. Both end with the test."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import attach_loop, why_no_loop_devices
 
 # Runs PROGRAM with its arguments in ``words``, tells its number, and stays.
 _STAY = """
@@ -25,6 +28,18 @@ time.sleep(120)
 """
 
 Foreign = Callable[..., int]
+
+
+@contextmanager
+def loop_on(backing: Path, *options: str) -> Iterator[Path]:
+    """A loop device on a file or device that exists, detached again at the end."""
+    if reason := why_no_loop_devices():
+        pytest.skip(reason)
+    device = attach_loop(*options, backing)
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
 
 
 @pytest.fixture

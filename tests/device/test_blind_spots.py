@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.device.conftest import Foreign
+from tests.device.conftest import Foreign, loop_on
 from tkperf.device.blind_spots import BlindSpotCode, find_blind_spots
 from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, read_identity
 from tkperf.device.safety import find_objections
@@ -319,8 +319,6 @@ def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> N
 @pytest.mark.root
 def test_an_ordinary_user_on_the_image_behind_a_loop_device(own_file: Path) -> None:
     """He may not ask the loop driver; the kernel counts that the file is open."""
-    from tests.device.test_users_of_devices import loop_on
-
     with loop_on(own_file):
         hidden = own_file.rename(own_file.with_name("other"))
         os.link(hidden, own_file)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import mmap
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import attach_loop, run_tool, why_no_loop_devices
+from tests.conftest import run_tool
+from tests.device.conftest import loop_on
 from tkperf.device import file_map
 from tkperf.device.file_map import Written, look_for_written_data
 from tkperf.device.identity import file_system_of, read_identity
@@ -23,17 +23,6 @@ MIB = 1 << 20
 GIB = 1 << 30
 # Between any two of 1,024 samples of 4 GiB, which are 4 MiB apart.
 BETWEEN = 2049 * MIB
-
-
-@contextmanager
-def loop_on(backing: Path, *options: str) -> Iterator[Path]:
-    if reason := why_no_loop_devices():
-        pytest.skip(reason)
-    device = attach_loop(*options, backing)
-    try:
-        yield device
-    finally:
-        subprocess.run(["losetup", "--detach", device], check=True)
 
 
 def data_on(path: Path) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import attach_loop, run_tool, why_no_loop_devices
-from tests.device.conftest import Foreign
+from tests.conftest import run_tool
+from tests.device.conftest import Foreign, loop_on
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.safety import find_objections
@@ -34,18 +34,6 @@ def assert_refused(path: Path, says: str) -> None:
     identity = read_identity(path)
     with pytest.raises(RefusedError, match=says):
         grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
-
-
-@contextmanager
-def loop_on(backing: Path, *options: str) -> Iterator[Path]:
-    """A loop device that is detached again."""
-    if reason := why_no_loop_devices():
-        pytest.skip(reason)
-    device = attach_loop(*options, backing)
-    try:
-        yield device
-    finally:
-        subprocess.run(["losetup", "--detach", device], check=True)
 
 
 @contextmanager
@@ -287,6 +275,71 @@ def test_a_loop_device_by_a_name_that_a_bind_mount_gave(tmp_path: Path) -> None:
             assert said(device) == ""
     finally:
         run_tool("umount", tmp_path / "bound")
+
+
+EROFS_MAGIC = 0xE0F5E1E2.to_bytes(4, "little")
+
+
+def make_erofs(image: Path) -> None:
+    """Write what distinguishes an erofs from other content (fs/erofs/erofs_fs.h)."""
+    with image.open("r+b") as file:
+        file.seek(1024)
+        file.write(EROFS_MAGIC)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("rows", "refused"),
+    [
+        # The name that the mount keeps leads nowhere, is relative, or belongs to a file that nothing
+        # has open or that holds no erofs.
+        (["0:77 / /mnt ro - erofs {folder}/gone ro"], True),
+        (["0:77 / /mnt ro - erofs image.erofs ro"], True),
+        (["0:77 / /mnt ro - erofs {folder}/unused ro"], True),
+        (["0:77 / /mnt ro - erofs {folder}/other ro"], True),
+        # Of two mounts of one name, at most one is of the file that has the name now.
+        (
+            ["0:77 / /mnt ro - erofs {folder}/used ro", "0:78 / /n ro - erofs {folder}/used ro"],
+            True,
+        ),
+        # The name leads to the mounted file; no file is mounted.
+        (
+            ["0:77 / /mnt ro - erofs {folder}/used ro", "0:77 / /n ro - erofs {folder}/used ro"],
+            False,
+        ),
+        (["0:77 / /mnt ro - erofs none ro,fsid=x"], False),
+        (["259:1 / /mnt ro - erofs /dev/nowhere ro"], False),
+        (["8:1 / /mnt ro - ext4 {folder}/gone ro"], False),
+    ],
+)
+def test_an_image_that_an_erofs_uses_under_a_former_name(
+    loop_device: MakeLoop, tmp_path: Path, rows: list[str], refused: bool
+) -> None:
+    """A file may be renamed after it was mounted. The kernel shows only the former name.
+
+    An image that holds something else is accepted.
+    """
+    device, image = loop_device(), tmp_path / "loop0.img"
+    for name in ("unused", "used", "other"):
+        (tmp_path / name).write_bytes(bytes(8192))
+        if name != "other":
+            make_erofs(tmp_path / name)
+    proc = tmp_path / "proc"
+    (proc / "self").mkdir(parents=True)
+    (proc / "self/mountinfo").write_text(
+        "".join(f"{number} 0 {row.format(folder=tmp_path)}\n" for number, row in enumerate(rows, 1))
+    )
+
+    def objections() -> str:
+        return "; ".join(
+            each.text for each in find_objections(read_identity(device), proc_root=proc)
+        )
+
+    with (tmp_path / "used").open("rb"), (tmp_path / "other").open("rb"):
+        assert "erofs" not in objections()
+        make_erofs(image)
+        says = f"the file behind {device.name} holds an erofs and may be the file that the erofs mounted at"
+        assert (says in objections()) is refused
 
 
 @pytest.mark.root

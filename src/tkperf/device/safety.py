@@ -177,6 +177,14 @@ def _hidden_objections(survey: Survey) -> Iterator[Objection]:
         if what is not None and (export.user, what) not in reported:
             reported.add((export.user, what))
             yield Objection(Reason.EXPORTED, f"{what} is used by {on_one_line(str(export))}")
+    for what, export in survey.find_possible_mounts():
+        if (export.user, what) not in reported:
+            reported.add((export.user, what))
+            sentence = (
+                f"{what} holds an erofs and may be the file that {on_one_line(str(export))} uses: "
+                "the file with that name now may be another one, so unmount it first"
+            )
+            yield Objection(Reason.EXPORTED, sentence)
 
 
 def _it(what: str, survey: Survey) -> str:

@@ -20,6 +20,9 @@ from tkperf.device.usage.kernel import (
     find_loops,
     find_nfs_opens,
     find_swaps,
+    holds_erofs,
+    is_open_elsewhere,
+    open_named,
     stat_named,
 )
 from tkperf.device.usage.mounts import (
@@ -80,6 +83,58 @@ class Survey:
         if export.root is not None and export.path:
             return self.subject.name_of_base(Path(export.path).name)
         return None
+
+    def find_possible_mounts(self) -> Iterator[tuple[str, Export]]:
+        """Yield files behind loop devices that hold an erofs, each with a mount that may use the file.
+
+        A mount keeps the name that its file had at that time, whatever became of the name. The kernel
+        does not report the file itself. For a file target, the lease shows such a user.
+        """
+        mounts = [export for export in self.exports if export.superblock is not None]
+        if self.identity.kind is TargetKind.FILE or not mounts:
+            return
+        for file, path in self.subject.paths.items():
+            descriptor = open_named(path, file)
+            if descriptor is None:
+                continue
+            try:
+                for export in mounts:
+                    if holds_erofs(descriptor, export.offset_bytes) and self._may_have_moved(
+                        export
+                    ):
+                        yield self.subject.files[file], export
+            finally:
+                os.close(descriptor)
+
+    def _may_have_moved(self, export: Export) -> bool:
+        """Return whether the name of a mounted file may lead to another file than the mounted one.
+
+        The mounted file holds an erofs, the kernel has it open, and no other mount has its name.
+        """
+        others = {
+            other.superblock
+            for other in self.exports
+            if other.path == export.path and other.superblock is not None
+        }
+        path = export.find_path()
+        if path is None or len(others) > 1:
+            return True
+        try:
+            status = os.stat(path)
+        except OSError:
+            return True
+        named = (status.st_dev, status.st_ino)
+        if named in self.subject.files:
+            # An objection reports this use already.
+            return False
+        descriptor = open_named(Path(path), named)
+        if descriptor is None:
+            return True
+        try:
+            is_mounted = holds_erofs(descriptor, export.offset_bytes)
+            return not (is_mounted and is_open_elsewhere(descriptor))
+        finally:
+            os.close(descriptor)
 
     @property
     def lost_swaps(self) -> tuple[str, ...]:

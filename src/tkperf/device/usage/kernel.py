@@ -41,6 +41,8 @@ _LIO_FILE = re.compile(r" File: (.+?)  Size: ", re.DOTALL)
 _LIO_NUMBERS = re.compile(r"Major: (\d+) Minor: (\d+)")
 _LIO_ADDRESS = re.compile(r"Channel ID: (\d+) Target ID: (\d+) LUN: (\d+) Host ID: (\d+)")
 _MD_BITMAP = re.compile(r"^(md\S*) :|, file: (\S+)$", re.MULTILINE)
+# EROFS_SUPER_MAGIC_V1 and EROFS_SUPER_OFFSET of fs/erofs/erofs_fs.h.
+_EROFS_MAGIC, _EROFS_OFFSET_BYTES = 0xE0F5E1E2.to_bytes(4, "little"), 1024
 _NFS_OPEN = re.compile(r'superblock: "([0-9a-f]+):([0-9a-f]+):(\d+)"')
 # Modules that export, and the folders that show their exports.
 EXPORTING_MODULES = {
@@ -230,6 +232,8 @@ class Export:
     the device or file.
 
     ``root`` is the root folder of a process that sees the mount namespace of the path; None: tkperf's own.
+    ``superblock`` is the kernel's number of a file system that is mounted from a file without a
+    loop device, and ``offset_bytes`` its beginning in the file.
     """
 
     user: str
@@ -237,6 +241,8 @@ class Export:
     root: Path | None = None
     device: int | None = None
     scsi_address: str | None = None
+    superblock: str | None = None
+    offset_bytes: int = 0
 
     def find_path(self) -> str | None:
         """Return a path that leads somewhere from here; None if there is none, as for a relative path."""
@@ -267,10 +273,32 @@ def find_exports(sys_root: Path, proc_root: Path, mounts: tuple[Mount, ...]) -> 
         if path:
             yield Export(user=f"the MD RAID {array}, as its bitmap", path=unescape(path))
     for mount in mounts:
-        # Mounted from a file without a loop device.
         if mount.kind == "erofs":
-            user = f"the erofs mounted at {mount.point}{mount.where}"
-            yield Export(user=user, path=mount.source, root=mount.process / "root")
+            yield _erofs(mount)
+
+
+def _erofs(mount: Mount) -> Export:
+    """Return the use of a file or block device by an erofs, which can mount a file without a loop device."""
+    options = dict(option.partition("=")[::2] for option in mount.options.split(","))
+    offset = options.get("fsoffset", "")
+    # The kernel has no block device for such a mount. With fsid, the source is no path.
+    is_of_file = mount.major_minor.startswith("0:") and "fsid" not in options
+    return Export(
+        user=f"the erofs mounted at {mount.point}{mount.where}",
+        path=mount.source,
+        root=mount.process / "root",
+        superblock=mount.major_minor if is_of_file else None,
+        offset_bytes=int(offset) if offset.isdecimal() else 0,
+    )
+
+
+def holds_erofs(descriptor: int, offset_bytes: int) -> bool:
+    """Return whether a file has the beginning of an erofs at an offset, or cannot be read there."""
+    try:
+        magic = os.pread(descriptor, len(_EROFS_MAGIC), offset_bytes + _EROFS_OFFSET_BYTES)
+    except OSError:
+        return True
+    return magic == _EROFS_MAGIC
 
 
 def _parse_lio(info: str) -> Iterator[Export]:
@@ -341,7 +369,7 @@ def ask_file_state(
         count = count and file_system not in _SERVER_FILE_SYSTEMS
         return FileState(
             swap=_is_swap(descriptor) if swap else None,
-            open_elsewhere=_is_open_elsewhere(descriptor) if count else None,
+            open_elsewhere=is_open_elsewhere(descriptor) if count else None,
         )
     finally:
         os.close(descriptor)
@@ -356,7 +384,11 @@ def _is_swap(descriptor: int) -> bool | None:
     return False
 
 
-def _is_open_elsewhere(descriptor: int) -> bool | None:
+def is_open_elsewhere(descriptor: int) -> bool | None:
+    """Return whether anything else than this descriptor has a file open; None if not known.
+
+    The kernel grants a write lease only if nothing else has the file open.
+    """
     version = re.match(r"(\d+)\.(\d+)", os.uname().release)
     if version is None or (int(version[1]), int(version[2])) < _COUNTS_SINCE:
         return None
