@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.model.errors import DeviceError, EngineError
-from tkperf.model.units import drop_controls
+from tkperf.model.units import on_one_line
 from tkperf.system.process import Completed, find_program, run_command
 
 CONTENT_LIMIT_S = 60.0
+# Characters of a text from a device or file that a question shows.
+_MOST_CHARACTERS = 200
 # Names of libblkid for parts of larger wholes; erasing one may cost the whole.
 MEMBER_TYPES = {
     "LVM2_member": "LVM physical volume",
@@ -60,8 +62,8 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
         try:
             done = run_command(["wipefs", "--json", "--no-act", path], timeout_s=CONTENT_LIMIT_S)
             if done.exit_status != 0:
-                reason = done.stderr.strip().replace(path, name)
-                raise DeviceError(f"cannot look for data on {name}: {reason[:200]}")
+                reason = _quote(done.stderr.replace(path, name))
+                raise DeviceError(f"cannot look for data on {name}: {reason}")
             listed = json.loads(done.stdout or '{"signatures": []}')["signatures"]
         except EngineError as error:
             raise DeviceError(f"cannot look for data on {name}: {error}") from error
@@ -70,7 +72,12 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
         # A partition table has several signatures with one meaning.
         kinds = {str(entry["type"]): entry.get("label") for entry in listed}
         signatures += [
-            Signature(device=name, kind=kind, label=label, member=_member(kind, path))
+            Signature(
+                device=name,
+                kind=_quote(kind),
+                label=None if label is None else _quote(str(label)),
+                member=_member(kind, path),
+            )
             for kind, label in kinds.items()
         ]
     return tuple(signatures)
@@ -92,10 +99,18 @@ def describe_unknown_data(name: str, path: str) -> tuple[Signature, ...]:
             )
         except EngineError:
             answer = Completed(exit_status=1, stdout="", stderr="")
-        recognised = drop_controls(answer.stdout.strip())[:200]
+        recognised = _quote(answer.stdout)
         if answer.exit_status == 0 and recognised not in ("", "data"):
             kind = f"data that looks like {recognised}"
     return (Signature(device=name, kind=kind, label=None, member=None),)
+
+
+def _quote(text: str) -> str:
+    """Return a text from a device or file as one short line that can be printed.
+
+    Labels and titles are written by strangers, and the user of ``on-host`` may not read the file.
+    """
+    return on_one_line(text)[:_MOST_CHARACTERS]
 
 
 def _member(kind: str, path: str) -> str | None:
