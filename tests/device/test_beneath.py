@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import attach_again
-from tkperf.device.beneath import describe_beneath, read_unit
+from tkperf.device.beneath import describe_beneath
+from tkperf.device.drive_numbers import read_unit
 from tkperf.device.identity import read_identity
 from tkperf.device.inspection import inspect_device
 from tkperf.device.permit import grant_permit, hold_target

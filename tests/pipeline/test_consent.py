@@ -42,10 +42,15 @@ class StandIn:
         self.is_open = False
 
 
-def block(path: str, serial: str | None = None, partition: int | None = None) -> DeviceIdentity:
+def block(
+    path: str,
+    serial: str | None = None,
+    partition: int | None = None,
+    distinction: str | None = None,
+) -> DeviceIdentity:
     return DeviceIdentity(
         path=path, kind=TargetKind.BLOCK, capacity_bytes=1 << 30, logical_block_bytes=512,
-        serial=serial, partition=partition, interface="loop" if "loop" in path else None,
+        serial=serial, partition=partition, distinction=distinction, interface="loop" if "loop" in path else None,
     )  # fmt: skip
 
 
@@ -66,6 +71,9 @@ class Kind:
 
 KINDS = {
     "whole disk": Kind("SERIAL", (block("/dev/sdb", "SERIAL"),)),
+    "one of several disks with a serial number": Kind(
+        "SERIAL/namespace-2", (block("/dev/nvme0n2", "SERIAL", distinction="namespace-2"),)
+    ),
     # The serial number would not say which partition is meant.
     "partition": Kind("/dev/sdb1", (block("/dev/sdb1", "SERIAL", 1),)),
     "loop device": Kind("/dev/loop7", (block("/dev/loop7"),)),
@@ -221,7 +229,10 @@ def test_the_page_says_what_is_asked(opening: Opening) -> None:
 def _in_words(kind: Kind) -> str:
     if kind.serials is not None or len(kind.identities) > 1:
         return "the serial numbers of all"
-    return "its serial number" if kind.expected == kind.identities[0].serial else "its path"
+    identity = kind.identities[0]
+    if identity.distinction:
+        return "its serial number, a slash, and"
+    return "its serial number" if kind.expected == identity.serial else "its path"
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def ask_on_terminal(question: Question) -> str:
     if not sys.stdin.isatty():
         raise nobody_to_ask(question, WAY)
     asked = (
-        f"ALL DATA on {question.where} will be destroyed.{question.loss} Type its "
+        f"ALL DATA on {question.where} will be destroyed.{question.loss}{question.why_more} Type its "
         f"{question.what} ({question.expected}) to continue"
     )
     try:

@@ -4,15 +4,14 @@ boot does not change.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from tkperf.device.birth_time import find_birth_time_ns
+from tkperf.device.drive_numbers import read_serial, read_unit, read_wwn
 from tkperf.device.sysfs import (
     SECTOR_BYTES,
     SYS_ROOT,
-    binary,
     device_number,
     exact_text,
     find_disk,
@@ -97,38 +96,3 @@ def _describe_node(node: Path, sys_root: Path, layers_left: int) -> Iterator[str
     known = ", ".join(f"{what} {one}" for what, one in ids.items() if one)
     unit = read_unit(disk)
     yield f"{known or f'/dev/{disk.name}'}{f', {unit}' if unit else ''}{part}{size}"
-
-
-def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
-    """Return the serial number: from NVMe, virtio, the SCSI unit serial number page, udev, or an MD set's UUID."""
-    page = binary(disk / "device/vpd_pg80")[4:]
-    return (
-        text(disk / "device/serial")
-        or text(disk / "serial")
-        or page.decode("ascii", errors="replace").strip(" \0")
-        or properties.get("ID_SERIAL_SHORT")
-        or (text(disk / "md/uuid") if disk.name.startswith("md") else None)
-        or None
-    )
-
-
-def read_wwn(disk: Path, properties: dict[str, str]) -> str | None:
-    """Return the world-wide name: from NVMe, SCSI, or udev."""
-    return text(disk / "wwid") or text(disk / "device/wwid") or properties.get("ID_WWN")
-
-
-def read_unit(disk: Path) -> str | None:
-    """Return the part of a drive that the kernel shows as this disk: a namespace, a LUN, or a boot area of eMMC.
-
-    Several such parts may have the same serial number, for example the two bays of a USB dock.
-    """
-    if (namespace := number(disk / "nsid")) is not None:
-        return f"namespace {namespace}"
-    _, boot, area = disk.name.partition("boot")
-    if disk.name.startswith("mmcblk") and boot:
-        return f"boot area {area}"
-    if (disk / "device/scsi_level").exists():
-        address = os.path.realpath(disk / "device").rpartition("/")[2].split(":")
-        if len(address) == 4 and address[-1].isdecimal():  # host:channel:target:LUN
-            return f"LUN {address[-1]}"
-    return None

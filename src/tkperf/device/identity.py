@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tkperf.device.beneath import describe_beneath, read_serial, read_unit, read_wwn
+from tkperf.device.beneath import describe_beneath
 from tkperf.device.birth_time import read_birth_time_ns
+from tkperf.device.drive_numbers import find_distinction, read_serial, read_unit, read_wwn
 from tkperf.device.sysfs import (
     PROC_ROOT,
     SECTOR_BYTES,
@@ -49,7 +50,8 @@ class DeviceIdentity:
 
     ``path`` is the path after all links are resolved. ``major_minor`` identifies a block device,
     ``inode`` (device, inode) a file. ``birth_time_ns`` is when a file was made, in ns since 1970.
-    ``unit`` is the namespace, LUN or boot area of a drive. ``backing`` is the name of the file
+    ``unit`` is the namespace, LUN or boot area of a drive. ``distinction`` distinguishes a disk from
+    others here that report the same serial number. ``backing`` is the name of the file
     behind a loop device, or the file system of a file. ``loop_backing`` identifies the file behind
     a loop device, and the part of the file that is used, by the kernel's numbers. ``beneath``
     identifies the drives and files beneath a layer by properties that a boot does not change.
@@ -72,6 +74,7 @@ class DeviceIdentity:
     partition: int | None = None
     partition_start_bytes: int | None = None
     unit: str | None = None
+    distinction: str | None = None
     mapping_uuid: str | None = None
     mapping_name: str | None = None
     disk_sequence: int | None = None
@@ -85,9 +88,12 @@ class DeviceIdentity:
     def confirm_id(self) -> str:
         """The text to type as consent to erase: the serial number of a whole drive, else the path.
 
-        A serial number would not identify the partition.
+        A serial number would not identify the partition. If several disks here report the serial
+        number, the text names the namespace, LUN or world-wide name, too.
         """
-        return self.path if self.partition or not self.serial else self.serial
+        if self.partition or not self.serial:
+            return self.path
+        return f"{self.serial}/{self.distinction}" if self.distinction else self.serial
 
     def facts(self) -> dict[str, object]:
         """Return the facts as plain data for the run file."""
@@ -255,6 +261,8 @@ def _identify_block_device(
         partition=partition,
         partition_start_bytes=None if start is None else start * SECTOR_BYTES,
         unit=read_unit(disk),
+        # The answer was compared with the first reading, and later readings need no answer.
+        distinction=None if again or partition else find_distinction(disk),
         mapping_uuid=text(disk / "dm/uuid"),
         mapping_name=text(disk / "dm/name"),
         disk_sequence=number(disk / "diskseq"),

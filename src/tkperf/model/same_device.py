@@ -134,8 +134,13 @@ def _is_of_no_account(name: str, before: Facts) -> bool:
         case "mapping_name":
             return bool(before.get("mapping_uuid"))
         case "unit":
-            return str(before.get("wwn") or "").startswith(_UNIQUE)
+            return is_unique_name(before.get("wwn"))
     return False
+
+
+def is_unique_name(wwn: object) -> bool:
+    """Return whether a world-wide name is of a kind that is unique to a unit of a drive."""
+    return str(wwn or "").startswith(_UNIQUE)
 
 
 def _describe(fact: ComparedFact, before: Facts, now: Facts) -> str:

@@ -37,6 +37,8 @@ class Question:
         data: data recognised on the devices, or data that could be there unseen; empty if nothing.
         empty: the devices were just made, so nothing can be lost: the question is never asked.
         given_as: DEVICE as the user gave it; it confirms a device that its path confirms.
+        shares_serial: another disk of this host reports the serial number of a device, so the
+            serial number alone does not confirm the device.
     """
 
     devices: tuple[str, ...]
@@ -44,6 +46,7 @@ class Question:
     data: tuple[str, ...] = ()
     empty: bool = False
     given_as: str = ""
+    shares_serial: bool = False
 
     @property
     def expected(self) -> str:
@@ -64,6 +67,13 @@ class Question:
     def loss(self) -> str:
         """Sentence about the data, with a space before it; empty if no data was recognised."""
         return f" It holds: {', '.join(self.data)}." if self.data else ""
+
+    @property
+    def why_more(self) -> str:
+        """Sentence about an answer that is more than a serial number, with a space before it."""
+        if not self.shares_serial:
+            return ""
+        return " Other disks here report the same serial number, so the answer names one of them."
 
 
 Ask = Callable[[Question], str]
@@ -102,8 +112,8 @@ def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
     answers = confirmed_by(question, given)
     if answers is None:
         raise RefusedError(
-            f"'{given}' does not confirm {question.where}: expected '{question.expected}'. "
-            "Nothing was touched"
+            f"'{given}' does not confirm {question.where}: expected '{question.expected}'."
+            f"{question.why_more} Nothing was touched"
         )
     return answers
 
@@ -128,7 +138,7 @@ def nobody_to_ask(question: Question, way: str) -> RefusedError:
     expected = repr(question.expected) if way.endswith("=") else question.expected
     return RefusedError(
         f"all data on {question.where} will be destroyed, and there is no terminal to ask on."
-        f"{question.loss} Confirm with {way}{space}{expected}"
+        f"{question.loss}{question.why_more} Confirm with {way}{space}{expected}"
     )
 
 
@@ -189,6 +199,7 @@ def ask_about(holds: Sequence[Hold], *, empty: bool = False, given_as: str = "")
         data=() if empty else tuple(str(content) for hold in holds for content in hold.data),
         empty=empty,
         given_as=given_as,
+        shares_serial=any(identity.distinction for identity in identities),
     )
 
 

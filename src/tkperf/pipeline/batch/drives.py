@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tkperf.device.beneath import read_serial
+from tkperf.device.drive_numbers import read_serial
 from tkperf.device.sysfs import (
     SYS_ROOT,
     find_disk,
