@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import run_tool
-from tests.device.test_file_map import loop_on
-from tkperf.device.content import WriteMarks, describe_write, read_content
+from tests.device.conftest import loop_on
+from tkperf.device.content import WriteMarks, _written_bytes, describe_write, read_content
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.model.errors import RefusedError
@@ -90,6 +91,126 @@ def test_writes_to_a_block_device_are_counted(loop_device: MakeLoop) -> None:
             )
 
 
+@contextmanager
+def partitions_of(disk: Path) -> Iterator[tuple[Path, Path]]:
+    """Two partitions of 16 MiB, which begin at 8 and 32 MiB."""
+    starts = 8 * MIB, 32 * MIB
+    for number, start in enumerate(starts, 1):
+        run_tool("addpart", disk, str(number), str(start // 512), str(16 * MIB // 512))
+    try:
+        first, second = Path(f"{disk}p1"), Path(f"{disk}p2")
+        if not first.exists():
+            pytest.skip("partitions of loop devices get no nodes here")
+        yield first, second
+    finally:
+        for number in (1, 2):
+            run_tool("delpart", disk, str(number))
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("way", ["whole disk", "image file", "device below", "other partition"])
+def test_a_write_that_reaches_a_partition_in_another_way_is_a_change(
+    loop_device: MakeLoop, tmp_path: Path, way: str
+) -> None:
+    """The same bytes are written again between the samples.
+
+    The kernel's counter of the partition does not show any of these writes. A write to another
+    partition of a loop device counts, because the file behind the device may have changed here, too.
+    """
+    below = loop_device()
+    with (
+        loop_on(below) if way == "device below" else nullcontext(below) as disk,
+        partitions_of(disk) as (first, second),
+    ):
+        target = {"image file": tmp_path / "loop0.img", "device below": below}.get(way, disk)
+        place = 8 * MIB + 3 * MIB + 8192
+        if way == "other partition":
+            target, place = second, 3 * MIB + 8192
+
+        def write_the_same() -> None:
+            with target.open("r+b", buffering=0) as file:
+                data = os.pread(file.fileno(), 4096, place)
+                os.pwrite(file.fileno(), data, place)
+
+        with pytest.raises(RefusedError, match="was written to since it was shown: "):
+            open_while(first, write_the_same)
+        open_while(first, lambda: (first.read_bytes(), second.read_bytes(), disk.read_bytes()))
+
+
+def a_disk(sys_root: Path, name: str, number: str, **partitions: tuple[int, int, int]) -> Path:
+    """A disk in sysfs.
+
+    Args:
+        partitions: number, start and size in sectors of each.
+    """
+    disk = sys_root / "block" / name
+    (disk / "queue").mkdir(parents=True)
+    (disk / "queue/iostats").write_text("1\n")
+    (disk / "dev").write_text(f"{number}\n")
+    (disk / "wwid").write_text("naa.5000\n")
+    for part, (place, start, size) in partitions.items():
+        (disk / part).mkdir()
+        for attribute, value in (("partition", place), ("start", start), ("size", size)):
+            (disk / part / attribute).write_text(f"{value}\n")
+    for node in (disk, *(disk / part for part in partitions)):
+        count(node)
+    return disk
+
+
+def count(node: Path, *, written: int = 0, discarded: int = 0) -> None:
+    """Set the kernel's counters, in sectors."""
+    (node / "stat").write_text(f"9 9 9 9 9 9 {written} 9 9 9 9 9 9 {discarded} 9 9 9\n")
+
+
+def test_writes_through_other_nodes_of_a_drive_count_for_a_partition(tmp_path: Path) -> None:
+    """The kernel counts a write for the node that it goes through, and for the whole disk.
+
+    All writes count except those through partitions elsewhere on the disk.
+    """
+    parts = {"sda1": (1, 2048, 1000), "sda2": (2, 4096, 1000), "sda3": (3, 2500, 100)}
+    disk = a_disk(tmp_path, "sda", "8:0", **parts)
+    other = a_disk(tmp_path, "sdb", "8:16", sdb1=(1, 2048, 1000), sdb2=(2, 4096, 1000))
+
+    def counted() -> tuple[int | None, int | None]:
+        return _written_bytes(disk / "sda1", tmp_path), _written_bytes(disk, tmp_path)
+
+    assert counted() == (0, 0)
+    count(disk / "sda2", written=70)
+    count(disk, written=70)
+    assert counted() == (0, 70 * 512)
+    count(disk, written=71, discarded=2)
+    assert counted() == (3 * 512, 73 * 512)
+    count(disk / "sda3", written=4)
+    count(disk, written=75, discarded=2)
+    assert counted() == (7 * 512, 77 * 512)
+    count(other / "sdb2", written=10)
+    count(other, written=10)
+    assert counted() == (7 * 512, 87 * 512)
+    count(other, written=11)
+    assert counted() == (8 * 512, 88 * 512)
+    (other / "dev").unlink()
+    assert counted() == (7 * 512, 77 * 512)
+    (disk / "queue/iostats").write_text("0\n")
+    assert counted() == (None, None)
+
+
+def test_a_partition_that_is_in_use_is_read_until_its_counters_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write to another partition during a reading is no write to this one."""
+    disk = a_disk(tmp_path, "sda", "8:0", sda1=(1, 2048, 1000), sda2=(2, 4096, 1000))
+    whole = iter((10, 20, 30))
+
+    def read(folder: Path) -> str:
+        if folder == disk / "stat" and (written := next(whole, None)) is not None:
+            count(disk, written=written)
+            count(disk / "sda2", written=written)
+        return folder.read_text()
+
+    monkeypatch.setattr("tkperf.device.content.text", read)
+    assert _written_bytes(disk / "sda1", tmp_path) == 0
+
+
 @pytest.mark.root
 def test_what_only_reads_is_no_change(loop_device: MakeLoop, scratch: Path) -> None:
     """A program that reads the target while the question is open does not prevent the run."""
@@ -138,9 +259,14 @@ def test_a_new_name_after_the_answer_is_no_change_of_content(scratch: Path) -> N
 
 
 def test_counters_that_do_not_count_are_not_compared() -> None:
-    """With iostats off, a device counts nothing. Samples and times then decide."""
+    """With iostats off, a device counts nothing. Samples and times then decide.
+
+    A counter that stops or begins anew may hide a write.
+    """
     marks = WriteMarks(written_bytes=None)
     assert describe_write(marks, WriteMarks(written_bytes=5)) is None
+    assert describe_write(WriteMarks(written_bytes=5), marks) is not None
+    assert describe_write(WriteMarks(written_bytes=5), WriteMarks(written_bytes=4)) is not None
     assert describe_write(WriteMarks(written_bytes=4), WriteMarks(written_bytes=5)) is not None
 
 
@@ -166,21 +292,21 @@ def test_a_few_bad_blocks_may_hold_data(scratch: Path, monkeypatch: pytest.Monke
     A drive that cannot be read is refused.
     """
     scratch.write_bytes(bytes(64 * MIB))
-    pread = os.pread
+    preadv = os.preadv
 
-    def fail(bad: set[int]) -> Callable[[int, int, int], bytes]:
-        def read(descriptor: int, count: int, place: int) -> bytes:
+    def fail(bad: set[int]) -> Callable[[int, list[memoryview], int], int]:
+        def read(descriptor: int, buffers: list[memoryview], place: int) -> int:
             if place // 65536 in bad:
                 raise OSError(5, "Input/output error")
-            return pread(descriptor, count, place)
+            return preadv(descriptor, buffers, place)
 
         return read
 
     descriptor = os.open(scratch, os.O_RDONLY)
     try:
-        monkeypatch.setattr("tkperf.device.content.os.pread", fail({500}))
+        monkeypatch.setattr("tkperf.device.content.os.preadv", fail({500}))
         assert not read_content(descriptor, read_identity(scratch)).is_zero
-        monkeypatch.setattr("tkperf.device.content.os.pread", fail({500, 501, 502, 503}))
+        monkeypatch.setattr("tkperf.device.content.os.preadv", fail({500, 501, 502, 503}))
         with pytest.raises(OSError, match="Input/output"):
             read_content(descriptor, read_identity(scratch))
     finally:

@@ -398,11 +398,13 @@ def test_nvme_sanitize_that_fails(
 
 
 @pytest.mark.parametrize("version", NVME_CLI)
-def test_nvme_sanitize_states_before_a_run(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nvme_sanitize_states_before_a_run(
+    version: str, monkeypatch: pytest.MonkeyPatch, scratch: Path
+) -> None:
     """A sanitize in progress is found with every version.
 
     A drive with a failed sanitize is refused unless the log shows that the drive has left the
-    failure state.
+    failure state, or the drive can be read. A drive in that state aborts all reads.
     """
     form = find_form("nvme", "sanitize-log", version)
     words = re.findall(r"\(?\\\((\d)\\\) ([^|]*)", form.fields["STATUS"])
@@ -420,7 +422,8 @@ def test_nvme_sanitize_states_before_a_run(version: str, monkeypatch: pytest.Mon
                     nvme.find_nvme_sanitize("/dev/nvme0n1")
             elif number == 3 and "STATE" not in form.fields:
                 with pytest.raises(DeviceError, match=r"the last sanitize of \S+ failed"):
-                    nvme.find_nvme_sanitize("/dev/nvme0n1")
+                    nvme.find_nvme_sanitize("/nowhere/nvme0n1")
+                assert nvme.find_nvme_sanitize(str(scratch)) is None
             else:
                 share = nvme.find_nvme_sanitize("/dev/nvme0n1")
                 assert share == (0.5 if number == 2 else None)
@@ -458,11 +461,37 @@ def test_a_drive_that_refuses_its_sanitize_log_is_waited_for(
 @pytest.mark.parametrize(
     "state", ["(2) Restricted Failure State", "(4) Unrestricted Failure State"]
 )
-def test_an_nvme_drive_in_a_failure_state_is_refused(tools: FakeTools, state: str) -> None:
-    """Such a drive accepts no reads and writes; nvme-cli reports the state since 2.12."""
+def test_an_nvme_drive_in_a_failure_state_is_refused(
+    tools: FakeTools, state: str, scratch: Path
+) -> None:
+    """Such a drive accepts no reads and writes; nvme-cli reports the state since 2.12.
+
+    The message has the commands that end the state.
+    """
     tools.update(ends=3, state=state)
+    with pytest.raises(DeviceError, match=r"the last sanitize of \S+ failed") as refused:
+        nvme.find_nvme_sanitize(str(scratch))
+    assert f"nvme sanitize --sanact=2 {scratch}" in str(refused.value)
+    assert f"nvme sanitize --sanact=1 {scratch}" in str(refused.value)
+
+
+@pytest.mark.parametrize("wrong", ["no file", "an error", "too short"])
+def test_a_drive_that_cannot_be_read_has_not_left_its_failure_state(
+    tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    """nvme-cli before 2.12 does not report the state, so only a complete read shows that the drive is usable."""
+    tools.update(ends=3, version="2.3")
+    drive = tmp_path / "drive"
+    if wrong != "no file":
+        drive.write_bytes(bytes(4095 if wrong == "too short" else 8192))
+    if wrong == "an error":
+
+        def fail(*_: object) -> int:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr("tkperf.device.content.os.preadv", fail)
     with pytest.raises(DeviceError, match=r"the last sanitize of \S+ failed"):
-        nvme.find_nvme_sanitize("/dev/nvme0n1")
+        nvme.find_nvme_sanitize(str(drive))
 
 
 @pytest.mark.parametrize(

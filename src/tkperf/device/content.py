@@ -5,17 +5,25 @@ The marks differ after the content has changed, even if libblkid does not recogn
 
 from __future__ import annotations
 
+import mmap
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from tkperf.device.file_map import sync
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk, number, text
+from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, device_number, find_disk, number, text
 from tkperf.device.usage.kernel import DEV_ROOT, find_loops, open_device, stat_named
-from tkperf.device.usage.subject import Subject, find_device_subject, find_owned_layers
+from tkperf.device.usage.subject import (
+    Subject,
+    find_device_subject,
+    find_disjoint_partitions,
+    find_other_paths,
+    find_written_layers,
+)
 from tkperf.model.units import format_capacity
 
 FIRST_BYTES, SAMPLE_BYTES = 1 << 20, 4096
@@ -26,6 +34,8 @@ SAMPLES, SAMPLES_OF_HARD_DISK = 1024, 256
 MOST_BAD_SAMPLES = 3
 # Fields of /sys/block/DEVICE/stat (Documentation/block/stat.rst of Linux 6.1), from 0.
 _WRITTEN_SECTORS, _DISCARDED_SECTORS = 6, 13
+# Readings of counters until no program writes to another partition during a reading; 0.1 s at most.
+_MOST_READINGS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +44,9 @@ class WriteMarks:
 
     Attributes:
         written_bytes: bytes written to the device, and to the devices below a loop device, since they exist;
-            discarded bytes count, too. None for a file, or if the kernel does not count them.
+            discarded bytes count, too. For a partition, they include bytes written through the node
+            of the whole disk and to overlapping partitions. None for a file, or if the kernel does
+            not count them.
         size_and_mtime: size and time of the last write (ns) of the file, or of the file behind a
             loop device; None if no file exists, or if its name no longer leads to the file.
         change_time_ns: its ctime, which a new name or owner also changes, and which no program can set.
@@ -81,17 +93,39 @@ def read_content(
     digest = sha256()
     is_zero = True
     bad_samples = 0
-    for place, count in places:
-        try:
-            data = os.pread(descriptor, count, place)
-        except OSError:
+    for _, data in read_samples(descriptor, places):
+        if isinstance(data, OSError):
             bad_samples += 1
             if bad_samples > MOST_BAD_SAMPLES:
-                raise
-            data = b"unreadable"
-        digest.update(data)
-        is_zero = is_zero and data.count(0) == len(data)
+                raise data
+            digest.update(b"unreadable")
+            is_zero = False
+        else:
+            digest.update(data)
+            is_zero = is_zero and data.count(0) == len(data)
     return Content(digest=digest.hexdigest(), is_zero=is_zero, marks=marks)
+
+
+def read_samples(
+    descriptor: int, places: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, bytes | OSError]]:
+    """Read samples of a device or file, and yield the offset of each with its content, or with the
+    error of the read.
+
+    Args:
+        descriptor: may be open with ``O_DIRECT``. Then the offsets and counts are multiples of a
+            logical block.
+        places: offset and number of bytes of each sample, at most ``FIRST_BYTES``.
+    """
+    # O_DIRECT needs memory at the beginning of a page.
+    memory = memoryview(mmap.mmap(-1, FIRST_BYTES))
+    for offset, count in places:
+        try:
+            length = os.preadv(descriptor, [memory[:count]], offset)
+        except OSError as error:
+            yield offset, error
+        else:
+            yield offset, bytes(memory[:length])
 
 
 def read_write_marks(
@@ -109,11 +143,11 @@ def read_write_marks(
         return _marks_of_file(status, written_bytes=None)
     loops = find_loops(sys_root)
     _sync_other_nodes(find_device_subject(identity.major_minor or "", loops, sys_root), status)
-    folders, file = find_owned_layers(identity.major_minor or "", loops, sys_root)
+    folders, file = find_written_layers(identity.major_minor or "", loops, sys_root)
     behind = None
     if file is not None and file.file is not None:
         behind = stat_named(file.path, file.file)
-    counts = [_written_bytes(folder) for folder in folders]
+    counts = [_written_bytes(folder, sys_root) for folder in folders]
     known = [count for count in counts if count is not None]
     return _marks_of_file(behind, written_bytes=sum(known) if len(known) == len(counts) else None)
 
@@ -138,10 +172,14 @@ def describe_write(before: WriteMarks, now: WriteMarks) -> str | None:
     """Describe how another program has written to a device between two readings; None: no program
     has.
     """
-    if before.written_bytes is not None and now.written_bytes is not None:
+    if before.written_bytes is not None:
+        if now.written_bytes is None:
+            return "the kernel counted what programs write to it, and does not count it any more"
         written_bytes = now.written_bytes - before.written_bytes
-        if written_bytes:
+        if written_bytes > 0:
             return f"the kernel counts {format_capacity(written_bytes)} written or discarded"
+        if written_bytes < 0:
+            return "the kernel's counters of writes began anew"
     if before.size_and_mtime != now.size_and_mtime:
         return "the size of the file or the time of its last write has changed"
     return None
@@ -167,17 +205,51 @@ def _marks_of_file(status: os.stat_result | None, *, written_bytes: int | None) 
     )
 
 
-def _written_bytes(folder: Path) -> int | None:
-    """Return the bytes written to or discarded on a device or partition; None if the kernel does not count them."""
-    if number(find_disk(folder) / "queue/iostats") == 0:
+def _written_bytes(node: Path, sys_root: Path) -> int | None:
+    """Return the bytes that may have been written to or discarded on a device or partition, through
+    any node of the drive; None if the kernel does not count them.
+
+    The kernel counts a write through the node of the whole disk for the disk only, although the
+    write may reach a partition. So everything counts that is not counted for a partition elsewhere
+    on the disk.
+    """
+    disk = find_disk(node)
+    # A disk without a node in /dev is one of the paths of a multipath drive, and no program writes to it.
+    paths = [path for path in find_other_paths(disk, sys_root) if device_number(path) is not None]
+    sectors = 0
+    for path in (disk, *paths):
+        counted = _count_sectors(path, find_disjoint_partitions(node, path))
+        if counted is None:
+            return None
+        sectors += counted
+    return sectors * SECTOR_BYTES
+
+
+def _count_sectors(disk: Path, without: tuple[Path, ...]) -> int | None:
+    """Return the sectors written to or discarded on a disk, without those of some partitions.
+
+    A partition may be in use. If its counters change during a reading, the function reads again.
+    """
+    if number(disk / "queue/iostats") == 0:
         return None
+    for _ in range(_MOST_READINGS):
+        before = [_read_sectors(partition) for partition in without]
+        whole = _read_sectors(disk)
+        others = [_read_sectors(partition) for partition in without]
+        if before == others:
+            break
+    known = [count for count in others if count is not None]
+    return None if whole is None or len(known) < len(others) else whole - sum(known)
+
+
+def _read_sectors(folder: Path) -> int | None:
+    """Return the sectors that the kernel counts as written to or discarded on a disk or partition."""
     fields = (text(folder / "stat") or "").split()
     if len(fields) <= _WRITTEN_SECTORS:
         return None
     # Before Linux 4.18 discards counted as writes.
-    sectors = [
+    return sum(
         int(fields[place])
         for place in (_WRITTEN_SECTORS, _DISCARDED_SECTORS)
         if place < len(fields)
-    ]
-    return sum(sectors) * SECTOR_BYTES
+    )

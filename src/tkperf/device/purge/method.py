@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
+from tkperf.device.content import SAMPLE_BYTES, read_samples
 from tkperf.device.hold import Handle
 from tkperf.device.permit import ErasePermit
 from tkperf.device.sysfs import wait_until
@@ -21,7 +21,6 @@ QUERY_LIMIT_S = 30.0
 SANITIZE_LIMIT_S = 24 * 3600.0
 _POLL_S = 2.0
 SAMPLES = 128
-SAMPLE_BYTES = 4096
 _ZEROS = hashlib.blake2b(bytes(SAMPLE_BYTES)).digest()
 
 
@@ -179,15 +178,11 @@ def look_at(permit: ErasePermit) -> Look:
         descriptor = os.open(permit.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError as error:
         raise DeviceError(f"{identity.path} cannot be read: {reason_of(error)}") from error
-    with mmap.mmap(-1, SAMPLE_BYTES) as page:
-        try:
-            for offset in offsets:
-                try:
-                    got = os.preadv(descriptor, [page], offset)
-                except OSError:
-                    got = 0
-                whole = got == SAMPLE_BYTES
-                digests[offset] = hashlib.blake2b(page).digest() if whole else None
-        finally:
-            os.close(descriptor)
+    try:
+        for offset, data in read_samples(descriptor, ((each, SAMPLE_BYTES) for each in offsets)):
+            digests[offset] = None
+            if isinstance(data, bytes) and len(data) == SAMPLE_BYTES:
+                digests[offset] = hashlib.blake2b(data).digest()
+    finally:
+        os.close(descriptor)
     return Look(identity.path, digests)

@@ -9,10 +9,12 @@ docs/devices.md lists the checked versions.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from tkperf.device.content import SAMPLE_BYTES, read_samples
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
@@ -162,7 +164,7 @@ def find_nvme_sanitize(device: str) -> float | None:
     if log is None:
         return 0.0
     status = _parse_status(log, device)
-    if status == FAILED and not _is_idle(log):
+    if status == FAILED and not _has_left_failure(log, device):
         raise _failed(device)
     return _share(log) if status == IN_PROGRESS else None
 
@@ -206,22 +208,40 @@ def _parse_status(log: Mapping[str, object], device: str) -> int:
     return status
 
 
-def _is_idle(log: Mapping[str, object]) -> bool:
-    """Return whether the log says that the drive is idle. nvme-cli prints the state since 2.12.
+def _has_left_failure(log: Mapping[str, object], device: str) -> bool:
+    """Return whether a drive has left the failure state of its last sanitize.
 
-    After a failed sanitize, False means that the drive refuses I/O, or that the log does not show
-    whether the drive refuses I/O.
+    nvme-cli prints the sanitize state since 2.12. Before, a read decides. In a failure state the
+    controller aborts every read with the status "Sanitize Failed" (1Ch): the sanitize failed, and no
+    recovery action has succeeded (NVM Express 1.4, section 8.15; 2.0, section 8.21).
     """
     state = log.get("sanitize_state_information")
+    if state is None:
+        return _is_readable(device)
     text = state.get("sanitize_state") if isinstance(state, dict) else None
     return isinstance(text, str) and text.startswith(IDLE_STATE)
 
 
+def _is_readable(device: str) -> bool:
+    """Return whether the drive returns its first bytes. The page cache is not read."""
+    try:
+        descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return all(
+            isinstance(data, bytes) and len(data) == SAMPLE_BYTES
+            for _, data in read_samples(descriptor, [(0, SAMPLE_BYTES)])
+        )
+    finally:
+        os.close(descriptor)
+
+
 def _failed(device: str) -> DeviceError:
     return DeviceError(
-        f"the last sanitize of {device} failed, and the drive may refuse all other commands. Repeat the sanitize, for "
-        f"example by block erase: nvme sanitize --sanact={BLOCK_ERASE} {device}. Or leave the failure state with "
-        f"--sanact={EXIT_FAILURE}; only nvme-cli 2.12 and newer show that the drive has left it"
+        f"the last sanitize of {device} failed, so the drive refuses reads and writes until it has recovered. Repeat "
+        f"the sanitize, for example by block erase: nvme sanitize --sanact={BLOCK_ERASE} {device}. If the failed sanitize "
+        f"was started with --ause, this also helps: nvme sanitize --sanact={EXIT_FAILURE} {device}"
     )
 
 

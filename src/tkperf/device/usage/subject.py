@@ -176,21 +176,24 @@ def find_file_ranges(
     yield from walk(os.makedev(*map(int, major_minor.split(":"))), 0, capacity_bytes)
 
 
-def find_owned_layers(
+def find_written_layers(
     major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path
 ) -> tuple[tuple[Path, ...], FileRange | None]:
-    """Find what belongs only to a block device: sysfs folders of devices, and the file behind them.
+    """Find where the kernel counts or notes each write that may reach a block device: sysfs folders
+    of devices, and the file behind them.
 
-    These are the device itself and, if it is a whole loop device, the devices and the file behind
-    it. The disk of a partition and the members of a volume do not belong here, because other users
-    may write to them.
+    These are the device itself and, for a loop device or a partition of a loop device, the devices
+    and the file behind it. A write to another partition of that loop device also shows there,
+    because nothing distinguishes it from a write to this partition. The members of a volume do not
+    belong here, because other volumes may be on them.
     """
     folders: list[Path] = []
     device = os.makedev(*map(int, major_minor.split(":")))
     while True:
         node = find_node(major_minor_of(device), sys_root)
         folders.append(node)
-        loop = next((loop for loop in loops if loop.number == device), None)
+        either = (device, device_number(find_disk(node)))
+        loop = next((loop for loop in loops if loop.number in either), None)
         if loop is None or loop.backing is None:
             return tuple(folders), None
         if loop.backing.device is None:
@@ -274,16 +277,29 @@ def find_other_paths(disk: Path, sys_root: Path) -> list[Path]:
 
 def _overlapping(partition: Path, disk: Path) -> list[Path]:
     """Return other partitions that share sectors with a partition: damaged or hybrid tables have such."""
+    if partition == disk:
+        return []
+    disjoint = find_disjoint_partitions(partition, disk)
+    return [other for other in find_parts(disk)[1:] if other not in (partition, *disjoint)]
+
+
+def find_disjoint_partitions(node: Path, disk: Path) -> tuple[Path, ...]:
+    """Return the partitions of a disk that share no sector with a partition of that disk, or of the
+    same drive by another path; none for a whole disk.
+    """
+    if find_disk(node) == node:
+        return ()
 
     def sectors(folder: Path) -> tuple[int, int]:
         start = number(folder / "start") or 0
         return start, start + (number(folder / "size") or 0)
 
-    if partition == disk:
-        return []
-    first, end = sectors(partition)
-    others = (other for other in find_parts(disk)[1:] if other != partition)
-    return [other for other in others if sectors(other)[0] < end and first < sectors(other)[1]]
+    first, end = sectors(node)
+    return tuple(
+        part
+        for part in find_parts(disk)[1:]
+        if sectors(part)[0] >= end or sectors(part)[1] <= first
+    )
 
 
 def _character_devices(disks: set[Path]) -> dict[int, str]:
