@@ -165,6 +165,8 @@ SPLIT = {"write": {"io_bytes": 10_000 * 6144}}
             "of 3,000 bytes, no multiple of 512",
         ),
         ({"rw": "randrw"}, {"mixed": {}}, "unified_rw_reporting counted its reads and writes"),
+        ({"rw": "write"}, {"read": {}, "write": {}}, "fio shows several jobs as one"),
+        ({"rw": "randread"}, {"read": {}, "write": {}}, "run fio without group_reporting"),
     ],
 )
 def test_a_job_of_no_one_cell_is_left_out(

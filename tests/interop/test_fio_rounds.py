@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sqlite3
@@ -408,6 +409,19 @@ def test_other_outputs_of_fio_are_refused_in_one_line(tmp_path: Path, text: str,
     assert f"it is fio's {form} output" in str(ran.exception)
     assert "--output-format=json+" in str(ran.exception)
     assert "\n" not in str(ran.exception)
+
+
+@pytest.mark.parametrize("name", ["r1.json.gz", "r1.json"])
+def test_a_compressed_file_is_called_so(tmp_path: Path, name: str) -> None:
+    """Alone it is an error; among other files it is left out with this reason."""
+    (tmp_path / name).write_bytes(gzip.compress(written(5).encode()))
+    ran = import_files(tmp_path, tmp_path / name)
+    assert isinstance(ran.exception, UsageError)
+    assert f"{name}: it is compressed (gzip): unpack it" in str(ran.exception)
+    (tmp_path / "r2.json").write_text(written(6, 60))
+    ran = import_files(tmp_path, tmp_path / name, tmp_path / "r2.json")
+    assert ran.exception is None
+    assert "it is compressed (gzip)" in ran.output
 
 
 def clients(total_ios: int, mean_us: float) -> str:

@@ -155,6 +155,29 @@ def test_mixes_at_once_are_told_by_their_mix() -> None:
     ]
 
 
+@pytest.mark.parametrize("version", ["3.33", "3.42"])
+@pytest.mark.parametrize(
+    ("delay", "ramp", "is_at_once"),
+    [("10", "0", False), ("15s", "0", False), ("5", "0", True), ("12", "5", True), ("10-20", "0", True), ("0", "0", True)],
+)  # fmt: skip
+def test_a_job_that_began_after_the_end_of_another_is_no_company(
+    version: str, delay: str, ramp: str, is_at_once: bool
+) -> None:
+    """``startdelay`` begins a job later than its group. Times tell, or before fio 3.36 the options.
+
+    The first job ran for 10 s after its ramp. A range of delays does not tell when the job began.
+    """
+    first = load("randread", version=version, options={"ramp_time": ramp})
+    second = load("write", version=version, options={"startdelay": delay, "bs": "64k"})
+    found = document(first, second, version=version)
+    for one in found["jobs"]:
+        one["elapsed"] = 26
+    if "job_start" in second:
+        second["job_start"] = FIRST_MS + 1000 * int(delay.partition("-")[0].rstrip("s"))
+        is_at_once &= delay != "10-20"
+    assert len(group_jobs(found)) == (1 if is_at_once else 2)
+
+
 def test_clones_are_one_load() -> None:
     """With numjobs and without group_reporting, two entries of one name do not count as loads at
     the same time.

@@ -132,6 +132,10 @@ DIFFER = {
     "drives by models": ("samsung980-r{}.json", "samsung990-r{}.json"),
     "drives by serial numbers": ("S5GXNX0T123456_r{}.json", "S5GXNX0T123457_r{}.json"),
     "drives by world-wide names": ("wwn-0x5002538d41_{}.json", "wwn-0x5002538d42_{}.json"),
+    "drives by world-wide names alone": ("5002538d41a1b2c3_{}.json", "5002538d41a1b2c4_{}.json"),
+    "drives by serial numbers with an R": ("S64FNE0R500001-r{}.json", "S64FNE0R500002-r{}.json"),
+    "drives by PCI addresses": ("pci-0000:01:00.0-r{}.json", "pci-0000:02:00.0-r{}.json"),
+    "drives by short PCI addresses": ("01:00.0-r{}.json", "02:00.0-r{}.json"),
     "drives by controllers": ("nvme0n1_{}.json", "nvme1n1_{}.json"),
     "drives counted": ("disk1/r{}.json", "disk2/r{}.json"),
     "drives of a rack": ("D3/r{}.json", "D4/r{}.json"),
@@ -160,6 +164,25 @@ def test_names_that_differ_in_more_than_a_count_are_several_series(how: str) -> 
     ]
     assert all(outcome.verdict and outcome.verdict.reached for outcome in run.tests[0].outcomes)
     assert all(numbers == [1, 2, 3, 4, 5] for numbers in numbers_of(run).values())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5002538d41a1b2c3.json", "5002538d41a1b2c4.json"),
+        ("0000:3b:00.0.json", "0000:5e:00.0.json"),
+        ("dut1.json", "dut2.json"),
+    ],
+)
+def test_two_drives_with_one_result_each_are_no_rounds(one: str, other: str) -> None:
+    run = run_of((one, written(5000)), (other, written(9000, 60)))
+    assert sorted(rounds_of(run).values()) == [[5000], [9000]]
+
+
+def test_a_serial_number_does_not_count_rounds() -> None:
+    """Although it contains an R and a number: the round keeps the number after its own word."""
+    files = [(f"S64FNE0R500001-r{each}.json", written(5000, 60.0 * each)) for each in (2, 3, 5)]
+    assert numbers_of(run_of(*files)) == {"fio RND TC1/QD1": [2, 3, 5]}
 
 
 @pytest.mark.parametrize(
@@ -205,6 +228,8 @@ def test_a_preparation_of_each_run_is_its_own(name: str) -> None:
         ("out.json", "out-1.json"),
         ("out.json", "out (2).json"),
         ("run-5-Jan.json", "run-6-Feb.json"),
+        ("10:15:07.3.json", "10:16:08.4.json"),
+        ("1764000000000001.json", "1764000000000002.json"),
     ],
 )
 def test_dates_and_ids_of_processes_separate_nothing(one: str, other: str) -> None:

@@ -99,6 +99,7 @@ def read_result(jobs: Sequence[Job], options: Options, file: str, remarks: Remar
     clones = [_read_clone(job) for job in jobs]
     _require_no_verification(clones, options)
     _require_io(clones)
+    _require_one_job(clones, options)
     threads = _threads(clones, options, file, remarks)
     io_depth = _io_depth(jobs[0], options, file, remarks)
     try:
@@ -170,6 +171,16 @@ def _require_io(clones: Sequence[_Clone]) -> None:
         raise Unusable("it moved no data")
     if min(clone.runtime_ms for clone in clones) < 1:
         raise Unusable("a job without a runtime")
+
+
+def _require_one_job(clones: Sequence[_Clone], options: Options) -> None:
+    """Refuse a group of several jobs if it shows itself: it read and wrote, but its options name one direction."""
+    side = pattern_of(options).removeprefix("rand")
+    if side in SIDES and any(clone.read.ios and clone.write.ios for clone in clones):
+        raise Unusable(
+            "fio shows several jobs as one (group_reporting): it read and wrote, but its options say "
+            f"only rw={pattern_of(options)}; run fio without group_reporting"
+        )
 
 
 def _read_clone(job: Job) -> _Clone:

@@ -16,6 +16,7 @@ from tkperf.interop.fio_options import (
     kb_base_of,
     options_of,
     parse_number,
+    parse_time_s,
     pattern_of,
 )
 from tkperf.interop.imported import readable
@@ -32,6 +33,8 @@ _SHORTEST_OVERLAP_MS = 100.0
 _ELAPSED_STEP_MS = 1000.0
 _MOST_NAMED = 3
 _SIDES = ("read", "write", "trim")
+# Two names of the option with which a job begins later than its group.
+_DELAYS = ("startdelay", "start_delay")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +84,46 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
             latest[place] = []
             groups.append(latest[place])
         latest[place].append(job)
-    return _join_overlapping(groups)
+    parts = [part for group in groups for part in _split_delayed(document, group)]
+    return _join_overlapping(document, parts)
 
 
-def _join_overlapping(groups: Sequence[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
+def _split_delayed(
+    document: Mapping[str, Any], group: list[dict[str, Any]]
+) -> list[list[dict[str, Any]]]:
+    """Split a group whose jobs did not all overlap, because some of them began later (``startdelay``)."""
+    options = [options_of(document, job) for job in group]
+    if not any(name in of_job for of_job in options for name in _DELAYS):
+        return [group]
+    spans = [_span_ms(document, [job]) for job in group]
+    if any(span is None for span in spans):  # fio before 3.36 writes only the options
+        spans = [_span_of_options(job, of_job) for job, of_job in zip(group, options, strict=True)]
+    known = [span for span in spans if span is not None]
+    if len(known) < len(group):
+        return [group]
+    return _join_by_spans(known, [[job] for job in group])
+
+
+def _span_of_options(job: Job, options: Options) -> tuple[float, float] | None:
+    """Return when a job began and ended, in ms since fio began the group; None: the delay is a range."""
+    begins_ms = 0.0
+    for name in _DELAYS:
+        if name in options:
+            delay_s = parse_time_s(options[name])
+            if delay_s is None and str(options[name]).strip() != "0":
+                return None
+            begins_ms = 1000 * (delay_s or 0.0)
+    return begins_ms, begins_ms + _ramp_ms(options) + _runtime_ms(job)
+
+
+def _ramp_ms(options: Options) -> float:
+    """Return the time before the measurement in which a job already did I/O."""
+    return 1000 * (parse_time_s(options.get("ramp_time", "0")) or 0.0)
+
+
+def _join_overlapping(
+    document: Mapping[str, Any], groups: Sequence[list[dict[str, Any]]]
+) -> list[list[dict[str, Any]]]:
     """Join groups of one host that ran at the same time.
 
     ``new_group`` begins a new number as ``stonewall`` does, but waits for nothing, and fio lists neither of them
@@ -96,21 +135,30 @@ def _join_overlapping(groups: Sequence[list[dict[str, Any]]]) -> list[list[dict[
         by_host.setdefault(host_of(group[0]), []).append(group)
     joined: list[list[dict[str, Any]]] = []
     for of_host in by_host.values():
-        joined += _join_of_host(of_host)
+        joined += _join_of_host(document, of_host)
     places = {id(job): place for place, job in enumerate(job for group in groups for job in group)}
     return sorted(joined, key=lambda group: places[id(group[0])])
 
 
-def _join_of_host(groups: Sequence[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
-    spans = [_span_ms(group) for group in groups]
+def _join_of_host(
+    document: Mapping[str, Any], groups: Sequence[list[dict[str, Any]]]
+) -> list[list[dict[str, Any]]]:
+    spans = [_span_ms(document, group) for group in groups]
     known = [span for span in spans if span is not None]
     if len(known) < len(groups):
         return (
             [[job for group in groups for job in group]] if _is_too_short(groups) else list(groups)
         )
+    return _join_by_spans(known, groups)
+
+
+def _join_by_spans(
+    spans: Sequence[tuple[float, float]], groups: Sequence[list[dict[str, Any]]]
+) -> list[list[dict[str, Any]]]:
+    """Join groups whose spans of time overlap."""
     joined: list[list[dict[str, Any]]] = []
     latest = (0.0, 0.0)
-    for (begins, ends), group in sorted(zip(known, groups, strict=True), key=lambda one: one[0]):
+    for (begins, ends), group in sorted(zip(spans, groups, strict=True), key=lambda one: one[0]):
         overlap_ms = min(ends, latest[1]) - begins
         shorter_ms = min(ends - begins, latest[1] - latest[0])
         if joined and overlap_ms > max(_SHORTEST_OVERLAP_MS, _LEAST_OVERLAP * shorter_ms):
@@ -130,7 +178,7 @@ def _is_too_short(groups: Sequence[Sequence[Job]]) -> bool:
     return bool(known_s) and needed_ms > 1.05 * 1000 * max(known_s) + _ELAPSED_STEP_MS
 
 
-def _span_ms(group: Sequence[Job]) -> tuple[float, float] | None:
+def _span_ms(document: Mapping[str, Any], group: Sequence[Job]) -> tuple[float, float] | None:
     """Return when a group began and ended, in ms since 1970; None: fio did not report it."""
     starts_ms = [
         start
@@ -139,7 +187,10 @@ def _span_ms(group: Sequence[Job]) -> tuple[float, float] | None:
     ]
     if len(starts_ms) < len(group):
         return None
-    ends_ms = [start + _runtime_ms(job) for start, job in zip(starts_ms, group, strict=True)]
+    ends_ms = [
+        start + _ramp_ms(options_of(document, job)) + _runtime_ms(job)
+        for start, job in zip(starts_ms, group, strict=True)
+    ]
     return min(starts_ms), max(ends_ms)
 
 

@@ -32,7 +32,8 @@ _CONDITIONS = frozenset({
     "port", "host", "node", "vm", "server", "client", "machine", "fw", "firmware", "kernel", "linux", "ns", "namespace",
     "raid", "md", "lun", "vol", "volume", "pool", "osd", "cpu", "numa", "core", "socket", "zone", "zones", "temp",
     "config", "cfg", "conf", "variant", "version", "ver", "v", "op", "partition", "bs", "qd", "iodepth", "depth",
-    "numjobs", "nj", "tc", "threads", "thread", "gen", "pcie",
+    "numjobs", "nj", "tc", "threads", "thread", "gen", "pcie", "dut", "drv", "sn", "serial", "unit", "ch", "channel",
+    "ctrl", "controller", "hba", "enclosure", "shelf", "tray", "rack", "box", "mmcblk", "dm", "nullb", "pmem",
 })  # fmt: skip
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _DATES = re.compile(
@@ -52,8 +53,15 @@ _DATES = re.compile(
     r"|(?-i:(?<![0-9A-Za-z.])(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,}(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
-# World-wide names in /dev/disk/by-id, and serial numbers: capitals and digits mixed.
-_WORLD_WIDE = re.compile(r"(?<![a-z0-9])(eui\.|wwn-|naa\.|0x)[0-9a-fx]+", re.IGNORECASE)
+# World-wide names as in /dev/disk/by-id or without their prefix (64 bits), and PCI addresses, whose
+# parts look like times; then serial numbers: capitals and digits mixed.
+_WORLD_WIDE = re.compile(
+    r"(?<![a-z0-9])(eui\.|wwn-|naa\.|0x)[0-9a-fx]+"
+    r"|(?<![a-z0-9])(?=[0-9]*[a-f])[0-9a-f]{16}(?![a-z0-9])"
+    r"|(?<![a-z0-9])(0000|1000[0-9a-f])[-_:][0-9a-f]{2}[-_:][0-9a-f]{2}[-_.][0-7](?![a-z0-9])"
+    r"|(?<![a-z0-9:])[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?![a-z0-9])",
+    re.IGNORECASE,
+)
 _SERIAL = re.compile(
     r"(?<![A-Za-z0-9])(?![A-Z]+\d{1,6}(?![A-Z0-9]))(?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{8,}(?![A-Za-z0-9])"
 )
@@ -145,7 +153,8 @@ def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
     places += [(f"folder {at}", part) for at, part in enumerate(reversed(folder.split("/")))]
     found: dict[tuple[str, str], int] = {}
     for place, text in places:
-        for word, camel, digits in _ROUND.findall(_DATES.sub(" ", _WORLD_WIDE.sub(" ", text))):
+        without_ids = _SERIAL.sub(" ", _WORLD_WIDE.sub(" ", text))
+        for word, camel, digits in _ROUND.findall(_DATES.sub(" ", without_ids)):
             found.setdefault((place, (word or camel).lower()), int(digits))
     return found
 

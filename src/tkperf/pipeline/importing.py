@@ -39,6 +39,15 @@ from tkperf.runner.events import (
 )
 from tkperf.system.host import now_utc
 
+# The first bytes of compressed files.
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ\0": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"PK\3\4": "zip",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
@@ -230,7 +239,11 @@ def _read(file: Path) -> bytes:
     if file.is_dir():
         none = "no file in this folder, or below it, is named .json or .xml; name the files"
         raise UsageError(f"{file}: {none if os.access(file, os.R_OK) else 'folder cannot be read'}")
-    return read_input(file, what="the result", limit_bytes=RESULTS_BYTES)
+    content = read_input(file, what="the result", limit_bytes=RESULTS_BYTES)
+    for start, form in _COMPRESSED.items():
+        if content.startswith(start):
+            raise UsageError(f"{file}: it is compressed ({form}): unpack it, and import the result")
+    return content
 
 
 def _file_name(name: str) -> str:
