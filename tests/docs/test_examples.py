@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.analysis.claim_findings import ClaimState
-from tkperf.analysis.claims import check_claims
-from tkperf.analysis.claims_file import parse_claims
 from tkperf.device.raid.config import load_raid_config
-from tkperf.page.findings.headlines import build_headlines
 from tkperf.pipeline.batch.batch_file import read_batch_file
 from tkperf.procedures import load_profile
 
@@ -43,26 +39,6 @@ def test_the_batch_is_a_batch_file() -> None:
     draft = read_batch_file(EXAMPLES / "batch.toml")
     assert len(draft.drives) == 4
     assert draft.claims_path == EXAMPLES / "claims.toml"
-
-
-def test_the_claims_are_claims(tmp_path: Path) -> None:
-    """On a run of the tests that they are on each is met or not: none is of something that is not measured."""
-    text = (EXAMPLES / "claims.toml").read_text(encoding="utf-8")
-    plan = tkperf.make_plan("ssd", "sim:sata-ssd")
-    claims, result = (
-        parse_claims(text, file="claims.toml"),
-        tkperf.run(plan, "run", folder=tmp_path),
-    )
-    checked = check_claims(claims, result, load=tkperf.load, folder=tmp_path)
-    assert [
-        finding.state
-        for finding in checked.findings
-        if finding.state not in (ClaimState.MET, ClaimState.NOT_MET)
-    ] == []
-    assert len(checked.findings) == text.count("[[claim]]")
-    readme = " ".join((EXAMPLES.parents[1] / "README.md").read_text(encoding="utf-8").split())
-    for line in build_headlines(result.tests):
-        assert " ".join(f"{line.label} {line.text} {line.sure} {line.verdict}".split()) in readme
 
 
 def test_the_sample_report_is_of_no_device_and_no_machine() -> None:

@@ -1,0 +1,335 @@
+"""Numbers, options, presets and scripts that the pages name are those of the program."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tests.docs.test_docs_commands import PAGES, open_command
+from tkperf.cli.ending import MOST_ATTACHED_BYTES
+from tkperf.cli.main import COMMANDS, cli
+from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel
+from tkperf.host.audit import WATCH_S, activity, cpus, drives, site, system
+from tkperf.interop import (
+    fio_arrangement,
+    fio_json,
+    fio_result,
+    fio_rounds,
+    json_memory,
+    tkperf_xml,
+)
+from tkperf.interop.fio_series import WHOLE
+from tkperf.interop.imported import LARGEST_DEMAND, MOST_WARNINGS
+from tkperf.model.choices import DEFAULT_PROFILES, PRESETS, built_in_profiles
+from tkperf.model.disturbance import host as of_host
+from tkperf.model.disturbance import io as of_io
+from tkperf.model.histogram import LEAST_IOS_BEYOND
+from tkperf.model.input_files import RESULTS_BYTES
+from tkperf.model.user_facts import LONGEST_FACT
+from tkperf.page.batch_answer import MOST_MAIL_LINES
+from tkperf.page.findings.headlines import MOST
+from tkperf.pipeline import kept_results
+from tkperf.pipeline.batch import drives as batch_drives
+from tkperf.pipeline.batch import turns, watching
+from tkperf.procedures import load_profile
+from tkperf.procedures.profiles.tables import MOST_SLICES
+from tkperf.procedures.walk import MOST_STEPS
+from tkperf.runfile import limits
+from tkperf.web import bounds, kept, library
+
+ROOT = Path(__file__).parents[2]
+EVERY_PAGE = (
+    *PAGES,
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs/examples").glob("**/*.md")),
+)
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+_PTS = load_profile("pts-e-1.1")
+_TABLES: dict[str, Any] = dict(_PTS.tables)
+_IOPS, _LATENCY = _TABLES["iops"], _TABLES["latency"]
+
+
+def read(page: str) -> str:
+    """Return a page as one line, so that a sentence is found wherever it is broken."""
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+# For each sentence of a page: the numbers in it, in their order.
+NUMBERS = [
+    # Import.
+    ("docs/import.md", r"A file may have at most (\d+) MiB, and an XML file of TKperf at most (\d+) MiB", (RESULTS_BYTES / MIB, tkperf_xml.MOST_BYTES / MIB)),
+    ("docs/import.md", r"All files together may have at most ([\d,]+) results", (fio_json.MOST_RESULTS,)),
+    ("docs/import.md", r"(\d+) MiB are always allowed", (json_memory.ALWAYS_BYTES / MIB,)),
+    ("docs/import.md", r"as many latency bins as fio has \(([\d,]+)\)", (fio_result._FIO_BINS,)),
+    ("docs/import.md", r"such as more than ([\d,]+) threads", (LARGEST_DEMAND,)),
+    ("docs/import.md", r"A run file may have at most ([\d,]+) sections", (fio_json.MOST_SECTIONS,)),
+    ("docs/import.md", r"ran for less than (\d+) % of its `runtime`", (100 * WHOLE,)),
+    ("docs/import.md", r"beyond (\d+) kinds the rest is counted", (MOST_WARNINGS,)),
+    ("docs/import.md", r"mix \(to (\d+) %\)", (fio_result.USUAL_MIX_STEP,)),
+    ("docs/import.md", r"sequential blocks of (\d+) KiB and more", (fio_rounds.LARGE_BLOCK_BYTES / KIB,)),
+    # Serve.
+    ("docs/serve.md", r"(\d+) KiB, (\d+) headers, complete within (\d+) s", (bounds.MOST_REQUEST_BYTES / KIB, bounds.MOST_HEADERS, bounds.REQUEST_WITHIN_S)),
+    ("docs/serve.md", r"its part after the `\?` \| (\d+) KiB; (\d+) KiB", (bounds.MOST_PATH_BYTES / KIB, bounds.MOST_QUERY_BYTES / KIB)),
+    ("docs/serve.md", r"parameters of an address \| (\d+)", (bounds.MOST_PARAMETERS,)),
+    ("docs/serve.md", r"`run` \| (\d+) values of (\d+) characters", bounds.PARAMETERS["run"]),
+    ("docs/serve.md", r"`month` \| (\d+) values of (\d+) characters each", bounds.PARAMETERS["month"]),
+    ("docs/serve.md", r"`q` \| (\d+) characters, of which the first (\d+) words", (bounds.PARAMETERS["q"].characters, bounds.MOST_WORDS)),
+    ("docs/serve.md", r"any other parameter \| once, (\d+) characters", (bounds.OTHER_PARAMETER.characters,)),
+    ("docs/serve.md", r"requests being answered \| ([\d,]+); (\d+)", (bounds.MOST_CONNECTIONS, bounds.MOST_REQUESTS)),
+    ("docs/serve.md", r"256 KiB or less \| (\d+) s", (bounds.TAKEN_WITHIN_S,)),
+    ("docs/serve.md", r"runs and batches that are watched \| (\d+); (\d+)", (bounds.MOST_STREAMS, bounds.MOST_FOLLOWED)),
+    ("docs/serve.md", r"for lists and metrics \| (\d+); (\d+)", (bounds.MOST_FOR_A_PAGE, bounds.MOST_FOR_LISTS)),
+    ("docs/serve.md", r"jobs that wait \| (\d+); (\d+)", (bounds.AT_ONCE, bounds.MOST_WAITING)),
+    ("docs/serve.md", r"a job \| (\d+) s, ([\d.]+) GB", (bounds.LIMIT_S, round(bounds.LIMIT_BYTES / 1e9, 1))),
+    ("docs/serve.md", r"`Retry-After: (\d+)`", (bounds.RETRY_AFTER_S,)),
+    ("docs/serve.md", r"A page lists (\d+) rows. A page with batches ends earlier, before its runs exceed (\d+). A facet offers its (\d+) most", (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES)),
+    ("docs/serve.md", r"More than ([\d,]+) run files are not listed", (bounds.MOST_FILES,)),
+    ("docs/serve.md", r"`~/.cache/tkperf/pages`, at most (\d+) MB", (kept.MOST_BYTES >> 20,)),
+    ("docs/serve.md", r"looked through every (\d+) seconds", (library.LOOK_EVERY_S,)),
+    # Run files.
+    ("docs/run-file.md", r"apply to files of up to (\d+) MB", (limits.USUAL_FILE_BYTES / 1e6,)),
+    ("docs/run-file.md", r"size of the file \| (\d+) GiB", (limits.MOST_FILE_BYTES / GIB,)),
+    ("docs/run-file.md", r"rows of `step`, `job` \| ([\d,]+)", (limits.MOST_ROWS["step"],)),
+    ("docs/run-file.md", r"rows of `disturbance` \| ([\d,]+); ([\d,]+) of one step", (limits.MOST_ROWS["disturbance"], limits.MOST_DISTURBANCES_OF_A_STEP)),
+    ("docs/run-file.md", r"rows of `telemetry` \| ([\d,]+); of (\d+) drives", (limits.MOST_ROWS["telemetry"], limits.MOST_DRIVES)),
+    ("docs/run-file.md", r"rows of `verdict`, `note`, `warning` \| ([\d,]+)", (limits.MOST_ROWS["verdict"],)),
+    ("docs/run-file.md", r"different workloads[^|]+\| ([\d,]+)", (limits.MOST_CELLS,)),
+    ("docs/run-file.md", r"seconds of all steps \| (\d+) million", (limits.MOST_SECONDS / 1e6,)),
+    ("docs/run-file.md", r"memory for all rows together \| (\d+) MB, counted as ([\d,]+) bytes for a step, (\d+) for", (limits.MEMORY_BYTES / 1e6, limits.ROW_BYTES["step"], limits.ROW_BYTES["telemetry"])),
+    ("docs/run-file.md", r"above ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or a burst above (\d+) % in one second \(and (\d+) MiB\)", (100 * of_io.FOREIGN_SHARE, of_io.LEAST_FOREIGN_BYTES / KIB, 100 * of_io.BURST_SHARE, of_io.LEAST_BURST_BYTES / MIB)),
+    ("docs/run-file.md", r"idle for more than (\d+) % of the step, in stretches of ([\d.]+) s", (100 * of_host.IDLE_SHARE, of_host.LEAST_IDLE_S)),
+    ("docs/run-file.md", r"other programs used (\d+) % or more of the CPUs that fio may use, and fio's threads waited for a CPU for (\d+) %", (of_host.OTHERS_PERCENT, of_host.WAIT_PERCENT)),
+    ("docs/run-file.md", r"had used up its CPU time for (\d+) %", (of_host.THROTTLED_PERCENT,)),
+    ("docs/run-file.md", r"the hypervisor gave (\d+) %", (of_host.STEAL_PERCENT,)),
+    ("docs/run-file.md", r"waited for memory for (\d+) %", (of_host.MEMORY_PERCENT,)),
+    # The host.
+    ("docs/host.md", r"It watches other drives on the same link for ([\d.]+) s, and abandons a tool that hangs after (\d+) s", (WATCH_S, site.ADVICE_LIMIT_S)),
+    ("docs/host.md", r"\*advice\* from (\d+) us of wake-up time", (cpus.DEEP_IDLE_US,)),
+    ("docs/host.md", r"below (\d+) KiB", (drives.LARGEST_IO_KIB,)),
+    ("docs/host.md", r"\*would disturb\* from (\d+) IOPS or (\d+) MB/s", (drives.BUSY_IOPS, drives.BUSY_MB_S)),
+    ("docs/host.md", r"little memory \((\d+) GB\), few tasks \((\d+)\)", (system.NEEDED_MEMORY_BYTES / 1e9, system.NEEDED_PIDS)),
+    ("docs/host.md", r"below (\d+) open files", (system.NEEDED_FILES,)),
+    ("docs/host.md", r"\*would disturb\* from (\d+) %, (\d+) %, (\d+) %; \*advice\* from (\d+) %, ([\d.]+) %, (\d+) %", (
+        *(activity._PRESSURES[name][2] for name in ("cpu", "memory", "io")),
+        *(activity._PRESSURES[name][1] for name in ("cpu", "memory", "io")),
+    )),
+    ("docs/host.md", r"less than (\d+) % of memory is available", (100 * activity._LITTLE_MEMORY,)),
+    ("docs/host.md", r"from ([\d.]+) % stolen since boot", (system.STOLEN_PCT,)),
+    # Batches, reports, mail, tests.
+    ("docs/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
+    ("docs/batches.md", r"start at least ([\d.]+) s apart", (turns.APART_S,)),
+    ("docs/background.md", r"run file attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
+    ("docs/reports.md", r"at most (\d+) MiB; you can delete both", (kept_results.MOST_BYTES / MIB,)),
+    ("docs/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
+    ("docs/reports.md", r"p50 needs (\d+) I/Os, p90 (\d+), p95 (\d+), p99 ([\d,]+), p99.9 ([\d,]+), p99.99 ([\d,]+) and p99.999 ([\d,]+)\.", tuple(round(LEAST_IOS_BEYOND / (1 - p / 100)) for p in (50, 90, 95, 99, 99.9, 99.99, 99.999))),
+    ("docs/own-workloads.md", r"more than ([\d,]+) steps is an error", (MOST_STEPS,)),
+    ("docs/profiles.md", r"Its ([\d,]+) segments need", (load_profile("pts-c-1.2").active_range.segments,)),
+    ("CHANGELOG.md", r"its 24 hours \(at most ([\d,]+) slices\)", (MOST_SLICES,)),
+    ("docs/tkperf-2.2.md", r"(\d+) jobs and depth (\d+) in `pts-e-1.1`", (_PTS.demand.jobs, _PTS.demand.io_depth)),
+    ("docs/how-to/reading-a-report.md", r"over five rounds the range is within (\d+) % of the mean, and the trend rises or falls by at most (\d+) %", (_PTS.steady_state.max_data_excursion_percent, _PTS.steady_state.max_slope_excursion_percent)),
+    ("README.md", r"`iops` \| (\d+) read/write mixes x (\d+) block sizes, random \| steady 4 KiB random writes, or (\d+) rounds", (len(_IOPS.read_percents), len(_IOPS.block_sizes_kib), _PTS.steady_state.max_rounds)),
+    ("README.md", r"`lat` \| (\d+) cells with one outstanding I/O; then a histogram of (\d+) minutes", (len(_LATENCY.read_percents) * len(_LATENCY.block_sizes_kib), _LATENCY.histogram_s / 60)),
+    ("README.md", r"`tp` \| sequential reads and writes of (\d+) and (\d+) KiB", tuple(_TABLES["throughput"].block_sizes_kib)),
+    ("README.md", r"`writesat` \|[^|]*\| (\d+) x the capacity, (\d+) h", (_TABLES["write_saturation"].capacity_multiple, _TABLES["write_saturation"].max_slices / 60)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence", "numbers"),
+    NUMBERS,
+    ids=[f"{page}: {sentence[:40]}" for page, sentence, _ in NUMBERS],
+)
+def test_a_number_of_a_page_is_that_of_the_program(
+    page: str, sentence: str, numbers: tuple[float, ...]
+) -> None:
+    found = re.findall(sentence, read(page))
+    assert len(found) == 1, "the page no longer has this sentence once: correct this test, too"
+    given = found[0] if isinstance(found[0], tuple) else found
+    assert [float(number.replace(",", "")) for number in given] == [
+        pytest.approx(number) for number in numbers
+    ]
+
+
+# Sentences with the shortest and the longest time, amount or share of a plan.
+PLANS = [
+    ("docs/tutorial.md", r"A drive of 240 GB takes (\d+) to (\d+) h", ["sim:sata-ssd"], ("shortest_s", "longest_s"), 3600),
+    ("docs/how-to/ci-gate.md", r"of a 240 GB drive take (\d+) to (\d+) h", ["sim:sata-ssd", "--test", "iops,lat"], ("shortest_s", "longest_s"), 3600),
+    ("docs/how-to/endurance.md", r"fills a drive (\d+) to (\d+) times \(240 GB, 500 MB/s\)", ["sim:sata-ssd", "--rate", "500MB/s"], ("least_written_bytes", "most_written_bytes"), 240e9),
+    *(
+        (page, r"writes (?:\*\*)?(\d+) to (\d+) GB to the disk below", ["./scratch.img", "--size", "1GiB", "--profile", "quick"], ("least_written_bytes", "most_written_bytes"), 1e9)
+        for page in ("README.md", "docs/index.md", "docs/tutorial.md")
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "sentence", "words", "keys", "unit"), PLANS)
+def test_a_duration_or_an_amount_of_a_page_is_that_of_its_plan(
+    page: str,
+    sentence: str,
+    words: list[str],
+    keys: tuple[str, str],
+    unit: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(
+        cli, ["plan", "ssd", "n", *words, "--json"], standalone_mode=False, catch_exceptions=False
+    )
+    plan = json.loads(done.stdout)
+    named = re.search(sentence, read(page))
+    assert named is not None
+    assert [int(number) for number in named.groups()] == [round(plan[key] / unit) for key in keys]
+
+
+def test_the_simulated_drives_are_those_of_the_table() -> None:
+    """Their sizes, sectors and faults; the order of the table is that of the choices."""
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", (ROOT / "docs/simulated-drive.md").read_text(), re.MULTILINE))  # fmt: skip
+    assert tuple(rows) == PRESETS == tuple(PRESET_MODELS)
+    for name, row in rows.items():
+        model = PRESET_MODELS[name]
+        if size := re.search(r"(\d+) (GB|TB)", row):
+            bytes_ = int(size[1]) * {"GB": 1e9, "TB": 1e12}[size[2]]
+            assert model.capacity_bytes == pytest.approx(bytes_, rel=0.01), name
+        assert ("sectors of 4 KiB" in row) is (model.logical_block_bytes == 4096)
+        if isinstance(model, DiskModel):
+            assert f"{model.turns_per_minute:,.0f} turns a minute" in row
+        if isinstance(model, FlashModel):
+            assert (model.slc_bytes > 0) is name.startswith("client")
+    half, sata = PRESET_MODELS["unsteady"], PRESET_MODELS["sata-ssd"]
+    assert "half the capacity" in rows["unsteady"]
+    assert half.capacity_bytes == pytest.approx(sata.capacity_bytes / 2, rel=0.01)
+    cliffs = PRESET_MODELS["cliffs"].misbehaviour
+    assert "to a third for six minutes in every 45" in rows["cliffs"]
+    assert (cliffs.cliff_lasts_s, cliffs.cliff_every_s) == (360, 2700)
+    assert cliffs.cliff_share == pytest.approx(1 / 3, abs=0.01)
+    spikes = PRESET_MODELS["spikes-13min"].misbehaviour
+    assert "nothing for 0.4 s every 13 minutes" in rows["spikes-13min"]
+    assert (spikes.stall_s, spikes.stall_every_s) == (0.4, 13 * 60)
+    dying = PRESET_MODELS["dying"].misbehaviour
+    assert "loses 30 % of its rate with each capacity written" in rows["dying"]
+    assert "after six capacities" in rows["dying"]
+    assert (dying.weaker_per_fill, dying.fails_after_fills) == (0.3, 6)
+
+
+def test_the_shipped_profiles_are_those_of_the_pages() -> None:
+    """Each is in the table of profiles.md, in README and in the changelog; so are the defaults of the commands."""
+    page = (ROOT / "docs/profiles.md").read_text(encoding="utf-8")
+    table = page[: page.index("`tkperf profiles` lists them")]
+    named = [name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)]  # fmt: skip
+    assert sorted(named) == sorted(built_in_profiles())
+    for other in ("README.md", "CHANGELOG.md"):
+        (listed,) = re.findall(r"(`pts-e-1\.1` \(default\).*?`quick`)", read(other))
+        assert sorted(re.findall(r"`([^`]+)`", listed)) == sorted(built_in_profiles())
+    rows = dict(re.findall(r"^\| (`[^|]*) \| (.*) \|$", table, re.MULTILINE))
+    assert "default of `tkperf ssd`, `tkperf raid` and `tkperf sweep`" in rows["`pts-e-1.1`"]
+    assert "default of `tkperf hdd`" in rows["`tkperf-2.2`"]
+    assert DEFAULT_PROFILES == {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
+    sweep = next(param for param in open_command(["sweep"])[0].params if param.name == "profile")
+    assert sweep.default == "pts-e-1.1"
+
+
+def all_commands() -> list[click.Command]:
+    return [open_command([name])[0] for name in (*COMMANDS, "on-host")]
+
+
+def options_of(command: click.Command) -> set[str]:
+    """Return the options of a command; those of a group, such as ``batch NAME``, are also those of its commands."""
+    own = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        below = (command.get_command(context, name) for name in command.list_commands(context))
+        own = own.union(*(options_of(one) for one in below if one is not None))
+    return own
+
+
+# Options of other programs that the pages name: fio, nvme-cli, hdparm, setpriv, Prometheus, TKperf 2.2 and tkperf-cmp.
+_OF_OTHERS = {
+    "--client", "--part", "--pdeathsig", "--sanact", "--sanitize-status", "--status-interval", "--storage.tsdb.retention.time", "--hex",
+    "-g", "-l", "-xml", "-wal", "-shm", "-f", "-z",
+}  # fmt: skip
+_OF_SCRIPTS = {"--files", "--browsers", "--pace-s"}
+
+
+def test_every_option_that_a_page_names_exists() -> None:
+    """An option in backticks belongs to a command of tkperf, or to another program that is listed here."""
+    known = {"--help", "--version"}.union(*(options_of(command) for command in all_commands()))
+    unknown = {
+        (page.name, option)
+        for page in EVERY_PAGE
+        for span in re.findall(r"`(--?[a-z][^`\n]*)`", page.read_text(encoding="utf-8"))
+        for option in re.findall(r"^--?[a-z][\w.*-]*", span)
+        if option not in known | _OF_OTHERS | _OF_SCRIPTS and not option.endswith("*")
+    }
+    assert unknown == set()
+
+
+def find_command(words: list[str]) -> tuple[click.Command | None, list[str]]:
+    """Return the command that the words name, with those below it, and the other words; None: it does not exist."""
+    command: click.Command = cli
+    while isinstance(command, click.Group) and words:
+        below = command.get_command(click.Context(command), words[0])
+        if below is None:
+            break
+        command, words = below, words[1:]
+    return None if command is cli else command, words
+
+
+def test_every_command_in_a_sentence_is_accepted() -> None:
+    """A command in backticks exists and has the options named with it; so do scripts and targets of make."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for page in EVERY_PAGE:
+        for span in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
+            if re.match(r"(?:sudo )?tkperf [a-z]", span) and "ssd|hdd" not in span:
+                command, rest = find_command(span.removeprefix("sudo ").split()[1:])
+                assert command is not None, f"{page.name}: {span}"
+                own = options_of(command)
+                options = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", " ".join(rest)))
+                assert options <= own | {"--help", "--version"}, f"{page.name}: {span}"
+            elif target := re.match(r"(?:sudo )?make ([a-z-]+)$", span):
+                assert re.search(rf"^{target[1]}:", makefile, re.MULTILINE), f"{page.name}: {span}"
+            elif script := re.match(r"(?:\S*python |sh |sudo sh )?((?:bench|scripts)/\S+)(.*)", span):  # fmt: skip
+                path = ROOT / script[1]
+                assert path.exists(), f"{page.name}: {span}"
+                text = path.read_text(encoding="utf-8") if path.is_file() else ""
+                for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", script[2]):
+                    assert f'"{option}"' in text, f"{page.name}: {span}"
+
+
+def test_every_simulated_drive_that_a_page_names_exists() -> None:
+    named = {
+        name
+        for page in EVERY_PAGE
+        for name in re.findall(r"\bsim:([a-z][\w-]*)", page.read_text(encoding="utf-8"))
+    }
+    assert named <= set(PRESETS)
+
+
+def test_short_numbers_of_the_readme_are_those_of_the_measured_figures() -> None:
+    """README rounds the figures of docs/accuracy.md."""
+    readme, accuracy = read("README.md"), read("docs/accuracy.md")
+    (day, mix) = map(float, re.findall(r"24 h of it[^|]*\| ([\d.]+) MB; ([\d.]+) MB", accuracy)[0])
+    assert f"{day:.0f}0 MB a day".replace("90", "10") in readme or f"{day:.0f} MB a day" in readme
+    assert f"(a mix: {mix:.0f})" in readme
+    (idle,) = re.findall(r"consecutive fio calls[^|]*\| median (\d+) ms", accuracy)
+    assert f"against {idle} ms between two calls of fio" in readme
+
+
+def test_other_words_of_numbers() -> None:
+    """Numbers that the pages write in words."""
+    assert MOST == 6
+    assert "**Headline figures**: up to six" in read("docs/reports.md")
+    assert MOST_MAIL_LINES == 12
+    assert "in at most twelve lines" in read("docs/batches.md")
+    assert (watching.EACH_EVERY_S, watching.LOOKS_A_SECOND) == (2, 4)
+    assert "every two seconds, and at four run files a second at most: with 24 drives under way the figures of one are up to six seconds old" in read("docs/batches.md")  # fmt: skip
+    assert fio_arrangement._LARGEST_COUNTER == json_memory.MOST_PER_BYTE == 10
+    assert "at most ten times the number of files" in read("docs/import.md")
+    assert "more than ten times the size of the file in memory" in read("docs/import.md")
