@@ -600,3 +600,21 @@ def test_the_end_of_a_slice_is_known_to_a_report_of_fio() -> None:
     watch.counters = model
     watch.step_begins(StepKind.CONTINUOUS, 0.0, 60.0)
     assert borders(watch, model) == pytest.approx((BEGINS_WITHIN_S, 60.0 - SLICE_ENDS_WITHIN_S))
+
+
+@pytest.mark.parametrize("begin_s", [4.0, 4.05, 4.1, 4.15])
+def test_an_idle_time_is_measured_more_exactly_than_by_whole_looks(begin_s: float) -> None:
+    """Looks are 0.19 s apart there; the I/Os that lack before and after tell the rest."""
+    step = Step(1, 10, idle=(begin_s, begin_s + 0.5))
+    (seen,) = play(Model(), [step])
+    (disturbance,) = seen.disturbances
+    assert disturbance.code.value == "idle-inside"
+    assert disturbance.duration_s == pytest.approx(0.5, abs=0.01)
+
+
+def test_of_few_ios_the_idle_time_is_that_of_whole_looks() -> None:
+    """At 50 I/Os a second a look with fewer of them proves nothing."""
+    step = Step(1, 10, bytes_per_s=50 * 4096, idle=(4.05, 4.75))
+    (seen,) = play(Model(), [step])
+    (disturbance,) = seen.disturbances
+    assert disturbance.duration_s <= 0.7

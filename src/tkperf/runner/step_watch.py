@@ -34,6 +34,10 @@ LEAST_PAUSE_S = 1.0
 # tkperf wait for a CPU lets fio wait as long.
 USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
+# The usual rate before an idle time is that of so many glances.
+USUAL_GLANCES = 6
+# With fewer I/Os between two glances, chance alone would make a part of the time look idle.
+LEAST_USUAL_IOS = 30
 # The time after a step's end from which the rate of its follower is taken.
 FOLLOWER_S = 0.3
 
@@ -113,6 +117,7 @@ class StepWatch:
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
     _counting: bool = True
+    _usual_ios_per_s: float = 0.0
 
     def follow_on(self, before: StepWatch) -> None:
         """Take over the glances of the watch before, from the end of its step on."""
@@ -148,14 +153,42 @@ class StepWatch:
             return
         if now.counts.ios < before.counts.ios:
             self._comparable = False  # another device by the same name: a new set
-        if now.counts.ios == before.counts.ios and not (
+        is_idle = now.counts.ios == before.counts.ios and not (
             now.counts.in_flight or before.counts.in_flight
-        ):
-            if self.idle_spans and self.idle_spans[-1][1] == before.at_s:
-                self.idle_spans[-1] = (self.idle_spans[-1][0], now.at_s)
-            else:
-                self._forget_short_idle()
-                self.idle_spans.append((before.at_s, now.at_s))
+        )
+        goes_on = bool(self.idle_spans) and self.idle_spans[-1][1] == before.at_s
+        if is_idle and goes_on:
+            self.idle_spans[-1] = (self.idle_spans[-1][0], now.at_s)
+        elif is_idle:
+            self._forget_short_idle()
+            self._usual_ios_per_s = self._usual_rate()
+            idle_s = self._idle_part_s(*self._glances[-2:])
+            self.idle_spans.append((before.at_s - idle_s, now.at_s))
+        elif goes_on:
+            idle_s = self._idle_part_s(before, now)
+            self.idle_spans[-1] = (self.idle_spans[-1][0], before.at_s + idle_s)
+
+    def _usual_rate(self) -> float:
+        """Return the I/Os a second before the last two glances; 0 if unknown."""
+        earlier = self._glances[-USUAL_GLANCES - 1 : -1]
+        if len(earlier) < 2 or earlier[0].counts is None or earlier[-1].counts is None:
+            return 0.0
+        ios = earlier[-1].counts.ios - earlier[0].counts.ios
+        return ios / (earlier[-1].at_s - earlier[0].at_s)
+
+    def _idle_part_s(self, *glances: Glance) -> float:
+        """Return for how long the device was idle between two glances, next to a time in which it certainly was.
+
+        In the rest of the time it did I/O at the usual rate. 0 if that is too low to tell.
+        """
+        counts = [glance.counts for glance in glances if glance.counts is not None]
+        if len(counts) < 2:
+            return 0.0
+        lasted_s = glances[1].at_s - glances[0].at_s
+        usual_ios = self._usual_ios_per_s * lasted_s
+        if usual_ios < LEAST_USUAL_IOS:
+            return 0.0
+        return lasted_s * min(max(1 - (counts[1].ios - counts[0].ios) / usual_ios, 0.0), 1.0)
 
     def _forget_short_idle(self) -> None:
         if self.idle_spans and self.idle_spans[-1][1] - self.idle_spans[-1][0] < LEAST_IDLE_S:
