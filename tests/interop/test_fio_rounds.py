@@ -178,9 +178,29 @@ def test_jobs_of_different_names_are_no_rounds() -> None:
 
 
 def test_rounds_that_ran_at_the_same_time_are_told() -> None:
-    """Two fios at once, on two drives or on one: no rounds, and nothing in the files says which."""
+    """Two fios at once, on two drives or on one: no rounds, and nothing in the files says which.
+
+    Results that followed each other stay rounds of one series.
+    """
     run = run_of(("r1.json", written(10, 60)), ("r2.json", written(11, 61)))
     assert "measured at the same time" in said(run)["rounds-overlap"]
+    assert rounds_of(run) == {
+        "fio RND TC1/QD1, at once with another file, file r1.json": [10],
+        "fio RND TC1/QD1, at once with another file, file r2.json": [11],
+    }
+    plan = run.tests[0].plan
+    assert plan is not None
+    assert all("shared-load" in section.cautions for section in plan.sections)
+    assert not any(outcome.verdict and outcome.verdict.judged for outcome in run.tests[0].outcomes)
+
+
+def test_five_drives_at_once_are_never_five_rounds() -> None:
+    """Five equal drives that ran at the same time are not steady in rounds 1 to 5; the rounds before them are."""
+    before = [(f"r{each}.json", written(100, 60 * each)) for each in range(1, 6)]
+    at_once = [(f"r{each}.json", written(100 + each, 1000)) for each in range(6, 11)]
+    found = rounds_of(run_of(*before, *at_once))
+    assert found.pop("fio RND TC1/QD1") == [100] * 5
+    assert sorted(found.values()) == [[106], [107], [108], [109], [110]]
 
 
 @pytest.mark.parametrize("how", ["same path", "hard link", "copy", "other line ends"])
@@ -663,3 +683,31 @@ def test_what_is_shown_of_the_results_is_data() -> None:
     assert [each.read_percents for each in rounds] == [
         (step.workload.read_percent,) for step in run_of(*numbered(1)).tests[0].steps
     ]
+
+
+def test_status_reports_of_hosts_count_once_in_any_order() -> None:
+    """fio's client writes the hosts in the order in which their reports arrive, which may change from report to report."""
+
+    def report(hosts: str, seconds: int) -> str:
+        jobs = [
+            {**job(writes=1000 * seconds, runtime_ms=1000 * seconds, options={"rw": "randwrite", "bs": "4k"}), "hostname": host}
+            for host in hosts
+        ]  # fmt: skip
+        found = document(*jobs, at_s=float(seconds))
+        return json.dumps({"client_stats": found.pop("jobs"), **found})
+
+    text = "\n".join(report(hosts, 10 * at) for at, hosts in enumerate(("ab", "ba", "ab"), start=1))
+    steps = parse_fio_json([("r1.json", text)], name="x").tests[0].steps
+    assert [step.measurement.write.ios for step in steps] == [30_000, 30_000]
+
+
+def test_bins_that_contradict_the_count_give_no_percentiles() -> None:
+    """Bins of a hundred I/Os say nothing about a job of ten thousand; the rest of its result is kept."""
+    of_job = job(writes=10_000, options={"rw": "randwrite", "bs": "4k"}, bins=True)
+    whole = parse_fio_json([("r1.json", json.dumps(document(of_job)))], name="x")
+    assert whole.tests[0].steps[0].measurement.write.histogram.total == 10_000
+    of_job["write"]["lat_ns"]["bins"] = {"50000": 100}
+    run = parse_fio_json([("r1.json", json.dumps(document(of_job)))], name="x")
+    (step,) = run.tests[0].steps
+    assert (step.measurement.write.ios, step.measurement.write.histogram.total) == (10_000, 0)
+    assert [warning.code for warning in run.warnings] == ["percentiles-left-out"]

@@ -122,6 +122,33 @@ def test_new_groups_without_waiting_ran_together(version: str) -> None:
     assert len(group_jobs(found)) == 1
 
 
+def test_a_short_load_beside_a_long_one_ran_together() -> None:
+    """fio's total time covers all groups one after the other: even a small lack of time shows that two overlapped."""
+    found = document(
+        load("randread", runtime_ms=600_000), load("write", runtime_ms=10_000, group=1)
+    )
+    assert len(group_jobs(found)) == 2
+    for one in found["jobs"]:
+        one["elapsed"] = 601
+    assert len(group_jobs(found)) == 1
+
+
+def test_only_the_job_that_waits_begins_later() -> None:
+    """After ``wait_for``, the next jobs of the group began with the first one; those that wait for the same job began
+    together.
+    """
+    found = document(
+        load("randread", name="a"),
+        load("write", name="b", options={"wait_for": "a"}),
+        load("randwrite", name="c"),
+        load("randwrite", name="d", options={"wait_for": "a", "bs": "8k"}, block_bytes=8192),
+    )
+    for one in found["jobs"]:
+        one["elapsed"] = 21
+    groups = [[one["jobname"] for one in group] for group in group_jobs(found)]
+    assert groups == [["a", "c"], ["b", "d"]]
+
+
 @pytest.mark.parametrize("depths", [("1", "2", "4"), ("4", "4", "4")])
 def test_loads_of_other_hosts_are_part_of_the_key(depths: tuple[str, ...]) -> None:
     """A server beside another one that did something else in each round; the names tell how they differ."""

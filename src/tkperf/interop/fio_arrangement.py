@@ -21,11 +21,13 @@ from tkperf.interop.result_names import (
     rank_of_rounds,
     split_path,
 )
+from tkperf.model.figures import LoadCaution
 from tkperf.model.workload import Workload
 
 _LARGEST_COUNTER = 10  # times the number of files
-# This text is a part of the section's name, like a name from the user.
+# These texts are parts of the section's name, like a name from the user.
 _FILL = "fill by amount"
+_WITH_OTHER_FILES = "at once with another file"
 
 
 def arrange_series(
@@ -57,6 +59,7 @@ def arrange_series(
     ]
     run_words = {word for series in divided for word in _find_run_words(series, names)}
     divided = [part for series in divided for part in _divide_by_name(series, names, run_words)]
+    divided = [part for series in divided for part in _divide_by_time(series, names, keys, remarks)]
     for fill in _find_fills(divided):
         always = (*fill.series_key.always, _FILL)
         fill.series_key = replace(fill.series_key, always=always, prepares=True)
@@ -215,6 +218,52 @@ def _group_by_run(
     return runs if is_clear else whole
 
 
+def _divide_by_time(
+    series: CellSeries, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks
+) -> Iterator[CellSeries]:
+    """Yield a series of its own for each result that was measured at the same time as another one of another file.
+
+    Either they shared one drive, or they are from several drives. They are not rounds in both cases.
+    """
+    overlapping: list[Result] = []
+    if all(result.written_ms is not None for result in series.rounds):
+        in_time = sorted(series.rounds, key=lambda result: _order_key(result, keys))
+        overlapping = _find_overlapping(in_time, names, remarks)
+    apart = set(map(id, overlapping))
+    if rest := [result for result in series.rounds if id(result) not in apart]:
+        yield _part_of(series, rest)
+    key = series.series_key
+    shared = {*key.cautions, LoadCaution.SHARED_LOAD}
+    for result in overlapping:
+        yield _part_of(
+            series,
+            [result],
+            file=names[result.source],
+            always=(*key.always, _WITH_OTHER_FILES),
+            cautions=tuple(caution for caution in LoadCaution if caution in shared),
+        )
+
+
+def _find_overlapping(
+    in_time: Sequence[Result], names: Sequence[str], remarks: Remarks
+) -> list[Result]:
+    """Return the results that ran at the same time as their neighbour in time, from another file."""
+    found: dict[int, Result] = {}
+    for before, after in pairwise(in_time):
+        ran_ms = after.measurement.duration_s * 1000
+        passed_ms = (after.written_ms or 0.0) - (before.written_ms or 0.0)
+        if before.source != after.source and passed_ms < 0.5 * ran_ms - 1000:
+            found |= {id(before): before, id(after): after}
+            remarks.say(
+                "rounds-overlap",
+                "results of one workload were measured at the same time: either they shared one drive, or "
+                "they are from several drives; they are not rounds, so each has a section of its own",
+                names[after.source],
+                f" (with {readable(names[before.source])})",
+            )
+    return list(found.values())
+
+
 def _group(rounds: Sequence[Result], by: Sequence[object]) -> dict[object, list[Result]]:
     groups: dict[object, list[Result]] = {}
     for result, value in zip(rounds, by, strict=True):
@@ -268,8 +317,6 @@ def _order(
         in_order = sorted(zip(numbers, range(len(rounds)), strict=True))
         series.rounds = [rounds[at] for _, at in in_order]
         series.numbers = tuple(number for number, _ in in_order)
-    if is_timed:
-        _remark_on_overlaps(in_time, names, remarks)
 
 
 def _remark_on_order(rounds: Sequence[Result], names: Sequence[str], remarks: Remarks) -> None:
@@ -281,20 +328,6 @@ def _remark_on_order(rounds: Sequence[Result], names: Sequence[str], remarks: Re
             "order of the times",
             names[displaced.source],
         )
-
-
-def _remark_on_overlaps(in_time: Sequence[Result], names: Sequence[str], remarks: Remarks) -> None:
-    for before, after in pairwise(in_time):
-        ran_ms = after.measurement.duration_s * 1000
-        passed_ms = (after.written_ms or 0.0) - (before.written_ms or 0.0)
-        if before.source != after.source and passed_ms < 0.5 * ran_ms - 1000:
-            remarks.say(
-                "rounds-overlap",
-                "results taken as rounds of one workload were measured at the same time: either "
-                "they shared one drive, or they are from several drives and are not rounds",
-                names[after.source],
-                f" (with {readable(names[before.source])})",
-            )
 
 
 def _numbers_in_names(

@@ -217,7 +217,10 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     if first_ms is not None and second_ms is not None:
         idle_ms = min(IDLE_MS, max((runtime_ms for runtime_ms, _, _ in later), default=0.0) / 2)
         passed_ms = second_ms - first_ms
-        return before["jobs"] == after["jobs"] or -idle_ms <= passed_ms <= ran_ms + idle_ms
+        return (
+            _jobs_by_host(before) == _jobs_by_host(after)
+            or -idle_ms <= passed_ms <= ran_ms + idle_ms
+        )
     # Runtime, I/Os and bytes of a direction grow together, or all stay.
     consistent = all(len({value > 0 for value in side}) == 1 for side in grown)
     return consistent and ran_ms >= SHORTEST_INTERVAL_MS
@@ -229,8 +232,7 @@ def _ran_ms(document: Mapping[str, Any], grown_ms: Sequence[float]) -> float:
     Jobs of a group run at the same time; jobs that wait for others (stonewall) are a new group.
     """
     longest: dict[str, float] = {}
-    jobs = [job for job in document["jobs"] if isinstance(job, dict)]
-    for number, job in enumerate(jobs):
+    for number, job in enumerate(_jobs_by_host(document)):
         group = str(job.get("groupid", f"job {number}"))
         longest[group] = max(longest.get(group, 0.0), *grown_ms[2 * number : 2 * number + 2])
     return sum(longest.values())
@@ -243,17 +245,22 @@ def _identity(document: Mapping[str, Any]) -> object:
         document.get("global options"),
         [
             (host_of(job), job.get("jobname"), job.get("groupid"), job.get("job options"))
-            for job in document["jobs"]
-            if isinstance(job, dict)
+            for job in _jobs_by_host(document)
         ],
     )
+
+
+def _jobs_by_host(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the jobs in an order that all reports of one fio share: its client writes hosts as their reports arrive."""
+    jobs = [job for job in document["jobs"] if isinstance(job, dict)]
+    return sorted(jobs, key=lambda job: host_of(job) or "")
 
 
 def _counters(document: Mapping[str, Any]) -> list[tuple[float, float, float]]:
     """Return runtime, I/Os and bytes of each job's reads, then of its writes."""
     counters = []
-    for job in document["jobs"]:
-        for side in ("read", "write") if isinstance(job, dict) else ():
+    for job in _jobs_by_host(document):
+        for side in ("read", "write"):
             direction = job.get(side)
             direction = direction if isinstance(direction, dict) else {}
             runtime, ios, moved = (

@@ -103,6 +103,15 @@ def parse_time_s(value: object) -> float | None:
     return int(match[1]) * _TIME_UNITS_S[match[2]] or None
 
 
+def is_rate_set(value: object) -> bool:
+    """Return whether a limit on a rate limits anything: fio reads ``0``, ``0,0`` and ``,0`` as no limit.
+
+    Limits may differ by direction, as in ``rate=1m,500k,``. Text that is no number counts as a limit.
+    """
+    parts = (part.strip() for part in str(value).split(","))
+    return any(part and parse_number(part) != 0 for part in parts)
+
+
 def is_size_given(options: Options) -> bool:
     return "bssplit" in options or any(name in options for name in _SIZES)
 

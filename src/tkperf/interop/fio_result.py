@@ -7,7 +7,7 @@ which write ``io_kbytes`` next to it, it is bytes. ``bw`` is KiB/s in all versio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tkperf.interop.fio_documents import is_unified
@@ -39,6 +39,8 @@ LARGEST_BLOCK_BYTES = 1 << 40
 SHORTEST_CHECKED_MS = 100.0
 # Difference between bytes and I/Os, as a share of all I/Os. 4,000 and 4,096 differ by more.
 SIZE_TOLERANCE = 0.01
+# Difference between the I/Os in latency bins and all I/Os, as a share of all I/Os.
+BINS_TOLERANCE = 0.01
 # Mixes of specifications are multiples of this; measured ones vary around them by chance.
 USUAL_MIX_STEP = 5
 # In percent of all I/Os, and in standard deviations of a randomly drawn mix.
@@ -97,6 +99,14 @@ def read_result(jobs: Sequence[Job], options: Options, file: str, remarks: Remar
     """
     _require_plain(jobs, options)
     clones = [_read_clone(job) for job in jobs]
+    if any(_has_other_bins(clone) for clone in clones):
+        remarks.say(
+            "percentiles-left-out",
+            "the latency bins of a job hold more or fewer I/Os than the job did: percentiles are left out",
+            file,
+            f" (job {shorten_value(job_name(jobs[0]))})",
+        )
+        clones = [_without_histograms(clone) for clone in clones]
     _require_no_verification(clones, options)
     _require_io(clones)
     _require_one_job(clones, options)
@@ -248,6 +258,17 @@ def _with_latency(direction: Mapping[str, Any], side: str, ios: int, moved: int)
         latency_max_ns=round(read_ns("max")) if mean_ns else None,
         histogram=_histogram(latency.get("bins") if scale == 1 else None, f"{side}/{name}/bins"),
     )
+
+
+def _has_other_bins(clone: _Clone) -> bool:
+    """Return whether the bins of a direction contradict its number of I/Os."""
+    kept = [stats for stats in (clone.read, clone.write) if stats.histogram.total]
+    return any(abs(one.histogram.total - one.ios) > BINS_TOLERANCE * one.ios + 2 for one in kept)
+
+
+def _without_histograms(clone: _Clone) -> _Clone:
+    read, write = (replace(stats, histogram=NO_IO.histogram) for stats in (clone.read, clone.write))
+    return replace(clone, read=read, write=write)
 
 
 def _histogram(bins: object, place: str) -> Histogram:

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tkperf.interop.fio_documents import ALL_CLIENTS
-from tkperf.interop.fio_options import kb_base_of, parse_number, parse_time_s, pattern_of
+from tkperf.interop.fio_options import (
+    is_rate_set,
+    kb_base_of,
+    parse_number,
+    parse_time_s,
+    pattern_of,
+)
 from tkperf.interop.fio_together import ALONE, LoadsBeside, is_place_counted
 from tkperf.interop.imported import readable
 from tkperf.interop.result_names import (
@@ -59,11 +65,11 @@ _CACHED_ENGINES = frozenset({
 # Engines without storage, and engines that change no data of a device.
 _ENGINES_WITHOUT_DEVICE = frozenset({
     "null", "cpuio", "net", "netsplice", "rdma", "exec", "filecreate", "filestat", "filedelete", "fileoperations",
-    "dircreate", "dirstat", "dirdelete", "mkdir",
+    "dircreate", "dirstat", "dirdelete", "mkdir", "falloc", "ftruncate", "page_fault",
 })  # fmt: skip
-# Files in memory, and devices that store nothing.
+# Files in memory, and devices that store nothing. fio's ``directory`` is put before each file name.
 _FILES_WITHOUT_DEVICE = re.compile(
-    r"/dev/(null|zero|full|u?random|nullb\d+|ram\d+|zram\d+|shm/.*)$"
+    r"/+dev/+(null|zero|full|u?random|nullb\d+|ram\d+|zram\d+|shm(/.*)?)$|/+run/+shm(/.*)?$"
 )
 _RATES = ("rate", "rate_iops", "thinktime", "flow", "latency_target")
 # A step shorter than this share of its runtime was stopped, or finished early.
@@ -198,9 +204,10 @@ def _find_no_device(options: Mapping[str, Any]) -> str:
     engine = str(options.get("ioengine", "")).strip()
     if engine in _ENGINES_WITHOUT_DEVICE:
         return f"ioengine={engine}"
-    files = str(options.get("filename", "")).split(":")
-    if files != [""] and all(_FILES_WITHOUT_DEVICE.match(file.strip()) for file in files):
-        return f"filename={readable(':'.join(files)[:40])}"
+    for name in ("directory", "filename"):
+        files = str(options.get(name, "")).split(":")
+        if files != [""] and all(_FILES_WITHOUT_DEVICE.match(file.strip()) for file in files):
+            return f"{name}={readable(':'.join(files)[:40])}"
     return ""
 
 
@@ -212,15 +219,20 @@ def _is_buffered(options: Mapping[str, Any]) -> bool:
     engine = str(options.get("ioengine", "psync")).strip()
     if not options or engine not in {*_CACHED_ENGINES, "mmap"}:
         return False
-    is_direct = str(options.get("direct", "0")).strip().lower() not in ("0", "false", "no")
-    is_direct |= str(options.get("buffered", "1")).strip().lower() in ("0", "false", "no")
+    is_direct = False
+    # Two names of one option of fio: the last one counts.
+    for name, value in options.items():
+        if name in ("direct", "buffered"):
+            is_on = str(value).strip().lower() not in ("0", "false", "no")
+            is_direct = is_on == (name == "direct")
     return engine == "mmap" or not is_direct
 
 
 def _limits(options: Mapping[str, Any]) -> Iterator[str]:
     for name in _LIMITS:
         value = str(options.get(name, "")).strip()
-        if value not in ("", "0") and not value.startswith(_USUAL.get(name, "\0")):
+        is_set = is_rate_set(value) if name in _RATES else value not in ("", "0")
+        if is_set and not value.startswith(_USUAL.get(name, "\0")):
             yield f"{name}={readable(value[:40])}"
     modifier = str(options.get("rw", options.get("readwrite", ""))).partition(":")[2]
     if modifier:

@@ -13,6 +13,7 @@ from tkperf.interop.fio_documents import host_of
 from tkperf.interop.fio_options import (
     Options,
     block_sizes_of,
+    is_rate_set,
     kb_base_of,
     options_of,
     parse_number,
@@ -69,18 +70,23 @@ class _Load:
 def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     """Group the jobs of a document: jobs that did not wait for each other are in the same group.
 
-    Jobs that wait (stonewall) begin a new group; fio does not list a stonewall without a value.
+    Jobs that wait (stonewall) begin a new group; fio does not list a stonewall without a value. Jobs of a group that
+    wait for the same job (wait_for) begin together.
     Results of several hosts may come in any order.
     """
     groups: list[list[dict[str, Any]]] = []
-    latest: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
+    latest: dict[tuple[str | None, str, str, int], list[dict[str, Any]]] = {}
+    stonewalls: Counter[str | None] = Counter()
     for job in document["jobs"]:
         if not isinstance(job, dict):
             continue
         options, group = options_of(document, job), job.get("groupid")
-        waits = "wait_for" in options or (group is None and "stonewall" in options)
-        place = host_of(job), str(group)
-        if waits or place not in latest:
+        if group is None and "stonewall" in options:
+            stonewalls[host_of(job)] += 1
+        # Only the job that waits begins later: the next jobs of its group do not wait.
+        waits_for = str(options.get("wait_for", "")).strip()
+        place = host_of(job), str(group), waits_for, stonewalls[host_of(job)]
+        if place not in latest:
             latest[place] = []
             groups.append(latest[place])
         latest[place].append(job)
@@ -175,7 +181,7 @@ def _is_too_short(groups: Sequence[Sequence[Job]]) -> bool:
     elapsed_s = [job.get("elapsed") for group in groups for job in group]
     known_s = [value for value in elapsed_s if isinstance(value, int | float) and value > 0]
     needed_ms = sum(max(map(_runtime_ms, group)) for group in groups)
-    return bool(known_s) and needed_ms > 1.05 * 1000 * max(known_s) + _ELAPSED_STEP_MS
+    return bool(known_s) and needed_ms > 1000 * max(known_s) + _ELAPSED_STEP_MS
 
 
 def _span_ms(document: Mapping[str, Any], group: Sequence[Job]) -> tuple[float, float] | None:
@@ -338,6 +344,6 @@ def _name_load(options: Options, listed: int) -> str:
     limits = [
         f", {name}={readable(str(options[name])[:20])}"
         for name in ("rate", "rate_iops", "thinktime")
-        if str(options.get(name, "0")).strip() not in ("", "0")
+        if is_rate_set(options.get(name, ""))
     ]
     return f"{order} {size} {what} TC{threads}/QD{depth}{''.join(limits)}"

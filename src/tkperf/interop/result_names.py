@@ -34,6 +34,7 @@ _CONDITIONS = frozenset({
     "config", "cfg", "conf", "variant", "version", "ver", "v", "op", "partition", "bs", "qd", "iodepth", "depth",
     "numjobs", "nj", "tc", "threads", "thread", "gen", "pcie", "dut", "drv", "sn", "serial", "unit", "ch", "channel",
     "ctrl", "controller", "hba", "enclosure", "shelf", "tray", "rack", "box", "mmcblk", "dm", "nullb", "pmem",
+    "ada", "da", "nda", "nvd", "zvol", "bcache",
 })  # fmt: skip
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _DATES = re.compile(
@@ -71,7 +72,7 @@ _DEVICE_BEFORE = re.compile(
     r"((nvme\d+(c\d+)?n|nvme\d+n\d+p)|(^|[^A-Za-z])(sd|hd|vd|xvd)[a-z]{1,2})$"
 )
 _SEPARATORS = re.compile(r"[-_ .()#\[\],=+]+")
-_UNIT_AFTER = re.compile(r"(k|kb|kib|m|mb|mib|g|gb|gib|tb|tib|pct|percent|qd|jobs|threads)(?![A-Za-z])|%", re.IGNORECASE)  # fmt: skip
+_UNIT_AFTER = re.compile(r"(k|kb|kib|m|mb|mib|g|gb|gib|tb|tib|pct|percent|qd|jobs|threads|op|c|w|rpm)(?![A-Za-z])|%", re.IGNORECASE)  # fmt: skip
 _ROUND = re.compile(
     rf"(?:(?<![A-Za-z])(?i:({'|'.join(ROUND_WORDS)}))|(?<=[a-z])(Round|Iteration|Iter|Loop|Cycle|Pass|Run))"
     # Not r70_w30, a mix of reads and writes.
@@ -133,7 +134,8 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
     if words & _COUNTED:
         return False
     if words & _CONDITIONS:
-        return True
+        # 7op-1, 16qd_2: the word belongs to the number before it.
+        return is_attached or not before[: found.start(1)][-1:].isdigit()
     if not is_attached:
         return False
     if len(word) == 1:  # drive D3, model S4510; but p1 and t2 may count anything
@@ -144,7 +146,11 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
 
 
 def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
-    """Return the numbers that count rounds, by their place and the word before them: ``("file", "round"): 12``."""
+    """Return the numbers that count rounds, by their place and the word before them: ``("file", "round"): 12``.
+
+    If a place has a word several times, its last number counts rounds, and the others have places of their own:
+    ``r70_r3.json`` is round 3 of a mix, ``r3_r70.json`` may be.
+    """
     folder, name = split_path(file)
     places = [
         ("file", name),
@@ -154,8 +160,10 @@ def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
     found: dict[tuple[str, str], int] = {}
     for place, text in places:
         without_ids = _SERIAL.sub(" ", _WORLD_WIDE.sub(" ", text))
-        for word, camel, digits in _ROUND.findall(_DATES.sub(" ", without_ids)):
-            found.setdefault((place, (word or camel).lower()), int(digits))
+        counts = _ROUND.findall(_DATES.sub(" ", without_ids))
+        for at, (word, camel, digits) in enumerate(reversed(counts)):
+            key = place, (word or camel).lower()
+            found[(f"{place}, before {at}", key[1]) if key in found else key] = int(digits)
     return found
 
 
