@@ -11,6 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import tkperf
+from tkperf.engine import fio_setup
+from tkperf.host.audit import Audit, AuditLevel
+from tkperf.pipeline import host_check, run_plan
+from tkperf.pipeline.host_check import audit_for
+
 # The program refuses io_uring_setup to itself and to what it starts, as the seccomp profiles of containers do.
 # BPF: load the number of the system call; if it is 425, return the error, else allow it (seccomp(2)).
 _PROGRAM = """
@@ -59,3 +65,63 @@ def test_doctor_and_run_agree_that_io_uring_is_refused(scratch: Path, number: in
     assert instead_of.startswith(f"io_uring: {os.strerror(number)}")
     words = f"io_uring cannot be used, so libaio will be used: {os.strerror(number)}"
     assert [text.partition(": fio")[0] for text in found] == [words, words]
+
+
+def pretend_fio(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]) -> None:
+    """An fio of this version, with which every I/O engine works."""
+    words = f"fio-{version[0]}.{version[1]}"
+    monkeypatch.setattr(fio_setup, "_read_version", lambda: (words, version))
+    monkeypatch.setattr(fio_setup, "_why_not", lambda *_: None)
+    monkeypatch.setattr(host_check, "find_program", lambda name: f"/{name}")
+    # The cache would keep the answer for other tests.
+    uncached = host_check._try_ioengines_on_fio.__wrapped__
+    monkeypatch.setattr(host_check, "_try_ioengines_on_fio", uncached)
+
+
+@pytest.mark.parametrize(
+    ("version", "test", "says"),
+    [
+        ((3, 33), "iops", None),
+        ((3, 33), "cbw", "io_uring cannot be used, so libaio will be used: fio-3.33 would keep 8"),
+        ((3, 39), "cbw", None),
+    ],
+)
+def test_plan_looks_at_all_queue_depths_of_the_run(
+    scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: tuple[int, int],
+    test: str,
+    says: str | None,
+) -> None:
+    """The heaviest load of ``cbw`` has a depth of 32, but another load has 6, which fio before 3.39 rounds up to 8."""
+    audits: list[Audit] = []
+
+    def audit(*arguments: object, **options: object) -> Audit:
+        audits.append(audit_for(*arguments, **options))  # type: ignore[arg-type]
+        return audits[-1]
+
+    pretend_fio(monkeypatch, version)
+    monkeypatch.setattr(run_plan, "audit_for", audit)
+    plan = tkperf.make_plan("ssd", str(scratch), tests=[test])
+    (found,) = (one for one in audits[0].findings if one.subject == "io_uring")
+    if says is None:
+        assert (found.level, "libaio" in found.found) == (AuditLevel.OK, False)
+    else:
+        assert found.level is AuditLevel.ADVICE
+        assert found.found.startswith(says)
+    in_run = fio_setup.choose_ioengine(
+        str(scratch), 512, None, jobs=1, io_depth=1,
+        io_depths={load.io_depth for load in plan.fitted.workloads},
+    )  # fmt: skip
+    assert (in_run.name == "libaio") is (says is not None)
+
+
+@pytest.mark.parametrize(("version", "named"), [((3, 33), True), ((3, 39), False)])
+def test_doctor_names_the_queue_depths_that_io_uring_does_not_keep(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], named: bool
+) -> None:
+    """Doctor does not know the tests of a run. The default tests have depths of 1 and 32."""
+    pretend_fio(monkeypatch, version)
+    (found,) = (one for one in audit_for([], lasts_s=60).findings if one.subject == "io_uring")
+    assert found.level is AuditLevel.OK
+    assert ("fio-3.33 rounds a queue depth such as 6 up" in found.found) is named
