@@ -8,7 +8,7 @@ import pytest
 
 from tests.printed_forms import Printed, load_forms
 from tkperf.device import signatures
-from tkperf.device.signatures import find_signatures
+from tkperf.device.signatures import describe_unknown_data, find_signatures
 from tkperf.model.errors import DeviceError
 from tkperf.system.process import Completed
 
@@ -68,3 +68,26 @@ def test_a_device_that_wipefs_cannot_read_is_an_error(monkeypatch: pytest.Monkey
     printed = said("unreadable", PATH="/proc/self/fd/x", WHY="Input/output error")
     with pytest.raises(DeviceError, match="cannot look for data on /dev/sdx: wipefs: error"):
         find(printed, monkeypatch)
+
+
+def test_a_question_quotes_only_short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels and titles are written by strangers.
+
+    The question may be shown on another host, to a user who may not read the file.
+    """
+    label = r'"a\u001b[31m' + "\u202e" + r"b\nc" + "x" * 300 + '"'
+    (found,) = find(
+        said("file-system", OFFSET="438", TYPE="ext2", UUID='"a2"', LABEL=label), monkeypatch
+    )
+    assert found == f"ext2 'a[31mb c{'x' * 192}' on /dev/sdx"
+    title = "Microsoft Word\x1b]0;x\x07, Title: a\r\n\tb" + "x" * 300 + "\n"
+
+    def run(_: Sequence[str], *, timeout_s: float) -> Completed:
+        assert timeout_s > 0
+        return Completed(exit_status=0, stdout=title, stderr="")
+
+    monkeypatch.setattr(signatures, "find_program", lambda name: name)
+    monkeypatch.setattr(signatures, "run_command", run)
+    (unknown,) = describe_unknown_data("/root/a", "/proc/self/fd/9")
+    quoted = "Microsoft Word]0;x, Title: a b"
+    assert unknown.kind == f"data that looks like {quoted}{'x' * (200 - len(quoted))}"

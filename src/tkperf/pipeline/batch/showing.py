@@ -8,7 +8,7 @@ from tkperf.analysis.outlook import Outlook
 from tkperf.device.identity import TargetKind
 from tkperf.host.paths import read_path
 from tkperf.model.batch import DriveShown
-from tkperf.model.units import drop_controls
+from tkperf.model.units import on_one_line
 from tkperf.pipeline.batch.protocol import Held
 from tkperf.pipeline.batch.request import BatchDrive
 from tkperf.pipeline.consent import Question
@@ -62,5 +62,5 @@ def show_drive(
 
 
 def short(text: str | None) -> str:
-    """Return a text from outside as a message carries it."""
-    return drop_controls(text or "")[:_LONGEST_TEXT]
+    """Return a text from outside as a message carries it: one line without control characters."""
+    return on_one_line(text or "")[:_LONGEST_TEXT]
