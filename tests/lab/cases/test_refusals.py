@@ -18,7 +18,9 @@ import pytest
 from tests.lab import disks
 from tests.lab.cases.conftest import Drive, shell, tkperf
 from tkperf.cli.main import cli
+from tkperf.device.identity import read_identity
 from tkperf.model.errors import RefusedError
+from tkperf.pipeline.consent import Consent, Question, permitted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +305,59 @@ def test_a_free_partition_of_a_used_disk(drive_of: Callable[..., Drive], tmp_pat
         assert '"could_be_tested": false' in whole.stdout
     finally:
         shell("umount /mnt/case")
+
+
+@pytest.mark.core
+def test_a_write_to_a_partition_while_the_question_is_open(drive_of: Callable[..., Drive]) -> None:
+    """A write through the node of the whole disk refuses the partition.
+
+    Writes to another partition, which is in use, do not. The kernel counts both for the disk.
+    """
+    drive = drive_of(disks.SATA_SECOND)
+    shell(f"printf 'size=100MiB\\nsize=100MiB\\n' | sfdisk -q {drive.path} && udevadm settle")
+    first, second = Path(f"{drive.path}1"), Path(f"{drive.path}2")
+    shell(f"mkfs.ext4 -q -F {first} && mkdir -p /mnt/case && mount {first} /mnt/case")
+
+    def open_while(command: str) -> None:
+        def ask(question: Question) -> str:
+            shell(command)
+            return question.expected
+
+        with permitted([read_identity(second)], Consent(ask=ask)) as (permit,):
+            permit.recheck()
+
+    try:
+        before = drive.written_bytes()
+        open_while("dd if=/dev/urandom of=/mnt/case/a bs=1M count=8 conv=fsync status=none; sync")
+        assert drive.written_bytes() - before >= 8 << 20
+        start = int(Path(f"/sys/class/block/{second.name}/start").read_text())
+        # Zeros take the place of zeros, between two samples.
+        place = start + (64 << 20) // 512 + 8
+        with pytest.raises(RefusedError, match=r"the kernel counts 512 B written or discarded"):
+            open_while(
+                f"dd if=/dev/zero of={drive.path} seek={place} count=1 oflag=direct status=none"
+            )
+    finally:
+        shell("umount /mnt/case")
+
+
+def test_the_answer_names_one_of_two_namespaces(
+    drive_of: Callable[..., Drive], tmp_path: Path
+) -> None:
+    """Both namespaces of the drive report its serial number, which confirms neither of them."""
+    drive = drive_of(disks.NVME_TWO)
+    other = Path(f"{str(drive.path)[:-1]}2")
+    answers = [f"{drive.serial}/namespace-1", f"{drive.serial}/namespace-2"]
+    for path, answer in zip((drive.path, other), answers, strict=True):
+        assert f'"confirm_id": "{answer}"' in tkperf("doctor", path, "--json").stdout
+    for given in (drive.serial, answers[1]):
+        refused = tkperf(
+            "ssd", "a", drive.path, "--yes-destroy", given, "--output", tmp_path, "--no-purge"
+        )
+        assert refused.status == 3
+        assert f"'{given}' does not confirm {drive.path}: expected '{answers[0]}'" in refused.stderr
+    with permitted([read_identity(drive.path)], Consent(confirm=answers[0])) as (permit,):
+        permit.recheck()
 
 
 def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
