@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,16 @@ import pytest
 from tests.builders import run_info, simulate
 from tests.runfile.runs import a_run
 from tests.web.listed import a_batch, a_row, list_rows
+from tkperf.model.errors import LockedRunFileError
 from tkperf.procedures.iops import TEST as IOPS
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.runfile.reader import RunFile
+from tkperf.runfile.writers import state_of
 from tkperf.web import library as module
-from tkperf.web.bounds import AGAIN_AFTER_LATE_S
+from tkperf.web.bounds import AGAIN_AFTER_LATE_S, LISTED_WITHIN_S
 from tkperf.web.files import KnownFile
 from tkperf.web.index import Index, Unreadable, find_index_path
+from tkperf.web.jobs import make_row
 from tkperf.web.library import Library, describe_difference, find_files
 from tkperf.web.library_page import render_library
 from tkperf.web.pages import encode_json
@@ -344,6 +348,23 @@ def test_a_file_that_may_be_read_later_is_tried_again(
         asyncio.run(read_all(library))
         assert len(reader.read) == tries
         assert len(library.listing.runs) == tries - 1
+
+
+def test_the_library_hardly_waits_for_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other files wait in the meantime, and a locked file is tried again a minute later."""
+    assert LISTED_WITHIN_S <= 1
+    monkeypatch.setattr("tkperf.runfile.limits.LOCKED_S", 3600.0)
+    monkeypatch.setattr("tkperf.web.jobs.LISTED_WITHIN_S", 0.0)
+    path, writer = a_run(tmp_path)
+    writer.close()
+    known = KnownFile(folder=tmp_path, place=path.name, stamp=state_of(path.stat()))
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(LockedRunFileError):
+            make_row(known)
+    assert make_row(known)
 
 
 def test_a_file_that_takes_too_long_is_tried_ever_more_seldom(tmp_path: Path) -> None:
