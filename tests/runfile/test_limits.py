@@ -30,6 +30,8 @@ from tkperf.runfile.limits import (
     MOST_ROWS,
     MOST_SECONDS,
     ROW_BYTES,
+    ExcessError,
+    Meter,
 )
 from tkperf.runfile.reader import RunFile
 
@@ -330,3 +332,14 @@ def test_what_tkperf_writes_is_far_below_the_limits(tmp_path: Path) -> None:
     """Steps that all say the same pack best of all, and are read."""
     path = made(tmp_path, lambda db: many_steps(db, 2000, number="n"))
     assert run_limited(lambda: read_all(path)) == "read"
+
+
+def test_a_long_text_is_found_in_any_row_and_column() -> None:
+    """Also if no earlier row of the table has a text there."""
+    meter = Meter(0)
+    for value in (None, 1, b"x" * 100_000, "short"):
+        meter.count_row("note", {"id": 1, "text": value})
+        meter.count_row("note", {"id": 1, "text": 2})
+    for row in ({"id": 1, "text": "x" * 100_000}, {"id": "x" * 100_000, "text": 1}):
+        with pytest.raises(ExcessError, match="has a text of 100,000 characters"):
+            meter.count_row("note", row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -103,3 +104,17 @@ def ended_by_signals(*, once: bool) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Disable garbage collection.
+
+    A run of days is a million objects, and none of them is garbage: a search takes a tenth of the time.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()  # else enabling would search all of them now
+        gc.enable()

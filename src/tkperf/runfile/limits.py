@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tkperf.model.errors import RunFileError
 from tkperf.model.input_files import only_confined
@@ -124,6 +125,9 @@ class Meter:
         self._share = max(1.0, file_bytes / USUAL_FILE_BYTES)
         self._work_left = WORK + WORK_PER_BYTE * file_bytes
         self._unpacked_left = UNPACKED_BYTES + UNPACKED_PER_BYTE * file_bytes
+        # Of the last row of each table: the types of its values, and the places of texts.
+        self._types: dict[str, tuple[type, ...]] = {}
+        self._texts: dict[str, list[int]] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -149,11 +153,17 @@ class Meter:
         self._work_left -= _WORK_AT_ONCE
         return self.exhausted
 
-    def count_row(self, table: str, values: Iterable[tuple[str, object]]) -> None:
-        """Count a row of a table with its values, each with its column."""
+    def count_row(self, table: str, row: Mapping[str, Any]) -> None:
+        """Count a row of a table: its values by column."""
         cost = ROW_BYTES.get(table, _SMALL_ROW_BYTES)
-        texts = [(column, value) for column, value in values if isinstance(value, str)]
-        for column, value in texts:
+        values = tuple(row.values())
+        types = tuple(map(type, values))
+        if types != self._types.get(table):  # nearly all rows of a table have the same types
+            self._types[table] = types
+            self._texts[table] = [at for at, type_ in enumerate(types) if type_ is str]
+        names = tuple(row)
+        for at in self._texts[table]:
+            column, value = names[at], values[at]
             most = _LONG_TEXTS.get((table, column), _TEXT_CHARACTERS)
             if len(value) > most:
                 raise ExcessError(

@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Mapping
 from itertools import pairwise
+from operator import itemgetter
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -84,8 +85,11 @@ class PlainFields:
         types = own | types
         self._table = table
         self._row = msgspec.defstruct(table, list(types.items()))
+        # The same values in their order: a tuple is converted in half the time of a dict.
+        self._values = msgspec.defstruct(table, list(types.items()), array_like=True)
         self._flags = [name for name in own if bool in (hints[name], *get_args(hints[name]))]
         self._columns = {name: prefix + name for name in types}
+        self._take = itemgetter(*self._columns.values())
         self.types = {prefix + name: type_ for name, type_ in types.items()}
 
     def columns(self, record: object) -> Columns:
@@ -98,8 +102,13 @@ class PlainFields:
         Raises:
             ValueError: a column has an impossible value; the text names the table and the column.
         """
-        own = {name: columns[column] for name, column in self._columns.items()}
-        values = msgspec.structs.asdict(convert(self._table, own, self._row))
+        try:
+            row = msgspec.convert(self._take(columns), self._values)
+        except msgspec.ValidationError:
+            # Only the names of the columns tell which of them is wrong.
+            own = {name: columns[column] for name, column in self._columns.items()}
+            row = convert(self._table, own, self._row)
+        values = msgspec.structs.asdict(row)
         for name in self._flags:
             if values[name] is not None:
                 values[name] = bool(values[name])

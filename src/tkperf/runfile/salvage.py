@@ -45,7 +45,7 @@ def read_rows(
     try:
         for found, row in enumerate(_read_readable(db, table, columns, after, lost), start=1):
             require_rows(db, table, found, meter)
-            meter.count_row(table, row.items())
+            meter.count_row(table, row)
             yield row
     except sqlite3.DataError as error:
         raise ExcessError(f"table {table} has a value that is too long ({error})") from error
@@ -85,8 +85,9 @@ def _select(
 ) -> Iterator[tuple[int, Columns]]:
     """Yield rows of these numbers, each with its number."""
     # ">=", because for ">" SQLite looks for that row first, which may be on the unreadable page.
-    cursor = db.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED WHERE rowid {numbers}")  # noqa: S608 - own names only
-    # dict(row) searches all names for each name.
+    cursor = db.cursor()
+    cursor.row_factory = None  # tuples, which are unpacked faster than sqlite3.Row
+    cursor.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED WHERE rowid {numbers}")  # noqa: S608 - own names only
     names = [column[0] for column in cursor.description][1:]
     for number, *values in cursor:
         yield number, dict(zip(names, values, strict=True))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -16,7 +14,7 @@ import click
 from tkperf.cli.calling import Command, HeadedOption, Heading
 from tkperf.cli.kinds import RUN_FILE, InputFile
 from tkperf.cli.options import FACT, FACT_FILE, json_option, output_file, output_folder
-from tkperf.cli.streams import complain
+from tkperf.cli.streams import complain, without_garbage_collection
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
 
@@ -164,7 +162,7 @@ def report(
     if html_file is None and (not any(others) or (selections and pdf_file is None)):
         html_file = run_file.with_suffix(".html")
     with ExitStack() as stack:
-        stack.enter_context(_without_looking_for_garbage())
+        stack.enter_context(without_garbage_collection())
         # Everything that may fail comes first, so that nothing is written then.
         if html_file is not None or pdf_file is not None:
             require_packages()
@@ -222,20 +220,6 @@ def report(
                 outputs.write(html_file, render_html(view))
             if printer is not None and pdf_file is not None:
                 outputs.write(pdf_file, printer.finish())
-
-
-@contextmanager
-def _without_looking_for_garbage() -> Iterator[None]:
-    """Disable garbage collection.
-
-    A run of days is a million objects, and none of them is garbage: a search takes a twentieth of the time.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()  # else enabling would search all of them now
-        gc.enable()
 
 
 def _render_xml(result: RunResult) -> TkperfXml:

@@ -16,7 +16,7 @@ import click
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE
 from tkperf.cli.options import PROGRESS, VERBOSE, json_option
-from tkperf.cli.streams import complain
+from tkperf.cli.streams import complain, without_garbage_collection
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError, reason_of
 
@@ -127,7 +127,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     judged = bool(run_files) or len(paths) <= MOST_JUDGED
     for path in paths:
         try:
-            with _hint_at_sudo("status", path):
+            with _hint_at_sudo("status", path), without_garbage_collection():
                 states.append(read_overview(path, judged=judged))
         except RunFileError as error:
             failed.append(error)
