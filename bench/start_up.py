@@ -1,11 +1,15 @@
-"""How long do help, completion, a wrong call and a small `show` take, and what of it is loading modules?
+"""How long do help, completion, a wrong call, a small `show` and a `status` of long runs take, and what of it is loading modules?
 
 Each is a whole process, started anew: medians of n, with the least and the greatest, and the median of the CPU
 time, which says more on a machine that others use. Beside them what nobody gets
 below: Python that does nothing, and Python that loads click. Then where the time goes: modules by the package
 they belong to, as `python -X importtime` counts them (which makes each a little slower).
 
+With --status: `tkperf status` in a folder with eight ended runs of all tests, instead of all that. The first call has an
+empty cache and judges every run; each later call takes the verdicts from the cache.
+
     python bench/start_up.py [--times 31] [--run FILE.tkperf]
+    python bench/start_up.py --status [--times 5] [--run FILE.tkperf]
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import os
 import platform
 import re
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -25,6 +30,8 @@ from pathlib import Path
 
 TKPERF = Path(sys.executable).parent / "tkperf"
 ROWS = 12
+RUNS = 8
+"""Run files in the folder of ``tkperf status``."""
 _ASKED = {"_TKPERF_COMPLETE": "bash_complete"}
 # What: the words of the call, and the line at whose end Tab is pressed.
 CALLS: dict[str, tuple[tuple[str, ...], str | None]] = {
@@ -80,12 +87,39 @@ def break_down(words: Sequence[str | Path]) -> dict[str, float]:
     return dict(sorted(packages.items(), key=lambda item: -item[1]))
 
 
+def measure_status(folder: Path, run: Path | None, times: int) -> None:
+    """Print the times of first and later calls of ``tkperf status`` for copies of an ended run."""
+    if run is None:
+        run = folder / "made/run.tkperf"
+        made = ("ssd", "run", "sim:sata-ssd", "--test", "all", "-q", "--no-report")
+        subprocess.run([TKPERF, *made, "--output", run.parent], check=True, capture_output=True)
+    runs = folder / "runs"
+    runs.mkdir()
+    for number in range(RUNS):
+        shutil.copy(run, runs / f"run-{number}.tkperf")
+    os.chdir(runs)
+    print(f"{RUNS} run files of {run.stat().st_size / 1e6:.1f} MB each; {times} first and {times} later calls")  # fmt: skip
+    print(f"\n{'milliseconds':<22} {'median':>7} {'least':>7} {'most':>7} {'CPU':>7}")
+    first: list[Took] = []
+    later: list[Took] = []
+    for number in range(times + 1):
+        cache = {"XDG_CACHE_HOME": str(folder / f"cache-{number}")}
+        first.append(take_time([TKPERF, "status"], cache))
+        later.append(take_time([TKPERF, "status"], cache))
+    print_row("first status", first[1:])
+    print_row("later status", later[1:])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--times", type=int, default=31)
     parser.add_argument("--run", type=Path, help="run file to show; else a simulated one is made")
+    parser.add_argument("--status", action="store_true", help="measure only 'tkperf status'")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
+        if args.status:
+            measure_status(Path(name), args.run and args.run.resolve(), args.times)
+            return
         run = args.run or Path(name) / "small.tkperf"
         if args.run is None:
             made = ("ssd", "small", "sim:sata-ssd", "--profile", "quick", "-ssdt", "iops", "-q")
