@@ -12,8 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from tests.docs.test_docs_commands import PAGES, open_command
+from tkperf.analysis import courses
+from tkperf.analysis.comparing.arrangements import OUTLIER_SCORE
+from tkperf.analysis.sharing.reads import TOLERATED_LOSS
+from tkperf.analysis.timeline import levels, spikes
 from tkperf.cli.ending import MOST_ATTACHED_BYTES
 from tkperf.cli.main import COMMANDS, cli
+from tkperf.device import telemetry
+from tkperf.device.drive_log import DRIVE_LOG_LIMIT_S
+from tkperf.device.file_map import READ_LIMIT_BYTES
 from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel
 from tkperf.host.audit import WATCH_S, activity, cpus, drives, site, system
 from tkperf.interop import (
@@ -31,13 +38,17 @@ from tkperf.model.disturbance import host as of_host
 from tkperf.model.disturbance import io as of_io
 from tkperf.model.histogram import LEAST_IOS_BEYOND
 from tkperf.model.input_files import RESULTS_BYTES
+from tkperf.model.throttling import LEAST_UNITS
 from tkperf.model.user_facts import LONGEST_FACT
 from tkperf.page.batch_answer import MOST_MAIL_LINES
 from tkperf.page.findings.headlines import MOST
 from tkperf.pipeline import kept_results
 from tkperf.pipeline.batch import drives as batch_drives
 from tkperf.pipeline.batch import turns, watching
+from tkperf.pipeline.batch.fleet import messages, work
+from tkperf.pipeline.outlook import DEFAULT_WARRANTY_YEARS
 from tkperf.procedures import load_profile
+from tkperf.procedures.plan import ASSUMED_FILL_BYTES_PER_S
 from tkperf.procedures.profiles.tables import MOST_SLICES
 from tkperf.procedures.walk import MOST_STEPS
 from tkperf.runfile import limits
@@ -138,6 +149,35 @@ NUMBERS = [
     ("README.md", r"`lat` \| (\d+) cells with one outstanding I/O; then a histogram of (\d+) minutes", (len(_LATENCY.read_percents) * len(_LATENCY.block_sizes_kib), _LATENCY.histogram_s / 60)),
     ("README.md", r"`tp` \| sequential reads and writes of (\d+) and (\d+) KiB", tuple(_TABLES["throughput"].block_sizes_kib)),
     ("README.md", r"`writesat` \|[^|]*\| (\d+) x the capacity, (\d+) h", (_TABLES["write_saturation"].capacity_multiple, _TABLES["write_saturation"].max_slices / 60)),
+    # The method.
+    ("docs/method.md", r"stay within (\d+) % of the median of the last quarter, or within (\d+) standard deviations", (100 * levels.BAND, levels.LEVEL_NOISE_SIGMAS)),
+    ("docs/method.md", r"the fitted change is at most (\d+) %, or within noise, over the last quarter of the time, and at most (\d+) % over the settled part", (100 * levels.MOST_CHANGE_AT_END, 100 * levels.MOST_CHANGE)),
+    ("docs/method.md", r"from where all but few values \((\d+) %", (100 * levels.MOST_OUTSIDE,)),
+    ("docs/method.md", r"as long as they stay within (\d+) % of their median or (\d+) standard deviations", (100 * levels.HELD_BAND, levels.HELD_NOISE_SIGMAS)),
+    ("docs/method.md", r"must differ from the last level by more than (\d+) %", (100 * levels.OTHER_LEVEL,)),
+    ("docs/method.md", r"the level before is the median of (\d+) values", (levels.NEIGHBOURS_OF_DROP,)),
+    ("docs/method.md", r"is (\d+) standard deviations below it, and lasts (\d+) values", (levels.NOISE_SIGMAS, levels.LASTING)),
+    ("docs/method.md", r"if it is nearly nothing \((\d+) %\), (\d+) standard deviations below, and (\d+) times as far as any rise", (100 * levels.NEARLY_NOTHING, levels.STALL_SIGMAS, levels.DEEPER_THAN_RISES)),
+    ("docs/method.md", r"peaks of at least ([\d.]+) times the median of (\d+) values around", (spikes.LEAST_HEIGHT, spikes.NEIGHBOURS)),
+    ("docs/method.md", r"Reported below 1 in ([\d,]+), with at least (\d+) spikes at (\d+) % of the places", (1 / spikes.MOST_CHANCE, spikes.LEAST_SPIKES, 100 * spikes.LEAST_SHARE)),
+    ("docs/method.md", r"The device did at least (\d+) % of the offered I/Os", (100 * courses.LEAST_DONE,)),
+    ("docs/method.md", r"number of I/Os offered in (\d+) ms\.", (1000 * courses.LEAST_BEHIND_S,)),
+    ("docs/method.md", r"the first slice within (\d+) % of the median of the earlier stream's slices", (100 * courses.RECOVERED_WITHIN,)),
+    ("docs/method.md", r"the slice must lie within (\d+) of their standard deviations", (courses.RECOVERED_SIGMAS,)),
+    ("docs/method.md", r"abs\(M\) > ([\d.]+)\.", (OUTLIER_SCORE,)),
+    ("docs/method.md", r"exceed ([\d.]+) % of fio's bytes and (\d+) KiB", (100 * of_io.FOREIGN_SHARE, of_io.LEAST_FOREIGN_BYTES / KIB)),
+    ("docs/method.md", r"or ([\d,]+) MB/s assumed", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
+    ("docs/method.md", r"years of warranty \(default: (\d+)\)", (DEFAULT_WARRANTY_YEARS,)),
+    # Telemetry, purges, searches for data.
+    ("docs/telemetry.md", r"log, every (\d+) s, and before and after each test \| temperature, every (\d+) s", (telemetry.LOG_EVERY_S, telemetry.TEMPERATURE_EVERY_S)),
+    ("docs/telemetry.md", r"tkperf kills it after (\d+) s", (DRIVE_LOG_LIMIT_S,)),
+    ("docs/telemetry.md", r"for at most (\d+) s, the end of a run for (\d+) s", (telemetry.PAUSE_LIMIT_S, telemetry.FINISH_LIMIT_S)),
+    ("docs/telemetry.md", r"It needs at least (\d+) steps of both", (LEAST_UNITS,)),
+    ("docs/safety.md", r"tkperf reads at most ([\d.]+) GB of zeros", (round(READ_LIMIT_BYTES / 1e9, 1),)),
+    ("docs/fleet.md", r"(\d+) seconds without a word from here", (messages.SILENCE_LIMIT_S,)),
+    ("docs/fleet.md", r"when its run ends, and every (\d+) minutes before", (work.SNAPSHOT_EVERY_S / 60,)),
+    ("docs/batches.md", r"A drive that loses more than (\d+) %, beyond the uncertainty", (100 * TOLERATED_LOSS,)),
+    ("docs/batches.md", r"`--no-probe` assumes (\d+) MB/s", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
 ]  # fmt: skip
 
 
@@ -250,20 +290,24 @@ def options_of(command: click.Command) -> set[str]:
     return own
 
 
-# Options of other programs that the pages name: fio, nvme-cli, hdparm, setpriv, Prometheus, TKperf 2.2 and tkperf-cmp.
+# Options of other programs that the pages name: fio, setpriv, SQLite's files, Prometheus, TKperf 2.2 and tkperf-cmp.
 _OF_OTHERS = {
-    "--client", "--part", "--pdeathsig", "--sanact", "--sanitize-status", "--status-interval", "--storage.tsdb.retention.time", "--hex",
+    "--client", "--part", "--pdeathsig", "--status-interval", "--storage.tsdb.retention.time",
     "-g", "-l", "-xml", "-wal", "-shm", "-f", "-z",
 }  # fmt: skip
 _OF_SCRIPTS = {"--files", "--browsers", "--pace-s"}
 
 
 def test_every_option_that_a_page_names_exists() -> None:
-    """An option in backticks belongs to a command of tkperf, or to another program that is listed here."""
+    """An option in backticks belongs to a command of tkperf, or to another program that is listed here.
+
+    The page on devices is about the options of other programs.
+    """
     known = {"--help", "--version"}.union(*(options_of(command) for command in all_commands()))
     unknown = {
         (page.name, option)
         for page in EVERY_PAGE
+        if page.name != "devices.md"
         for span in re.findall(r"`(--?[a-z][^`\n]*)`", page.read_text(encoding="utf-8"))
         for option in re.findall(r"^--?[a-z][\w.*-]*", span)
         if option not in known | _OF_OTHERS | _OF_SCRIPTS and not option.endswith("*")
