@@ -32,7 +32,7 @@ def test_the_gravest_reason_decides() -> None:
     confirm = "; nothing is written before you confirm"
     assert judge_plan(outlook).state is VerdictState.CAN_RUN
     assert describe_plan_verdict(outlook).text.endswith(
-        f" without purging, writes 960.2 GB to 2.5 TB{confirm}"
+        f" plus purging, writes 960.2 GB to 2.5 TB{confirm}"
     )
     known = RunWarning(code="preparation", text="block size 0.5 KiB left out")
     assert judge_plan(replace(outlook, warnings=(known,))).state is VerdictState.CAN_RUN

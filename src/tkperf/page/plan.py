@@ -103,7 +103,7 @@ def warn_of_cost(outlook: Outlook) -> str | None:
 
 
 def describe_time(outlook: Outlook) -> str:
-    """Describe the duration: ``2 h 10 min to 3 h 05 min without purging``."""
+    """Describe the duration: ``2 h 10 min to 3 h 05 min plus purging``."""
     return format_durations(outlook.shortest_s, outlook.longest_s) + describe_clock(outlook)
 
 
@@ -111,7 +111,7 @@ def describe_clock(outlook: Outlook) -> str:
     """Describe what a duration counts, with a space before it; empty for all of the user's time."""
     if outlook.simulated:
         return " of simulated time"
-    return " without purging" if outlook.purge_count else ""
+    return " plus purging" if outlook.purge_count else ""
 
 
 def _phase(repeated: Repeated) -> tuple[str, str, str]:
