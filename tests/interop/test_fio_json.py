@@ -585,7 +585,8 @@ def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "holds no JSON result of fio"),
+        ("", "nothing could be imported: a.json is left out: it is empty"),
+        (" \n", "a.json is left out: it is empty"),
         ("{" * 300_000, "a.json is left out: more than 1,000 braces"),
         ("{" * 2_000_000, "a.json is left out: .* memory"),
         ("{}", "holds no JSON result of fio"),

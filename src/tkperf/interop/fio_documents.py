@@ -108,7 +108,7 @@ class Documents:
                     raise Unusable("it contains only JSON that is cut off or damaged") from None
                 if failed > MOST_ATTEMPTS:
                     raise Unusable(
-                        f"more than {MOST_ATTEMPTS:,} braces in it begin no JSON; is it fio's output?"
+                        f"more than {MOST_ATTEMPTS:,} braces in it begin no JSON; it is probably not output of fio"
                     ) from None
                 continue
             stopped = SIGNALLED in text[ended:position]

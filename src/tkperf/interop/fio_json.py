@@ -103,8 +103,10 @@ class FioResults:
                 self.remarks.say("read-in-part", reason, file, fault.detail)
         else:
             cut = "its JSON is cut off or damaged" if documents.cut_off else None
-            none = (
-                describe_text(text) or "holds no JSON result of fio (--output-format=json or json+)"
+            none = describe_text(text) or (
+                "holds no JSON result of fio (--output-format=json or json+)"
+                if text.strip()
+                else "it is empty"
             )
             self.remarks.leave_out_file(file, unusable[0] if unusable else Unusable(cut or none))
 
@@ -122,10 +124,11 @@ class FioResults:
         Raises:
             InputFileError: no results were added, or more than a run file can contain.
         """
-        place = list_readable_names(sorted(self._names, key=natural_key)) or "no file"
         if not self._results:
+            # Each reason names its file.
             reasons = [warning.text for warning in self.remarks.warnings()[:MOST_LISTED]]
-            raise InputFileError(f"{place}: nothing could be imported: {'; '.join(reasons)}")
+            raise InputFileError(f"nothing could be imported: {'; '.join(reasons) or 'no file'}")
+        place = list_readable_names(sorted(self._names, key=natural_key))
         in_time = sorted(self._results, key=lambda one: (one.written_ms or inf, one.version))
         versions = list(dict.fromkeys(result.version for result in in_time))
         first_ms = in_time[0].written_ms
