@@ -99,7 +99,7 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ('"iops"', '"tp"', "the run has no test tp, but iops"),
+        ('"iops"', '"tp"', "the run has no test tp; it has iops"),
         (
             'block_size = "4k"',
             'block_size = "4k"\nsection = "X"',

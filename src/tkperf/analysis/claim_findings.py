@@ -336,7 +336,7 @@ def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
     if claim.test in result.not_begun:
         return f"the run {_ENDED[result.status]} before test {claim.test}"
     if not tests:
-        return f"the run has no test {claim.test}, but {_list(t.name for t in result.tests)}"
+        return f"the run has no test {claim.test}; it has {_list(t.name for t in result.tests)}"
     sections = [section for test in tests for section in test.sections]
     meant = [section for section in sections if claim.section in (None, section.name)]
     if not meant and any(claim.section in test.not_measured for test in tests):
