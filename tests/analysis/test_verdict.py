@@ -23,6 +23,7 @@ from tkperf.analysis.verdict import (
     CheckCode,
     ReasonCode,
     VerdictCode,
+    VerdictReason,
     VerdictState,
     judge_run,
 )
@@ -32,7 +33,7 @@ from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, StepKind
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import judge
 from tkperf.page.marking import find_level
-from tkperf.page.verdict import NoteLevel, describe_verdict, level_of
+from tkperf.page.verdict import NoteLevel, describe_reason, describe_verdict, level_of
 from tkperf.page.words.run import BADGES
 
 KINDS: tuple[type[VerdictCode], ...] = (
@@ -150,6 +151,23 @@ def test_a_section_whose_end_is_lost_is_damage() -> None:
     """Its rows may have been deleted, which no page of the file shows."""
     (reason,) = judge_run(with_section(steady=None, ended_because=END_LOST)).reasons
     assert (reason.code, reason.count) == (ReasonCode.DAMAGED, 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("Latency",), "Latency has too few rounds to judge steady state"),
+        (("IOPS", "Latency"), "IOPS, Latency have too few rounds to judge steady state"),
+        (
+            ("RND, with reads", "SEQ, with writes"),
+            "'RND, with reads', 'SEQ, with writes' have too few rounds to judge steady state",
+        ),
+    ],
+)
+def test_a_reason_keeps_the_names_of_sections_apart(names: tuple[str, ...], words: str) -> None:
+    """A name that contains a comma is quoted."""
+    reason = VerdictReason(code=ReasonCode.STEADY_STATE_NOT_JUDGED, sections=names)
+    assert describe_reason(reason, a_run()) == words
 
 
 def test_a_model_is_named_before_everything() -> None:

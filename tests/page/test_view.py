@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tkperf
+from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import at, number_of, run_info, simulate, view_of
 from tests.charts import distribution_of, rows_of
 from tkperf.analysis.results import RunResult, SectionResult
@@ -28,6 +29,7 @@ from tkperf.model.quantity import (
     THROUGHPUT,
     percentile,
 )
+from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import Fit, judge
 from tkperf.model.units import KIB, format_block_size_kib, format_mix, format_number
 from tkperf.page.chart import Bars3D, Distribution
@@ -311,6 +313,13 @@ def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
         assert isinstance(cell, CellView)
         assert cell.rounds is not None
         assert len(cell.rounds.rows) == 8
+
+
+def test_the_header_says_which_fact_is_not_known() -> None:
+    """The capacity of an imported run's device."""
+    run = made_up_run("R", {"iops": [made_up_section("IOPS", {FOUR_KIB_WRITES: (100.0,) * 5})]})
+    imported = replace(run, info=replace(run.info, device={"kind": IMPORTED}))
+    assert build_view(imported).subtitle == "imported result, capacity not known"
 
 
 def outline(view: ReportView) -> str:

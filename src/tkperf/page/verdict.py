@@ -163,7 +163,8 @@ def _ended(result: RunResult) -> str:
 
 
 def _names(reason: VerdictReason) -> str:
-    return _name_some(reason.sections)
+    """Return the sections; a name that contains a comma is quoted, because commas also separate the names."""
+    return _name_some([f"'{name}'" if "," in name else name for name in reason.sections])
 
 
 def _name_some(names: Sequence[str]) -> str:
@@ -186,7 +187,7 @@ _WORDS: dict[ReasonCode, Callable[[VerdictReason, RunResult], str]] = {
     ReasonCode.SHORT_PROFILE: lambda *_: "the profile quick is too short to judge a drive",
     ReasonCode.NOT_STEADY: lambda reason, _: f"{_names(reason)} did not reach steady state",
     ReasonCode.STEADY_STATE_NOT_JUDGED: lambda reason, _: (
-        f"{_names(reason)} has too few rounds to judge steady state"
+        f"{_names(reason)} {'have' if len(reason.sections) > 1 else 'has'} too few rounds to judge steady state"
     ),
     ReasonCode.DISTURBED: lambda reason, _: (
         f"{format_count(reason.count or 0, 'step')} disturbed{_in(reason)}"

@@ -26,7 +26,7 @@ from tkperf.page.disclosure import (
     name_sheet,
 )
 from tkperf.page.explanation import HEAT, describe_procedure, explain
-from tkperf.page.facts import capacity, format_written, or_not_known
+from tkperf.page.facts import capacity, format_written
 from tkperf.page.figures.build import open_over_time
 from tkperf.page.figures.telemetry import find_section_courses, find_test_course
 from tkperf.page.findings import findings, headlines
@@ -228,7 +228,7 @@ def _device_line(result: RunResult) -> str:
     device = result.info.device
     words = [
         device.get("model") or device.get("kind"),
-        or_not_known(capacity(device.get("capacity_bytes"))),
+        capacity(device.get("capacity_bytes")) or "capacity not known",
     ]
     return ", ".join(str(word) for word in words if word)
 
