@@ -39,7 +39,7 @@ def _lines(*pieces: tuple[int, float, float]) -> FloatArray:
     return np.concatenate(parts)
 
 
-def _noise(count: int, share: float, seed: int, correlation: float = 0.0) -> FloatArray:
+def make_noise(count: int, share: float, seed: int, correlation: float = 0.0) -> FloatArray:
     """Factors around 1 with this standard deviation; neighbours are correlated as in AR(1) noise."""
     random = np.random.default_rng(seed)
     strays = share * random.normal(size=count)
@@ -61,7 +61,7 @@ def _of_curve(
 ) -> Seconds:
     """The seconds of a curve with noise; the slowest I/O of the seconds ``slow_at`` is ``slow_by`` times the usual one."""
     rate = curve()
-    iops = rate * _noise(rate.size, share, seed, correlation)
+    iops = rate * make_noise(rate.size, share, seed, correlation)
     random = np.random.default_rng(seed + 1000)
     slowest_us = 2_000 * np.exp(0.2 * random.normal(size=rate.size))
     slowest_us[[int(at) for at in slow_at]] *= slow_by
@@ -84,6 +84,7 @@ def _shape(
         build=partial(_of_curve, curve, len(name), share, correlation, slow_at, slow_by),
         course=course,
         workload=work(block_size_bytes=MIB),
+        noise=share,
     )
 
 
@@ -147,9 +148,7 @@ def _small_cache() -> FloatArray:
 
 def _drift(percent: float) -> Curve:
     """50,000 IOPS, and a line to so many percent above or below over the last quarter."""
-    return partial(
-        _lines, (2700, 50_000, 50_000), (3600, 50_000, 50_000 * (1 + percent / 100))
-    )
+    return partial(_lines, (2700, 50_000, 50_000), (3600, 50_000, 50_000 * (1 + percent / 100)))
 
 
 # The change of an hour's last quarter, in seconds whose noise is correlated.
@@ -165,16 +164,19 @@ FURTHER_SERIES = (
             levels=((_FRESH, 5000 * _MB, 123), (_SECOND, 2000 * _MB, 1115)),
             settled=(600 * _MB, 1115), drops=((123, 2000 * _MB),),
         ),
+        long=True,
     ),
     build_review(
         "Team Group MP44S, 1 TB", _REVIEWED + "team-group-mp44s-1-tb/6.html",
         ((4000, 231), (100, 1000)),
         Course(levels=((_FRESH, 4000 * _MB, 58),), settled=(100 * _MB, 58)),
+        long=True,
     ),
     build_review(
         "Sabrent Rocket Q, 1 TB", _REVIEWED + "sabrent-rocket-q-1-tb-m-2-nvme-ssd/6.html",
         ((1700, 250), (150, 1000)),
         Course(levels=((_FRESH, 1700 * _MB, 147),), settled=(150 * _MB, 147)),
+        long=True,
     ),
     build_review(
         "Kingston A2000, 1 TB", _REVIEWED + "kingston-a2000-1-tb-m-2-nvme-ssd/6.html",
@@ -208,6 +210,7 @@ FURTHER_SERIES = (
         "WD My Passport, 4 TB", "anandtech.com/show/14539, page 3",
         tuple((100 - 40 * zone / 19, 20.0 * (zone + 1)) for zone in range(20)),
         Course(),
+        long=True,
     ),
     _shape(
         "Seagate Backup Plus Slim, 2 TB (AnandTech, show/14539, page 3)", _shingled,

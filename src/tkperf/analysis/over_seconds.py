@@ -94,13 +94,15 @@ def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | Non
 def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None:
     """Return the standard deviation of the number of I/Os that are due but not done at the end.
 
-    The seconds are assumed to vary independently. A level that keeps up does the same number of
-    I/Os in nearly every second, so its noise is small. None: fewer than four seconds, or no offered
-    rate.
+    Noise differs from each second to the next. It is measured by these differences, because a rate
+    that rises and falls slowly leaves a real backlog at the end of each fall. A level that keeps up
+    does the same number of I/Os in nearly every second, so its noise is small. None: fewer than
+    four seconds, or no offered rate.
     """
     if workload.offered_iops is None or len(seconds) < LEAST_SECONDS_OF_LEVEL:
         return None
-    return spread(seconds.iops * seconds.duration_s) * sqrt(len(seconds))
+    differences = np.diff(seconds.iops * seconds.duration_s)
+    return spread(differences) / sqrt(2) * sqrt(len(seconds))
 
 
 def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import isclose
 
 import numpy as np
 
 from tkperf.analysis.timeline.levels import (
     BACK,
+    BAND,
     LASTING,
     LEAST_FOR_LEVELS,
     MOST_CHANGE_AT_END,
@@ -162,7 +164,11 @@ def find_timelines(
             settled=found.settled,
             end_change_percent=found.end_change_percent,
             end_noise_percent=found.end_noise_percent,
-            drops=tuple(drop for drop in drops if not _is_transition(drop, found, rate.spacing)),
+            drops=tuple(
+                _with_level_after(drop, found, rate.spacing)
+                for drop in drops
+                if _recurs(drop, drops) or not _is_transition(drop, found, rate.spacing)
+            ),
         )
     for quantity in SPIKING:
         latency = make_series(place, values[quantity.key], width)
@@ -217,12 +223,36 @@ def _is_transition(drop: Drop, found: Levels, spacing: float) -> bool:
 
     A fall from one level to a second one that is not the last is a drop.
     """
-    if drop.recovered:
-        return False
-    second = [level for level in found.phases if level.kind is LevelKind.SECOND]
-    if any(abs(drop.start - level.start) <= LASTING * spacing for level in second):
+    if drop.recovered or _find_level_after(drop, found, spacing) is not None:
         return False
     last = found.phases[-1]
     if last.kind is LevelKind.STEADY:
         return drop.start <= last.start or last.value < BACK * drop.before
     return drop.after > NEARLY_NOTHING * drop.before
+
+
+def _find_level_after(drop: Drop, found: Levels, spacing: float) -> RateLevel | None:
+    """Return the second level, if a fall without recovery leads to this level."""
+    if drop.recovered:
+        return None
+    for level in found.phases:
+        if level.kind is LevelKind.SECOND and abs(drop.start - level.start) <= LASTING * spacing:
+            return level
+    return None
+
+
+def _with_level_after(drop: Drop, found: Levels, spacing: float) -> Drop:
+    """Return a drop to a second level with the value of this level, which nine seconds show less precisely."""
+    level = _find_level_after(drop, found, spacing)
+    return drop if level is None else replace(drop, after=level.value)
+
+
+def _recurs(drop: Drop, drops: Sequence[Drop]) -> bool:
+    """Return whether the rate fell likewise before and recovered, so that a recovery after the end of the series is likely."""
+    return any(
+        earlier.recovered
+        and earlier.start < drop.start
+        and isclose(earlier.before, drop.before, rel_tol=BAND)
+        and isclose(earlier.after, drop.after, rel_tol=BAND)
+        for earlier in drops
+    )

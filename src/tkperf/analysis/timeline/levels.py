@@ -38,6 +38,9 @@ MOST_CHANGE_AT_END = 0.03
 # A held level: values stay within this share of their median, and the fitted change over them is at most that of a
 # flat end. A decline fills the band from one edge to the other: its change is up to twice the band.
 HELD_BAND = 0.05
+# The distance of a level to the following values is at least this multiple of the fitted change over the level. For a
+# decline at constant speed, the multiple is 1.25.
+LEAST_ABRUPT = 3.0
 # Another level differs by more than the largest allowed distance of a value from its own level.
 OTHER_LEVEL = 0.12
 # Reach of noise alone, in standard deviations.
@@ -273,39 +276,64 @@ def _find_held(series: Series, start: int) -> int:
     """Return the end of the level that begins at an index; the same index: no level begins there.
 
     A level grows from some of its first values, many or few, until its median no longer moves. The
-    longest result counts, because a short piece of any decline looks flat.
+    longest result counts, because a short piece of any decline looks flat. For the same reason, a
+    level that noise alone makes look flat must end abruptly.
     """
     values = series.values[start:]
     smooth = running_median(values, 5)
     longest, seed = 0, SHORTEST_PHASE
+    grown: dict[int, int] = {}
     while seed <= values.size and seed <= MOST_TIMES_LONGER * max(longest, LEAST_TRIED):
-        longest = max(longest, _grow(values, smooth, seed))
+        longest = max(longest, _grow(values, smooth, seed, grown))
         seed *= 2
     if longest < SHORTEST_PHASE:
         return start
     inside = max(SHORTEST_PHASE, int(longest * (1 - ON_ITS_WAY_OUT)))
-    change = fit_change(series, start, start + inside)
+    change = abs(fit_change(series, start, start + inside))
     by_chance = HELD_NOISE_SIGMAS * _measure_local_noise(values[:longest]).of_change(inside)
-    limit = MOST_CHANGE_AT_END * abs(float(np.median(values[:longest])))
-    return start + longest if abs(change) <= max(limit, by_chance) else start
+    level = abs(float(np.median(values[:longest])))
+    leap = _measure_leap(values, longest)
+    if leap < LEAST_ABRUPT * change:
+        return start
+    is_flat = max(change, by_chance) <= MOST_CHANGE_AT_END * level
+    is_abrupt = leap > OTHER_LEVEL * level and change <= max(by_chance, HELD_BAND * level)
+    return start + longest if is_flat or is_abrupt else start
 
 
-def _grow(values: FloatArray, smooth: FloatArray, count: int) -> int:
-    """Return how many values form a level, from a first guess on."""
+def _measure_leap(values: FloatArray, count: int) -> float:
+    """Return the distance of the median of the first values to the median of as many following values.
+
+    A level that reaches to the end of the series has no end that could be gradual: infinite.
+    """
+    following = values[count : 2 * count]
+    if following.size < SHORTEST_PHASE:
+        return float("inf")
+    return abs(float(np.median(following)) - float(np.median(values[:count])))
+
+
+def _grow(values: FloatArray, smooth: FloatArray, count: int, grown: dict[int, int]) -> int:
+    """Return how many values form a level, from a first guess on; ``grown`` keeps the steps of
+    earlier guesses, which mostly lead to the same level.
+    """
     for _ in range(MOST_STEPS):
-        level = float(np.median(values[:count]))
-        noise = _measure_local_noise(values[: max(count, LEAST_APART)])
-        band = max(HELD_BAND * abs(level), HELD_NOISE_SIGMAS * noise.of_median(5))
-        outside = np.abs(smooth[: GROWTH * max(count, LEAST_TRIED)] - level) > band
-        if outside[:LEAST_APART].all():
-            return 0
-        inside = _count_inside(outside, max(2, count // 20))
-        if inside < SHORTEST_PHASE:
-            return 0
-        if inside == count:
-            break
-        count = inside
+        if (known := grown.get(count)) is None:
+            known = grown[count] = _count_at_level(values, smooth, count)
+        if known in {0, count}:
+            return known
+        count = known
     return count
+
+
+def _count_at_level(values: FloatArray, smooth: FloatArray, count: int) -> int:
+    """Return how many values lie in the band around the median of the first ``count``; 0: too few."""
+    level = float(np.median(values[:count]))
+    noise = _measure_local_noise(values[: max(count, LEAST_APART)])
+    band = max(HELD_BAND * abs(level), HELD_NOISE_SIGMAS * noise.of_median(5))
+    outside = np.abs(smooth[: GROWTH * max(count, LEAST_TRIED)] - level) > band
+    if outside[:LEAST_APART].all():
+        return 0
+    inside = _count_inside(outside, max(2, count // 20))
+    return 0 if inside < SHORTEST_PHASE else inside
 
 
 def _measure_local_noise(values: FloatArray) -> Noise:
@@ -384,13 +412,17 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
     sigma, highest_rise = spread(strays), float(strays.max())
     deep_for_stalls = max(STALL_SIGMAS * sigma, DEEPER_THAN_RISES * highest_rise)
     kept, levels = _levels_before(values)
-    falls = (values < NEARLY_DEEP * kept) & (kept - values > NOISE_SIGMAS * sigma)
-    candidates = np.flatnonzero(falls)
+    candidates = np.flatnonzero(_falls(values, kept, sigma))
     drops: list[Drop] = []
-    index = 0
-    while (place := int(np.searchsorted(candidates, index))) < candidates.size:
-        index = int(candidates[place])
-        before = float(levels[index])
+    index, back_since = 0, None
+    while True:
+        fall = None if back_since is None else _find_next_fall(values, back_since, sigma)
+        if fall is None:
+            place = int(np.searchsorted(candidates, index))
+            if place == candidates.size:
+                break
+            fall = int(candidates[place]), float(levels[candidates[place]])
+        index, before = fall
         end = _end_of(values, index, before)
         follow = values[index : min(end, index + BEFORE)]
         after, least = float(np.median(follow)), float(follow.min())
@@ -400,10 +432,31 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
             drops.append(_drop(series, index, end, before))
         # Later values are judged by the level after the drop, not by the level before it.
         if end == values.size:
-            index += BEFORE
+            index, back_since = index + BEFORE, None
         else:
-            index = end + (LEAST_BEFORE if end - index > BEFORE // 2 else 0)
+            index, back_since = end + BEFORE, end
     return tuple(drops)
+
+
+def _falls(values: FloatArray, kept: FloatArray, sigma: float) -> NDArray[np.bool_]:
+    """Return which values are far below the lower quartile of the values before each."""
+    return (values < NEARLY_DEEP * kept) & (kept - values > NOISE_SIGMAS * sigma)
+
+
+def _find_next_fall(values: FloatArray, back_since: int, sigma: float) -> tuple[int, float] | None:
+    """Return the place of a fall soon after a rate is back, and the level before the fall; None: no such fall.
+
+    Only the values since the rate is back count as the level before, even if they are few.
+    Otherwise, the earlier drop would hide the next one.
+    """
+    soon = values[back_since : back_since + BEFORE]
+    if soon.size <= LASTING or soon.min() >= NEARLY_DEEP * soon.max():
+        return None
+    for place in range(back_since + LASTING, min(back_since + BEFORE, values.size)):
+        kept, before = np.percentile(values[back_since:place], (25, 50))
+        if _falls(values[place : place + 1], kept, sigma)[0]:
+            return place, float(before)
+    return None
 
 
 def _levels_before(values: FloatArray) -> tuple[FloatArray, FloatArray]:
