@@ -1,11 +1,15 @@
-"""How often noise changes a conclusion: the course of every known series, on many noisy copies of it.
+"""How often noise changes a conclusion: every known conclusion, on many noisy copies of its seconds.
 
-Each second of a copy is multiplied by white noise of 1 %, with a seed of its own; a second variant lacks the last
-tenth. Printed is how many copies of each say what is known. Only the analysis runs.
+Each second of a copy is multiplied by white noise of 1 %, with a seed of its own. A second variant of each copy lacks
+the last tenth; a conclusion is judged there only if its place lies before the cut. Only the analysis runs, in memory.
+The output ends with the table of docs/accuracy.md.
 
-    python bench/conclusions.py [--copies 200] [--only NAME]
+    python bench/conclusions.py [--copies 200] [--drawn 2000 2900] [--only NAME]
 
-Exit status 1 if less than 95 % of the copies of a series say what is known.
+``--drawn`` also judges series whose shape and rates are drawn by chance, once each: from one number up to, without,
+another.
+
+Exit status 1 if less than 95 % of the copies of a conclusion, or of the drawn series, say what is known.
 """
 
 from __future__ import annotations
@@ -13,10 +17,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from tests.analysis.drawn_series import draw_series
+from tests.analysis.further_series import FURTHER_SERIES
+from tests.analysis.known_conclusions import CASES, Case, noise_of
 from tests.analysis.named_series import (
     SERIES,
     NamedSeries,
@@ -26,39 +35,120 @@ from tests.analysis.named_series import (
 )
 
 LEAST_ALIKE = 0.95
+# The conclusions about a course, and how the differences of each begin.
+OF_A_COURSE = {
+    "fresh and second level": ("levels", "fresh", "first", "second"),
+    "settled or not": ("settled:",),
+    "steady part: value and begin": ("settled at", "settled from"),
+    "sudden drops": ("drops", "drop at"),
+    "periodic spikes": ("period",),
+}
 
 
-def count_alike(named: NamedSeries, copies: int) -> tuple[int, int, Counter[str]]:
-    """Return how many copies say what is known, whole and cut, and what the others say."""
+@dataclass(slots=True, kw_only=True)
+class Known:
+    """A series or case, and how many of its copies say what is known, whole and cut."""
+
+    name: str
+    conclusions: tuple[str, ...]
+    copies: int
+    alike: dict[tuple[str, bool], int] = field(default_factory=dict)
+    wrong: Counter[str] = field(default_factory=Counter)
+
+    def add(self, differences: list[str], *, cut: bool) -> None:
+        """Count a copy for each conclusion that it leaves unchanged."""
+        self.wrong.update({f"{'cut: ' if cut else ''}{text}" for text in differences})
+        for conclusion in self.conclusions:
+            begins = OF_A_COURSE.get(conclusion, ("",))
+            changed = any(text.startswith(begins) for text in differences)
+            self.alike[conclusion, cut] = self.alike.get((conclusion, cut), 0) + (not changed)
+
+    def share(self, conclusion: str, *, cut: bool) -> float:
+        return self.alike[conclusion, cut] / self.copies
+
+    @property
+    def least(self) -> float:
+        return min(self.alike.values()) / self.copies
+
+
+def try_series(named: NamedSeries, copies: int) -> Known:
+    """Return what copies of a series say about its course."""
     series = named.build()
-    whole = cut = 0
-    wrong: Counter[str] = Counter()
+    known = Known(name=named.name, conclusions=tuple(OF_A_COURSE), copies=copies)
     for seed in range(copies):
         noisy = multiply_by_noise(series, seed)
-        of_whole = find_differences(named, noisy)
-        of_cut = find_differences(named, cut_off_last_tenth(noisy))
-        whole += not of_whole
-        cut += not of_cut
-        wrong.update({*of_whole, *of_cut})
-    return whole, cut, wrong
+        known.add(find_differences(named, noisy), cut=False)
+        known.add(find_differences(named, cut_off_last_tenth(noisy), cut=True), cut=True)
+    return known
+
+
+def try_case(case: Case, copies: int) -> Known:
+    """Return what copies of another case say."""
+    known = Known(name=case.name, conclusions=(case.conclusion,), copies=copies)
+    for seed in range(copies):
+        for cut in (False, True):
+            known.add(case.find_differences(noise_of(seed), cut=cut), cut=cut)
+    return known
+
+
+def try_all(only: str, copies: int) -> Iterator[Known]:
+    """Yield the result of each series and case, and print it."""
+    tried: list[tuple[str, Callable[[], Known]]] = [
+        *((one.name, lambda one=one: try_series(one, copies)) for one in (*SERIES, *FURTHER_SERIES)),
+        *((one.name, lambda one=one: try_case(one, copies)) for one in CASES),
+    ]  # fmt: skip
+    print(f"{'series or case':64} {'whole':>8} {'cut':>8}")
+    for name, try_one in tried:
+        if only not in name:
+            continue
+        known = try_one()
+        whole, cut = (
+            min(known.share(each, cut=cut) for each in known.conclusions) for cut in (False, True)
+        )
+        print(f"{name:64} {whole:8.1%} {cut:8.1%}", flush=True)
+        for text, count in known.wrong.most_common(3):
+            print(f"    {count} x {text}")
+        yield known
+
+
+def print_table(found: list[Known]) -> None:
+    """Print a Markdown table of the share of copies with the known conclusion, by conclusion."""
+    print(
+        "\n| conclusion | series or cases | whole: all copies, least of a series | cut: likewise |"
+    )
+    print("|---|---|---|---|")
+    for conclusion in dict.fromkeys(each for known in found for each in known.conclusions):
+        of = [known for known in found if conclusion in known.conclusions]
+        cells = []
+        for cut in (False, True):
+            shares = [known.share(conclusion, cut=cut) for known in of]
+            cells.append(f"{100 * sum(shares) / len(shares):.2f} %, {100 * min(shares):.1f} %")
+        print(f"| {conclusion} | {len(of)} | {' | '.join(cells)} |")
+
+
+def judge_drawn(numbers: range) -> float:
+    """Return the share of drawn series whose whole course is found."""
+    right = 0
+    for number in numbers:
+        named = draw_series(number)
+        differences = find_differences(named, named.build())
+        right += not differences
+        if differences:
+            print(f"drawn {named.name}: {'; '.join(differences)}")
+    print(f"drawn series: {right} of {len(numbers)} right")
+    return right / len(numbers)
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--copies", type=int, default=200)
-    options.add_argument("--only", default="", help="series whose name contains this")
+    options.add_argument("--drawn", type=int, nargs=2, metavar=("FIRST", "END"))
+    options.add_argument("--only", default="", help="series and cases whose name contains this")
     given = options.parse_args()
-    failed = False
-    print(f"{'series':40} {'whole':>8} {'cut':>8}")
-    for named in SERIES:
-        if given.only not in named.name:
-            continue
-        whole, cut, wrong = count_alike(named, given.copies)
-        print(f"{named.name:40} {whole / given.copies:8.1%} {cut / given.copies:8.1%}", flush=True)
-        for text, count in wrong.most_common(3):
-            print(f"    {count} x {text}")
-        failed = failed or min(whole, cut) < LEAST_ALIKE * given.copies
-    return int(failed)
+    found = list(try_all(given.only, given.copies))
+    print_table(found)
+    drawn = judge_drawn(range(*given.drawn)) if given.drawn else 1.0
+    return int(min(*(known.least for known in found), 1.0, drawn) < LEAST_ALIKE)
 
 
 if __name__ == "__main__":
