@@ -14,7 +14,14 @@ from rich.console import Console
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, view_of, work
-from tkperf.analysis.characteristics import FRESH, STEADY, STEADY_FROM, Characteristic
+from tkperf.analysis.characteristics import (
+    AFTER_RECOVERY,
+    FRESH,
+    RECOVERY,
+    STEADY,
+    STEADY_FROM,
+    Characteristic,
+)
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline
@@ -26,7 +33,7 @@ from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.steady_state import judge
 from tkperf.page.findings.build import build_findings
 from tkperf.page.findings.headlines import MOST, build_headlines
-from tkperf.page.findings.sections import describe_section
+from tkperf.page.findings.sections import describe_recovery, describe_section
 from tkperf.page.view import build_view
 from tkperf.page.words.run import find_badges, find_banners, group_warnings, summarise_warnings
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
@@ -82,7 +89,7 @@ def test_a_stream_is_told_by_where_it_settles() -> None:
 
 def test_a_stream_that_still_changes_is_not_called_settled() -> None:
     assert describe_section(saturated(steady=None)).startswith(
-        "Random 4 KiB writes run at 30,000 IOPS and were still changing at the end; "
+        "Random 4 KiB writes run at 30,000 IOPS on average and were still changing at the end; "
     )
 
 
@@ -475,13 +482,43 @@ def test_a_stream_that_still_falls_says_how_much() -> None:
     course = replace(stream.timelines[0], end_change_percent=-7.3, end_noise_percent=2.0)
     stream = replace(stream, timelines=(course,))
     assert describe_section(stream).startswith(
-        "Random 4 KiB writes run at 30,000 IOPS and were still falling at the end, by 7.3 % in the last quarter, "
+        "Random 4 KiB writes run at 30,000 IOPS on average and were still falling at the end, by 7.3 % in the last quarter, "
         "after 88,800 IOPS fresh out of box; "
     )
     within_noise = replace(course, end_noise_percent=9.0)
     assert "still changing at the end; " in describe_section(
         replace(stream, timelines=(within_noise,))
     )
+
+
+def test_the_headline_of_a_stream_that_still_falls_says_so() -> None:
+    """The mean of the whole stream is not the rate of the drive at the end; a verdict on steady state comes first."""
+
+    def verdict_of(stream: SectionResult) -> str:
+        return build_headlines(made_up_run("run", {"writesat": [stream]}).tests)[0].verdict
+
+    stream = saturated(steady=None)
+    course = replace(stream.timelines[0], end_change_percent=-7.3, end_noise_percent=2.0)
+    assert verdict_of(replace(stream, timelines=(course,))) == "still falling at the end"
+    assert verdict_of(stream) == "still changing at the end"
+    rounds = judge([1, 2, 3, 4, 5], [100.0, 50.0, 60.0, 40.0, 30.0], tracking="IOPS", unit="IOPS")
+    assert verdict_of(replace(stream, verdict=rounds, steady=False)) == "NOT steady"
+    assert verdict_of(saturated()) == ""
+
+
+@pytest.mark.parametrize(
+    ("least", "words"), [(60.0, ", then down to 60.0 % of that rate"), (93.0, "")]
+)
+def test_a_rate_that_was_reached_only_for_a_moment_says_what_followed(
+    least: float, words: str
+) -> None:
+    """A single slice at the old rate is no recovery if the rate then falls again; noise is not mentioned."""
+    found = (
+        Characteristic(key=RECOVERY.key, workload=WRITES, value=180.0),
+        Characteristic(key=AFTER_RECOVERY.key, workload=WRITES, value=least),
+    )
+    section = replace(saturated(), characteristics=found)
+    assert list(describe_recovery(section, "A")) == [f"reached again after 3 min 00 s{words}"]
 
 
 def test_a_share_names_what_it_is_a_share_of() -> None:

@@ -35,7 +35,7 @@ from tkperf.page.findings.choice import (
 )
 from tkperf.page.findings.words import name_demand, say_value
 from tkperf.page.naming import name_figure
-from tkperf.page.words.courses import describe_period
+from tkperf.page.words.courses import describe_period, describe_still_changing
 from tkperf.page.words.uncertainty import describe_share
 
 MOST = 6
@@ -56,7 +56,8 @@ class Headline:
         text: value with its unit for readers; a bound if the value lies beyond everything that was tried.
         sure: interval of 95 % in percent, such as ``± 0.35 %``; ``at least ± 0.35 %`` for a lower limit;
             empty: not known.
-        verdict: verdict on steady state, in words; empty: the section has no rule of steady state.
+        verdict: verdict on steady state, in words, or that the rate still changed at the end of a stream that
+            was not judged; empty: the section has no rule of steady state.
         alarm: the section did not reach steady state, or did not complete, or the figure varied by more than the rule.
         workload: measured workload; None: the figure has no single workload.
         varied_percent: variation within the steady window of other tracking variables; None: the
@@ -261,7 +262,8 @@ def _of_stream(
         sure = _sure(settled, steady.uncertainty)
         yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
     else:
-        yield from _figure(test, section, cell, shown[0], rank=0)
+        for one in _figure(test, section, cell, shown[0], rank=0):
+            yield _with_course(one, course) if shown[0] is IOPS else one
     if fresh is not None and steady is not None and fresh.value and settled:
         share = 100 * settled / fresh.value
         headline = _made(
@@ -273,6 +275,15 @@ def _of_stream(
         yield _Candidate(rank=1, headline=share_of_fresh, like=(name, "share_of_fresh_percent"))
     if _TAIL in shown and shown[0] is not _TAIL:
         yield from _figure(test, section, cell, _TAIL, rank=2)
+
+
+def _with_course(candidate: _Candidate, course: Timeline | None) -> _Candidate:
+    """Say that the mean of a stream is that of a rate that still changed, if no rule of steady state judged the stream."""
+    headline = candidate.headline
+    if course is None or course.settled is not False or headline.verdict:
+        return candidate
+    verdict = describe_still_changing(course).partition(",")[0]
+    return replace(candidate, headline=replace(headline, verdict=verdict))
 
 
 def _with_state(candidate: _Candidate, state: str) -> _Candidate:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.characteristics import (
+    AFTER_RECOVERY,
     FRESH,
     NO_BACKLOG,
     RECOVERY,
@@ -15,7 +16,7 @@ from tkperf.analysis.characteristics import (
     STEADY_FROM,
     Characteristic,
 )
-from tkperf.analysis.courses import find_characteristic
+from tkperf.analysis.courses import RECOVERED_WITHIN, find_characteristic
 from tkperf.analysis.results import CellResult, RoundResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded
 from tkperf.analysis.variation import find_variation
@@ -69,7 +70,10 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
         falls = course.still_changes_percent is not None
         if falls and fresh is not None and fresh.value:
             within = f", after {say_value(fresh.value, rate)} fresh out of box{within}"
-        return f"{mean} and were {describe_still_changing(course)}{within}" if mean else ""
+        if not mean:
+            return ""
+        # The rate is the mean of a whole stream, or of a window: the drive does not run at it at the end.
+        return f"{mean} on average and were {describe_still_changing(course)}{within}"
     start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
     changes = start is not None and start.value is not None and course.changes
     if not changes and not section.steady:
@@ -95,12 +99,22 @@ def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
     if found is None:
         return
     if found.value is not None:
-        yield f"reached again after {format_duration(found.value)}"
+        yield f"reached again after {format_duration(found.value)}{_describe_fall(section)}"
     elif found.at_least is not None:
         yield f"not reached again within {format_duration(found.at_least)}"
 
 
+def _describe_fall(section: SectionResult) -> str:
+    """Return ``, then down to 60 % of that rate`` for a rate that fell again after it was reached; empty: it did not."""
+    least = find_characteristic(section, AFTER_RECOVERY)
+    if least is None or least.value is None or least.value >= _FELL_AGAIN_PERCENT:
+        return ""
+    return f", then down to {format_number(least.value)} % of that rate"
+
+
 _MOST_RIVALS = 2
+# Twice as far below as a rate may be that counts as reached: the lowest of many slices is lower than each of them.
+_FELL_AGAIN_PERCENT = 100 * (1 - 2 * RECOVERED_WITHIN)
 _THE_HIGHEST = "the highest rate "
 _NEGLIGIBLE_WAIT = 0.01  # of the mean latency
 
