@@ -441,7 +441,7 @@ def test_a_compressed_file_is_called_so(tmp_path: Path, name: str) -> None:
     (tmp_path / "r2.json").write_text(written(6, 60))
     ran = import_files(tmp_path, tmp_path / name, tmp_path / "r2.json")
     assert ran.exception is None
-    assert "it is compressed (gzip)" in ran.output
+    assert f"{name} is left out: it is compressed (gzip)" in ran.output
 
 
 def clients(total_ios: int, mean_us: float) -> str:

@@ -179,6 +179,18 @@ def test_two_drives_with_one_result_each_are_no_rounds(one: str, other: str) -> 
     assert sorted(rounds_of(run).values()) == [[5000], [9000]]
 
 
+def test_the_section_of_a_drive_names_its_pci_address_alone() -> None:
+    files = [
+        (f"pci-0000:{bus}:00.0-r{each}.json", written(1000 * at + each, 1000 * at + 60 * each))
+        for at, bus in enumerate(("01", "02"))
+        for each in (1, 2)
+    ]
+    assert list(numbers_of(run_of(*files))) == [
+        "fio RND TC1/QD1, file 0000:01:00.0",
+        "fio RND TC1/QD1, file 0000:02:00.0",
+    ]
+
+
 def test_a_serial_number_does_not_count_rounds() -> None:
     """Although it contains an R and a number: the round keeps the number after its own word."""
     files = [(f"S64FNE0R500001-r{each}.json", written(5000, 60.0 * each)) for each in (2, 3, 5)]

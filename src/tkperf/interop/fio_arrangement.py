@@ -476,7 +476,8 @@ def _name_files(files: Sequence[str]) -> list[str]:
     """Return the words in which the names of the files differ, without counts of rounds; if no such
     words exist, return the whole names.
     """
-    words = [re.split(r"[-_. ()]+", file) for file in files]
+    # The function of a PCI address, as in 01:00.0, is no word of its own.
+    words = [re.split(r"(?:[-_ ()]|\.(?![0-7](?!\w)))+", file) for file in files]
     if len(set(map(len, words))) > 1:
         return list(files)
     differing = [

@@ -198,7 +198,7 @@ def _read_all(
         except UsageError as error:
             if len(files) == 1:
                 raise
-            fio.leave_out(str(file), str(error))
+            fio.leave_out(str(file), str(error).removeprefix(f"{file}: "))
             continue
         of_fio.add(file)
         text, file_bytes = _text(content), len(content)
