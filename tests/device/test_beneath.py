@@ -72,7 +72,7 @@ def test_another_image_behind_a_loop_device(loop_device: MakeLoop, tmp_path: Pat
     image.rename(tmp_path / "kept.img")
     image.write_bytes(bytes(64 * MIB))
     attach_again(device, image)
-    with pytest.raises(DeviceError, match=rf"beneath it is inode .*, not inode {inode} made at "):
+    with pytest.raises(DeviceError, match=rf"it uses inode .*, not inode {inode} made at "):
         require_same_device(recorded, facts_of(device))
 
 
@@ -85,7 +85,7 @@ def test_another_device_behind_a_loop_device(loop_device: MakeLoop) -> None:
     assert f"block device 7:{first.name.removeprefix('loop')} from" in str(recorded["loop_backing"])
     require_same_device(recorded, facts_of(upper))
     attach_again(upper, second)
-    with pytest.raises(DeviceError, match="beneath it is inode"):
+    with pytest.raises(DeviceError, match="it uses inode"):
         require_same_device(recorded, facts_of(upper))
 
 
@@ -118,7 +118,7 @@ def test_a_loop_device_may_have_another_number(loop_device: MakeLoop, tmp_path: 
     attach_again(first, tmp_path / "loop1.img")
     attach_again(second, image)
     require_same_device(recorded, facts_of(second))
-    with pytest.raises(DeviceError, match="beneath it is inode"):
+    with pytest.raises(DeviceError, match="it uses inode"):
         require_same_device(recorded, facts_of(first))
 
 
@@ -133,7 +133,7 @@ def test_a_loop_device_on_a_new_file_of_the_same_inode(
         text.replace("made at 1", "made at 2", 1)
         for text in recorded["beneath"]  # type: ignore[attr-defined]
     ]
-    with pytest.raises(DeviceError, match="beneath it is inode"):
+    with pytest.raises(DeviceError, match="it uses inode"):
         require_same_device(recorded, facts_of(device))
     assert str(image.stat().st_ino) in str(recorded["beneath"])
 

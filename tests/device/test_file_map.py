@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import run_tool
 from tests.device.conftest import loop_on
 from tkperf.device import file_map
-from tkperf.device.file_map import Written, look_for_written_data
+from tkperf.device.file_map import PartContent, look_for_written_data
 from tkperf.device.identity import file_system_of, read_identity
 from tkperf.device.permit import hold_target
 from tkperf.device.usage.kernel import LoopBacking, LoopDevice
@@ -157,7 +157,7 @@ def test_what_was_written_through_another_node_is_found(
         assert data_on(target)
 
 
-def look(path: Path, file_system: str | None) -> Written:
+def look(path: Path, file_system: str | None) -> PartContent:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return look_for_written_data(
@@ -179,7 +179,7 @@ def test_the_map_of_an_unknown_file_system_is_not_believed(
     write(image, 48 * MIB)
     monkeypatch.setattr("tkperf.device.file_map.os.lseek", claims_a_hole_everywhere)
     for file_system in ("nfs4", "fuse", "9p", "overlay", "zfs", None):
-        assert look(image, file_system) is Written.DATA
+        assert look(image, file_system) is PartContent.DATA
 
 
 def claims_a_hole_everywhere(descriptor: int, place: int, whence: int) -> int:
@@ -199,12 +199,12 @@ def test_what_was_not_read_to_its_end_counts_as_data(
     image = tmp_path / "image"
     image.write_bytes(bytes(8 * MIB))
     own = file_system_of(image)
-    assert look(image, own) is Written.NOTHING
+    assert look(image, own) is PartContent.NOTHING
     image.write_bytes(bytes(8 * MIB + 1))
-    assert look(image, own) is Written.UNKNOWN
+    assert look(image, own) is PartContent.UNKNOWN
     assert "and tkperf did not read the rest" in data_on(image)
     write(image, 7 * MIB)
-    assert look(image, own) is Written.DATA
+    assert look(image, own) is PartContent.DATA
 
 
 def test_a_volume_on_a_loop_device_leads_to_the_whole_file(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_an_operation_that_is_not_seen_is_no_end(
         raid.purge_drives(permit_for(raid), lambda _: None)
     raid.create(permit_for(raid))
     monkeypatch.setattr(raid, "_call", lambda *_: {})
-    with pytest.raises(DeviceError, match="has no state of the init"):
+    with pytest.raises(DeviceError, match="does not report the state of the init"):
         raid.initialise(lambda _: None)
     monkeypatch.setattr(raid, "_call", lambda *_: {storcli.VD_OPERATIONS: [{"Status": "Paused"}]})
     with pytest.raises(DeviceError, match="the init of /c0/v3 is 'Paused'"):

@@ -338,7 +338,7 @@ def test_an_image_that_an_erofs_uses_under_a_former_name(
     with (tmp_path / "used").open("rb"), (tmp_path / "other").open("rb"):
         assert "erofs" not in objections()
         make_erofs(image)
-        says = f"the file behind {device.name} holds an erofs and may be the file that the erofs mounted at"
+        says = f"the file behind {device.name} contains an erofs and may be the file that the erofs mounted at"
         assert (says in objections()) is refused
 
 

@@ -68,7 +68,7 @@ from tkperf.pipeline.batch.fleet.messages import (
 )
 from tkperf.pipeline.batch.fleet.order_rights import (
     claim_folder,
-    forget_surroundings,
+    drop_caller_environment,
     require_no_commands,
     require_own_batch,
     require_sent_inputs,
@@ -96,7 +96,7 @@ _PLAN_PIECE = 20_000
 def serve() -> None:
     """Do what the first line on stdin asks for. Errors go to stdout as a message."""
     os.umask(0o077)
-    asker_uid = forget_surroundings()
+    caller_uid = drop_caller_environment()
     _say(_greeting())
     lines: Lines[ToHost] = Lines(0, ToHost, MOST_BYTES_OF_ORDER)
     try:
@@ -104,11 +104,11 @@ def serve() -> None:
         _say(Clock(utc_s=time.time()))
         match order:
             case Begin():
-                _begin(order, lines, asker_uid)
+                _begin(order, lines, caller_uid)
             case Plan():
-                _plan(order, asker_uid)
+                _plan(order, caller_uid)
             case Follow():
-                _follow(order, lines, asker_uid)
+                _follow(order, lines, caller_uid)
             case _:
                 raise RefusedError("no order came")
     except NoWord:
@@ -177,12 +177,12 @@ class _Elsewhere:
         return exit_code_of(state)
 
 
-def _begin(order: Begin, lines: Lines[ToHost], asker_uid: int) -> None:
+def _begin(order: Begin, lines: Lines[ToHost], caller_uid: int) -> None:
     name = order.request.name
-    require_no_commands(order.request, asker_uid)
+    require_no_commands(order.request, caller_uid)
     book = _book_of(name)
     if book.parent.exists():
-        require_own_batch(book.parent, asker_uid)
+        require_own_batch(book.parent, caller_uid)
     options = _options(order.options, name)
     desk = _Elsewhere(lines)
     if order.resumes and book.exists():
@@ -206,15 +206,15 @@ def _begin(order: Begin, lines: Lines[ToHost], asker_uid: int) -> None:
             f"{book} is gone, so its runs cannot be resumed. Their last snapshots are where the batch is; measure these drives by a new batch"
         )
     require_sent_inputs(order.request, order.files)
-    claim_folder(book.parent, asker_uid)
+    claim_folder(book.parent, caller_uid)
     _write_inputs(book.parent, order.files)
     settled = _draft(order.request, book.parent).settle(name, DriveFinder(folder=book.parent))
     run_batch(settled.require_sound(), options, desk=desk)
 
 
-def _plan(order: Plan, asker_uid: int) -> None:
+def _plan(order: Plan, caller_uid: int) -> None:
     name = order.request.name
-    require_no_commands(order.request, asker_uid)
+    require_no_commands(order.request, caller_uid)
     require_sent_inputs(order.request, order.files)
     text = io.StringIO()
     with _private_folder() as folder, redirect_stdout(text):
@@ -310,14 +310,14 @@ class _Caught:
         pass
 
 
-def _follow(order: Follow, lines: Lines[ToHost], asker_uid: int) -> None:
+def _follow(order: Follow, lines: Lines[ToHost], caller_uid: int) -> None:
     """Show the batch until the other side has gone, and do meanwhile what it asks for."""
     # A drive is measured here.
     os.nice(19)
     book = _book_of(order.name)
     if not book.exists():
         raise RunFileError(f"there is no batch {book}")
-    require_own_batch(book.parent, asker_uid)
+    require_own_batch(book.parent, caller_uid)
     watched = WatchedBatch(book, looks_a_second=_LOOKS_A_SECOND, each_every_s=LOOK_EVERY_S)
     watched.look_at_all()
     sent: dict[int, tuple[Seen, float]] = {}

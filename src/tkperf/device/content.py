@@ -174,12 +174,12 @@ def describe_write(before: WriteMarks, now: WriteMarks) -> str | None:
     """
     if before.written_bytes is not None:
         if now.written_bytes is None:
-            return "the kernel counted what programs write to it, and does not count it any more"
+            return "the kernel no longer counts the bytes that programs write to it"
         written_bytes = now.written_bytes - before.written_bytes
         if written_bytes > 0:
             return f"the kernel counts {format_capacity(written_bytes)} written or discarded"
         if written_bytes < 0:
-            return "the kernel's counters of writes began anew"
+            return "the kernel's counters of writes were reset"
     if before.size_and_mtime != now.size_and_mtime:
         return "the size of the file or the time of its last write has changed"
     return None
@@ -188,7 +188,7 @@ def describe_write(before: WriteMarks, now: WriteMarks) -> str | None:
 def describe_change(before: Content, now: Content) -> str | None:
     """Describe the change between two readings; None if nothing shows a change."""
     if before.digest != now.digest:
-        return "samples of it have other content than before"
+        return "the content of some samples has changed"
     written = describe_write(before.marks, now.marks)
     if written is None and before.marks.change_time_ns != now.marks.change_time_ns:
         return "the change time of the file (ctime) is different"

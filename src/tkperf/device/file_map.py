@@ -19,7 +19,7 @@ MAPPING_FILE_SYSTEMS = frozenset({"ext3", "ext4", "xfs", "btrfs", "f2fs", "bcach
 _ZEROS = bytes(READ_BYTES)
 
 
-class Written(StrEnum):
+class PartContent(StrEnum):
     """The content of a part of a file."""
 
     NOTHING = "nothing but zeros"
@@ -29,7 +29,7 @@ class Written(StrEnum):
 
 def look_for_written_data(
     descriptor: int, *, start_bytes: int, end_bytes: int, file_system: str | None
-) -> Written:
+) -> PartContent:
     """Read all written data of a part of a file, up to the first byte that is not zero.
 
     No samples are taken: a part of the file is left out only if the file system reports that it was never written.
@@ -53,19 +53,19 @@ def look_for_written_data(
         place = extent_start
         while place < extent_end:
             if left_bytes <= 0:
-                return Written.UNKNOWN
+                return PartContent.UNKNOWN
             wanted = min(READ_BYTES, extent_end - place, left_bytes)
             count = os.preadv(descriptor, [buffer[:wanted]], place)
             if not count:
                 # Another program has shortened the file during the search.
                 break
             if buffer[:count] != _ZEROS[:count]:
-                return Written.DATA
+                return PartContent.DATA
             # The page cache should keep the user's files rather than these zeros.
             os.posix_fadvise(descriptor, place, count, os.POSIX_FADV_DONTNEED)
             place += count
             left_bytes -= count
-    return Written.NOTHING
+    return PartContent.NOTHING
 
 
 def sync(descriptor: int) -> None:

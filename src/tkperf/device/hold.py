@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.content import Content, describe_write, read_content, read_write_marks
-from tkperf.device.file_map import READ_LIMIT_BYTES, Written, look_for_written_data
+from tkperf.device.file_map import READ_LIMIT_BYTES, PartContent, look_for_written_data
 from tkperf.device.identity import (
     DeviceIdentity,
     TargetKind,
@@ -232,9 +232,9 @@ class Hold:
             )
         except OSError as error:
             raise self._unreadable(error) from error
-        if written is Written.DATA:
+        if written is PartContent.DATA:
             return describe_unknown_data(self.identity.path, self.path)
-        if written is Written.UNKNOWN:
+        if written is PartContent.UNKNOWN:
             kind = (
                 f"more than {format_capacity(READ_LIMIT_BYTES)} of written space, and tkperf "
                 "did not read the rest"

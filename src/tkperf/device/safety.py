@@ -181,7 +181,7 @@ def _hidden_objections(survey: Survey) -> Iterator[Objection]:
         if (export.user, what) not in reported:
             reported.add((export.user, what))
             sentence = (
-                f"{what} holds an erofs and may be the file that {on_one_line(str(export))} uses: "
+                f"{what} contains an erofs and may be the file that {on_one_line(str(export))} uses: "
                 "the file with that name now may be another one, so unmount it first"
             )
             yield Objection(Reason.EXPORTED, sentence)

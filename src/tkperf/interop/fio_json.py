@@ -136,7 +136,7 @@ class FioResults:
         test = build_test(FIO_TEST, series, self._names)
         if len(test.outcomes) > MOST_SECTIONS:
             raise InputFileError(
-                f"{place}: these results make {len(test.outcomes):,} sections, but a run file holds {MOST_SECTIONS:,}: "
+                f"{place}: these results make {len(test.outcomes):,} sections, but a run file can contain {MOST_SECTIONS:,}: "
                 f"import them in parts{_name_parts(series, self._names)}"
             )
         require_room(test.steps, place=place)

@@ -110,7 +110,7 @@ _ADVICE = {
     errno.EIO: "the disk or its file system fails: see the kernel log",
 }
 # Failures of this process or host, which another folder does not avoid.
-_EVERYWHERE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_LACK_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def is_full(error: BaseException) -> bool:
@@ -118,9 +118,9 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def is_everywhere(error: BaseException) -> bool:
+def is_lack_of_resources(error: BaseException) -> bool:
     """Return whether a failure concerns this process or host, so that another folder does not help."""
-    return isinstance(error, OSError) and error.errno in _EVERYWHERE
+    return isinstance(error, OSError) and error.errno in _LACK_OF_RESOURCES
 
 
 def reason_of(error: BaseException) -> str:

@@ -103,8 +103,8 @@ def find_differences(before: Facts, now: Facts, when: When) -> Iterator[str]:
 
 
 def _differs_at_resume(fact: ComparedFact, before: Facts, now: Facts) -> bool:
-    then, here = _lasting(fact.name, before), _lasting(fact.name, now)
-    if then == here or _is_of_no_account(fact.name, before):
+    then, here = _without_boot_part(fact.name, before), _without_boot_part(fact.name, now)
+    if then == here or _is_identified_better(fact.name, before):
         return False
     if then is None and fact.may_be_unknown:
         # A drive that had no number then, and has a number now, may be another drive.
@@ -112,7 +112,7 @@ def _differs_at_resume(fact: ComparedFact, before: Facts, now: Facts) -> bool:
     return True
 
 
-def _lasting(name: str, facts: Facts) -> object:
+def _without_boot_part(name: str, facts: Facts) -> object:
     """Return a fact without the part that a boot may change, in the form that it has after a round
     trip through JSON.
     """
@@ -123,7 +123,7 @@ def _lasting(name: str, facts: Facts) -> object:
     return value
 
 
-def _is_of_no_account(name: str, before: Facts) -> bool:
+def _is_identified_better(name: str, before: Facts) -> bool:
     """Return whether another fact identifies the device better, so that this one may change."""
     is_file = before.get("kind") == _FILE
     has_number = bool(before.get("serial") or before.get("wwn") or before.get("mapping_uuid"))
@@ -144,7 +144,7 @@ def is_unique_name(wwn: object) -> bool:
 
 
 def _describe(fact: ComparedFact, before: Facts, now: Facts) -> str:
-    then, here = _lasting(fact.name, before), _lasting(fact.name, now)
+    then, here = _without_boot_part(fact.name, before), _without_boot_part(fact.name, now)
     if fact.name not in before:
         return (
             "an older tkperf wrote the run file, which does not contain the "
@@ -160,7 +160,7 @@ def _describe(fact: ComparedFact, before: Facts, now: Facts) -> str:
     if fact.name == "birth_time_ns":
         return f"it is another file ({fact.words}: {_word(here)}, not {_word(then)})"
     if fact.name == "beneath":
-        return f"beneath it is {_word(here)}, not {_word(then)}"
+        return f"it uses {_word(here)}, not {_word(then)}"
     return f"{fact.words} {_word(here)}, not {_word(then)}"
 
 

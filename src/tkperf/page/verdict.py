@@ -200,7 +200,7 @@ _WORDS: dict[ReasonCode, Callable[[VerdictReason, RunResult], str]] = {
         f"the drive logged {format_count(reason.count or 0, 'media error')}"
     ),
     ReasonCode.NO_DEVICE: lambda reason, _: (
-        f"no device was measured{_in(reason)}: the engine or the file uses none"
+        f"no device was measured{_in(reason)}: the I/O engine or the file uses no device"
     ),
     ReasonCode.BUFFERED: lambda reason, _: (
         f"buffered I/O{_in(reason)}: the host's memory answered some of it"

@@ -73,7 +73,7 @@ class Question:
         """Sentence about an answer that is more than a serial number, with a space before it."""
         if not self.shares_serial:
             return ""
-        return " Other disks here report the same serial number, so the answer names one of them."
+        return " Other disks of this host report the same serial number, so the answer must name one disk."
 
 
 Ask = Callable[[Question], str]

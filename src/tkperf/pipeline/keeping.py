@@ -20,7 +20,7 @@ from tkperf.model.errors import (
     RunFileError,
     TkperfError,
     UsageError,
-    is_everywhere,
+    is_lack_of_resources,
     reason_of,
 )
 from tkperf.model.host_use import HostLooks
@@ -301,7 +301,7 @@ def _naming_lack() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if not is_everywhere(error):
+        if not is_lack_of_resources(error):
             raise
         where = "" if error.filename is None else f"{error.filename}: "
         raise EngineError(f"the run cannot continue: {where}{reason_of(error)}") from error

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 
-from tkperf.model.errors import EngineError, TkperfError, is_everywhere, reason_of
+from tkperf.model.errors import EngineError, TkperfError, is_lack_of_resources, reason_of
 
 
 def require_descriptors(
@@ -27,7 +27,7 @@ def require_descriptors(
             try:
                 descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
             except OSError as error:
-                if not is_everywhere(error):
+                if not is_lack_of_resources(error):
                     raise
                 raise fault(
                     f"{purpose} needs {count} more open files, but only {number} are possible: "

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from tkperf.model.errors import EngineError, is_everywhere, is_full, reason_of
+from tkperf.model.errors import EngineError, is_lack_of_resources, is_full, reason_of
 
 Made = TypeVar("Made")
 
@@ -61,7 +61,7 @@ class WorkFolder:
                 try:
                     return make(self._folder_in(place))
                 except OSError as error:
-                    if is_everywhere(error):
+                    if is_lack_of_resources(error):
                         raise EngineError(
                             f"fio's job cannot be written to {place}: {reason_of(error)}"
                         ) from error

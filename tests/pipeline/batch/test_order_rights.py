@@ -19,8 +19,8 @@ from tkperf.pipeline.batch.fleet.messages import Begin, Follow, Lines, Options, 
 from tkperf.pipeline.batch.fleet.order_rights import (
     BEGUN_BY,
     claim_folder,
-    find_asker_uid,
-    forget_surroundings,
+    find_caller_uid,
+    drop_caller_environment,
     name_input,
     require_own_batch,
     require_sent_inputs,
@@ -115,7 +115,7 @@ def test_what_is_sent_or_shipped_is_accepted(tmp_path: Path) -> None:
     assert (code, messages[-1]["type"]) == (0, "Over"), messages[-1]
 
 
-def test_surroundings_that_the_caller_chose_lead_nowhere(
+def test_the_environment_of_the_caller_has_no_effect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """tkperf drops variables that name programs, folders or modules, and leaves the folder of the
@@ -137,7 +137,7 @@ def test_surroundings_that_the_caller_chose_lead_nowhere(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin")
     monkeypatch.setenv("LANG", "C.UTF-8")
     try:
-        assert forget_surroundings() == USER_UID
+        assert drop_caller_environment() == USER_UID
         assert not [name for name, text in os.environ.items() if str(tmp_path) in text]
         assert os.environ["LANG"] == "C.UTF-8"
         assert Path.cwd() == Path("/")
@@ -183,21 +183,21 @@ def test_the_user_behind_root_is_found(
         monkeypatch.delenv(name, raising=False)
     for name, text in variables.items():
         monkeypatch.setenv(name, text)
-    assert find_asker_uid() == uid
+    assert find_caller_uid() == uid
 
 
-def follow(name: str, asker_uid: int) -> None:
+def follow(name: str, caller_uid: int) -> None:
     with open(os.devnull, "rb") as nothing:
         lines: Lines[ToHost] = Lines(os.dup(nothing.fileno()), ToHost)
-        on_host._follow(Follow(name=name), lines, asker_uid)
+        on_host._follow(Follow(name=name), lines, caller_uid)
 
 
-def begin(name: str, asker_uid: int) -> None:
+def begin(name: str, caller_uid: int) -> None:
     order = Begin(
         request=msgspec.structs.replace(request_of(), name=name), files={}, options=Options()
     )
     with open(os.devnull, "rb") as nothing:
-        on_host._begin(order, Lines(os.dup(nothing.fileno()), ToHost), asker_uid)
+        on_host._begin(order, Lines(os.dup(nothing.fileno()), ToHost), caller_uid)
 
 
 @pytest.mark.parametrize("use", [follow, begin])

@@ -146,7 +146,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
             complain(f"tkperf: user {run.user} runs {run.run_file}: '{command}' ends it")
     for writer in unseen:
         why = (
-            "only that user and root see which run that is: 'sudo tkperf status'"
+            "only that user and root can see which run it is: 'sudo tkperf status'"
             if writer.path is None
             else f"its run file {writer.path} cannot be reached from here"
         )

@@ -378,7 +378,7 @@ class StorcliSet:
                 raise DeviceError(f"{self.path}: the {operation} of {place} is '{status}'")
         if not states:
             raise DeviceError(
-                f"{self.path}: '{place} show {operation}' of {self._program} has no state of the {operation}"
+                f"{self.path}: '{place} show {operation}' of {self._program} does not report the state of the {operation}"
             )
         return min(going, default=None)
 

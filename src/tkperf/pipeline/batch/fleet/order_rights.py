@@ -40,7 +40,7 @@ def name_input(text: str) -> str:
     return f"input-{hashlib.sha256(text.encode()).hexdigest()[:16]}.toml"
 
 
-def find_asker_uid() -> int:
+def find_caller_uid() -> int:
     """Return the number of the user for whom tkperf runs: the user of sudo, doas or pkexec, or else
     of this process.
 
@@ -57,30 +57,30 @@ def find_asker_uid() -> int:
     return next((uid for uid in uids if uid), os.geteuid())
 
 
-def forget_surroundings() -> int:
+def drop_caller_environment() -> int:
     """Drop the variables and the folder that the caller chose; return the number of the user who asks.
 
     The user of sudo chooses the folder, and some sudoers files allow variables.
     """
-    asker_uid = find_asker_uid()
+    caller_uid = find_caller_uid()
     for name in list(os.environ):
         if not _KEPT_VARIABLES.fullmatch(name):
             del os.environ[name]
-    if asker_uid != os.geteuid():
+    if caller_uid != os.geteuid():
         os.environ["PATH"] = _PATH_OF_ROOT
         with suppress(KeyError):
             os.environ["HOME"] = pwd.getpwuid(os.geteuid()).pw_dir
     os.chdir("/")
-    return asker_uid
+    return caller_uid
 
 
-def require_no_commands(request: BatchRequest, asker_uid: int) -> None:
+def require_no_commands(request: BatchRequest, caller_uid: int) -> None:
     """Refuse the purge command of a user who may not run programs as root.
 
     Raises:
         RefusedError: the batch has such a command, and the user is not root.
     """
-    if asker_uid != 0 and any(one.request.purge_command for one in request.drives):
+    if caller_uid != 0 and any(one.request.purge_command for one in request.drives):
         raise RefusedError(
             "a batch with a purge command needs root@HOST as its host: such a command runs any "
             "program as root. Nothing was touched"
@@ -110,7 +110,7 @@ def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None
                 )
 
 
-def claim_folder(folder: Path, asker_uid: int) -> None:
+def claim_folder(folder: Path, caller_uid: int) -> None:
     """Make the folder of a batch for the user who asks, or check that the folder belongs to that
     user.
 
@@ -123,10 +123,10 @@ def claim_folder(folder: Path, asker_uid: int) -> None:
         try:
             folder.mkdir(mode=0o700)
         except FileExistsError:
-            require_own_batch(folder, asker_uid)
+            require_own_batch(folder, caller_uid)
             return
         try:
-            (folder / BEGUN_BY).write_text(f"{asker_uid}\n", encoding="ascii")
+            (folder / BEGUN_BY).write_text(f"{caller_uid}\n", encoding="ascii")
         except OSError:
             # Without this file, even the user who made the folder could not use it.
             (folder / BEGUN_BY).unlink(missing_ok=True)
@@ -136,18 +136,18 @@ def claim_folder(folder: Path, asker_uid: int) -> None:
         raise RunFileError(f"cannot write to {folder}: {reason_of(error)}") from error
 
 
-def require_own_batch(folder: Path, asker_uid: int) -> None:
+def require_own_batch(folder: Path, caller_uid: int) -> None:
     """Check that the user who asks began the batch on this host, or is root.
 
     Raises:
         RefusedError: another user or root began the batch.
     """
-    if asker_uid == 0:
+    if caller_uid == 0:
         return
     text = ""
     with suppress(OSError, UnicodeDecodeError):
         text = (folder / BEGUN_BY).read_text(encoding="ascii").strip()
-    if text != str(asker_uid):
+    if text != str(caller_uid):
         raise RefusedError(
             f"{folder} is not a batch that you began: only root and the user who began it may use "
             "it here. Give your batch another name. Nothing was touched"
