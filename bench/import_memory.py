@@ -1,11 +1,12 @@
 """How much memory does `tkperf import` need for a file, by the size of the file?
 
-Makes files of several shapes, imports each in a process of its own, and prints the peak of its memory without that
-of an import of nothing, in MB and as a multiple of the size.
+The script makes files of several shapes, and imports each file in a separate process. It prints the
+peak memory of the import minus that of an import without results, in MB and as a multiple of the
+file size.
 
     python bench/import_memory.py [--megabytes 176] [--shape NAME ...]
 
-Exit status 1 if a file needs more than ten times its size and 64 MiB.
+The exit status is 1 if a file needs more than ten times its size and 64 MiB.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ SHAPES = {
 
 
 def measure(path: Path) -> tuple[float, float, str]:
-    """Peak memory (MB) and CPU time (s) of an import, and what it says."""
+    """Peak memory (MB) and CPU time (s) of an import, with the message of the import."""
     folder = path.parent / "out"
     argv = [sys.executable, "-m", "tkperf", "import", str(path), "--output", str(folder)]
     said = path.parent / "said"
@@ -120,7 +121,8 @@ def main() -> int:
         base_mb, _, _ = measure(path)
         print(f"without a result: {base_mb:.0f} MB")
         for shape in asked.shape or SHAPES:
-            # In another process: the peak of a child is at least that of its parent.
+            # The measurement runs in another process, because the peak of a child is at least the
+            # peak of its parent.
             argv = ["--shape", shape, "--megabytes", str(asked.megabytes), "--make", str(path)]
             subprocess.run([sys.executable, __file__, *argv], check=True)
             size_mb = path.stat().st_size / MB

@@ -1,4 +1,6 @@
-"""Forms that external programs print, with the source of each; ``tests/golden/tools/README.md`` has the keys."""
+"""Forms that external programs print, with the source of each. ``tests/golden/tools/README.md``
+explains the keys.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ FIELD = re.compile(r"\{\{([A-Z0-9_]+)\}\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """What a program printed, and its exit status."""
+    """The output of a program, with its exit status."""
 
     status: int
     stdout: str

@@ -28,7 +28,7 @@ REVIEW_NOISE, ADDED_NOISE = 0.02, 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What is known of a series.
+    """The known course of a series.
 
     Attributes:
         levels: kind and value of each level before the last, with the place where it ends.
@@ -99,14 +99,17 @@ def of_preset(preset: str, hours: float | None = None) -> Seconds:
 
 @cache
 def of_amounts(*parts: tuple[float, float]) -> Seconds:
-    """The seconds of a drive that writes at so many MB/s until so many GB are written, one part after the other."""
+    """The seconds of a drive that writes in several parts: at a number of MB/s, until a number of
+    GB is written.
+    """
     random = np.random.default_rng(2)
     ends_s, written_gb, at_s = [], 0.0, 0.0
     for megabytes_per_s, until_gb in parts:
         at_s += 1000 * (until_gb - written_gb) / megabytes_per_s
         written_gb = until_gb
         ends_s.append(at_s)
-    # Bytes written by the end of each second, so that a second in which the rate changes has some of both.
+    # Bytes written by the end of each second. A second in which the rate changes thus contains
+    # bytes at both rates.
     seconds = np.arange(int(at_s) + 1)
     megabytes = np.interp(seconds, (0.0, *ends_s), (0.0, *(1000 * gb for _, gb in parts)))
     rate = np.diff(megabytes) * 1e6 / MIB
@@ -119,7 +122,7 @@ def of_amounts(*parts: tuple[float, float]) -> Seconds:
 
 @cache
 def of_s3700() -> Seconds:
-    """120 minutes of reads with a slow I/O of 10 ms in the 7th and in every 13th after it."""
+    """120 minutes of reads. The 7th minute, and every 13th after it, contains a slow I/O of 10 ms."""
     random = np.random.default_rng(3)
     iops = 20_000 * (1 + 0.01 * random.normal(size=120))
     slowest_us = 300 * np.exp(0.3 * random.normal(size=120))
@@ -177,7 +180,8 @@ SERIES = (
     _preset(
         "nvme-4kn", Course(levels=((_FRESH, 569_000, 528),), settled=(210_000, 2440)), 3, long=True
     ),
-    # A full cache after 44 s; then the flash behind it, until all of it was written once after a quarter of an hour.
+    # The cache is full after 44 s. The flash behind the cache then takes the writes, until all
+    # flash was written once after a quarter of an hour.
     _preset(
         "client-tlc",
         Course(
@@ -190,7 +194,7 @@ SERIES = (
             levels=((_FRESH, 340_000, 134), (_SECOND, 44_400, 5190)), drops=((134, 44_400),)
         ),
     ),
-    # Falls to a third for six minutes, after 39 minutes and then every 45.
+    # The rate falls to a third for six minutes, first after 39 minutes and then every 45 minutes.
     _preset("cliffs", Course(levels=((_FRESH, 94_000, 830),), drops=((2340, 18_200),))),
     _preset(
         "cliffs",
@@ -202,7 +206,7 @@ SERIES = (
         8,
         long=True,
     ),
-    # Four stalls in an hour are no period yet.
+    # Four stalls in an hour are too few for a period.
     _preset("spikes-13min", Course(levels=((_FRESH, 94_000, 830),))),
     _preset(
         "spikes-13min",
@@ -210,7 +214,7 @@ SERIES = (
         3,
     ),
     _preset("unsteady", Course()),
-    # Loses 30 % of its rate with each capacity written, from the first second on.
+    # From the first second on, the rate falls by 30 % with each capacity written.
     _preset("dying", Course()),
     build_review(
         "ADATA XPG Atom 50, 1 TB", "techpowerup.com/review/adata-xpg-atom-50-1-tb/6.html",

@@ -142,7 +142,9 @@ def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
 
 
 def test_recovery_is_to_within_five_percent_where_the_rate_varied() -> None:
-    """Noise does not decide which slice touches the old level first; the median is that level, whatever one slice did."""
+    """Noise does not decide in which slice the rate recovers. The old level is the median, so a
+    single slice does not change the level.
+    """
     earlier = [300.0, *[99.0, 101.0] * 10]
     run = run_of(
         stream("A", earlier), stream("B", [7, 7], OTHER), stream("C", [94, 96, 98, 99, 102])

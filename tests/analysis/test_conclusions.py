@@ -1,7 +1,9 @@
-"""Conclusions do not depend on chance: clear and right on known series, and the same on noisy copies of them.
+"""Conclusions do not depend on chance: they are clear and right for known series, and the same for
+noisy copies of these series.
 
-Each conclusion is tried on twenty copies, each second of which is multiplied by white noise of 1 %, and on the same
-copies without their last tenth. At least 95 % must say what is known. ``bench/conclusions.py`` tries 200 copies.
+Each conclusion is tried on twenty copies, each second of which is multiplied by white noise of 1 %,
+and on the same copies without their last tenth. The conclusions on at least 95 % of the copies must
+match the known course. ``bench/conclusions.py`` tries 200 copies.
 """
 
 from __future__ import annotations

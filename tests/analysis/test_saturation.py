@@ -114,7 +114,9 @@ def test_a_level_that_leaves_more_than_a_percent_undone_has_a_backlog() -> None:
 
 
 def test_no_backlog_never_exceeds_saturation() -> None:
-    """A cache keeps up with 55,000 IOPS for a level; at more the drive does 40,700."""
+    """With its cache, the drive keeps up with 55,000 IOPS for one level. When more is offered, it
+    does 40,700 IOPS.
+    """
     kept = [level(iops, iops) for iops in range(5000, 60_000, 5000)]
     beyond = [level(iops, 40_700) for iops in range(60_000, 85_000, 5000)]
     no_backlog, saturated = raised(*kept, *beyond).characteristics

@@ -218,8 +218,8 @@ def test_what_falls_to_the_end_is_not_called_steady(total_fall: float) -> None:
 
 @pytest.mark.parametrize("minutes", [8, 12, 15])
 def test_the_bend_of_a_curve_is_no_noise(minutes: float) -> None:
-    """A curve that flattens has settled only if it hardly falls in its last quarter, however smooth
-    it is.
+    """A curve that flattens has settled only if it hardly falls in its last quarter. Smoothness
+    alone does not count.
     """
     minute = np.arange(56)
     fall = np.exp(-np.maximum(0, minute - 13) / minutes)
@@ -261,7 +261,9 @@ def test_a_stall_and_a_cliff_are_drops_and_noise_is_none() -> None:
 
 
 def test_a_drop_ends_at_the_level_after_it() -> None:
-    """The median of the seconds that follow, not the least second of the rest of the series."""
+    """The level after a drop is the median of the seconds that follow, not the lowest second of the
+    rest of the series.
+    """
     random = np.random.default_rng(7)
     at = np.arange(3000)
     values = np.where(at < 44, 588_000.0, 284_000.0)
@@ -274,7 +276,7 @@ def test_a_drop_ends_at_the_level_after_it() -> None:
 
 
 def test_one_good_second_is_no_recovery() -> None:
-    """A cache that has room for a second ends no drop."""
+    """A drop does not end if the cache has room for only one second."""
     values = np.where(np.arange(300) < 100, 90_000.0, 20_000.0)
     values[250] = 90_000
     (drop,) = find_drops(make_series(np.arange(300.0), values, np.ones(300)))
@@ -282,7 +284,9 @@ def test_one_good_second_is_no_recovery() -> None:
 
 
 def test_a_series_that_only_noise_hides_is_not_settled() -> None:
-    """A rate that halves under noise of 40 % is no level, although no quarter of it shows that."""
+    """A rate that falls by half is not a single level. With noise of 40 %, no quarter of the series
+    alone shows the fall.
+    """
     random = np.random.default_rng(1)
     values = np.linspace(25_000, 12_500, 6000) * (1 + 0.4 * random.normal(size=6000))
     found = find_levels(make_series(np.arange(6000.0), values, np.ones(6000)))
@@ -428,10 +432,10 @@ def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
     }
     rate = by_key["seconds", "iops"]
     assert [each.kind for each in rate.levels] == [LevelKind.FRESH, LevelKind.TRANSITION]
-    # It still falls by 7 % in its last quarter.
+    # The rate still falls by 7 % in its last quarter.
     assert rate.settled is False
     assert rate.still_changes_percent == pytest.approx(-7, abs=1)
-    # What seconds have is not said twice.
+    # A finding in the seconds is not repeated for the slices.
     assert (by_key["slices", "iops"].levels, by_key["slices", "iops"].settled) == ((), None)
     assert [each.spikes for each in section.timelines] == [None] * 6
     assert section.is_as_new

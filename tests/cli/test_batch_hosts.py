@@ -84,7 +84,8 @@ def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(
 ) -> None:
     lab3, lab4 = lab.hosts
     write_batch(lab, folder, on(lab3, "sim:sata-ssd", ', slot = "bay 1"'), on(lab4, "sim:nvme-4kn"))
-    # The content of files of this host goes with the order; the hosts know neither path.
+    # The order contains the content of this host's files. The paths of these files do not exist on
+    # the hosts.
     (folder / "own.toml").write_text(WORKLOAD)
     batch = folder / "b.toml"
     batch.write_text(batch.read_text().replace('tests = ["lat"]', 'tests = ["lat", "./own.toml"]'))

@@ -241,7 +241,9 @@ def test_reasons_have_codes() -> None:
 def test_fio_reads_no_device_that_cannot_be_tested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: int
 ) -> None:
-    """Reads of a drive that somebody uses, or measures, would disturb them."""
+    """If another program uses or measures a drive, doctor does not read the drive, because reads
+    would disturb that program.
+    """
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 16))
     for number in range(1, names):

@@ -1,4 +1,4 @@
-"""With a small ``ulimit -n`` each command ends at once with one clear error, and leaves nothing behind."""
+"""With a small ``ulimit -n``, each command ends at once with one clear error, and leaves no files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_it_ends_with_one_clear_error(
     folder, temporary = tmp_path / "here", tmp_path / "tmp"
     folder.mkdir()
     temporary.mkdir()
-    # Only the child has the limit.
+    # The limit applies only to the child process.
     done = subprocess.run(
         [
             "sh",

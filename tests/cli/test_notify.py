@@ -143,7 +143,7 @@ def test_a_mail_server_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
 def test_a_mail_without_a_named_server_names_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user reads which server refused the mail, also if no option named one."""
+    """The message names the server that refused the mail, even if no option named a server."""
 
     def refuse(host: str, port: int, **options: object) -> None:
         raise ConnectionRefusedError(111, "Connection refused")

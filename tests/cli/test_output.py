@@ -46,7 +46,7 @@ def test_a_run_file_is_never_overwritten(
 
 
 def test_a_pipe_gets_each_text_as_one_line(tmp_path: Path) -> None:
-    """A search for words finds them wherever a terminal would break the line."""
+    """A search finds words even at places where a terminal would break the line."""
     described = " ".join(f"word{number}" for number in range(100))
     simulate(tmp_path, run_info(device_description=described))
     shown = CliRunner().invoke(cli, ["show", str(tmp_path / "run.tkperf")]).stdout

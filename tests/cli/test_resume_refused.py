@@ -118,7 +118,7 @@ def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None
     "option", [{"device": "/dev/null"}, {"suite": "hdd"}, {"profile": "quick"}, {"force": True}]
 )
 def test_an_option_that_no_run_has(option: dict[str, object], run_file: Path) -> None:
-    """Only a damaged or doctored file has it, and tkperf must not use it."""
+    """Only a damaged or forged file contains such a value, and tkperf must not use the value."""
     options = fact(run_file, "options")
     assert isinstance(options, dict)
     edit(run_file, options=options | option)

@@ -159,7 +159,9 @@ def run_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 
 def test_status_names_the_command_that_ends_the_run_of_another_user(run_of_root: Path) -> None:
-    """The process of a run that has a row is not listed a second time, as one whose run is not seen."""
+    """If the table has a row for a run, the process of this run is not listed again among the
+    processes whose runs are hidden.
+    """
     done = CliRunner().invoke(cli, ["status"])
     assert f"'sudo tkperf stop {run_of_root.name}' ends it" in done.stderr
     assert "runs tkperf, too" not in done.stderr
@@ -183,7 +185,9 @@ def test_stop_names_the_command_that_ends_the_run_of_another_user(run_of_root: P
 def test_a_view_names_the_command_that_ends_the_run(
     run_of_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With sudo for the run of another user, and without for one's own."""
+    """The command for the run of another user begins with sudo. The command for the user's own run
+    does not.
+    """
 
     def left_by_the_user(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -202,7 +206,7 @@ def test_a_view_names_the_command_that_ends_the_run(
 def test_a_file_that_only_root_may_read_is_tried_with_sudo(
     command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root itself is not told to use sudo."""
+    """The message to root does not contain sudo."""
 
     def refuse(*_: object, **__: object) -> None:
         raise RunFileError("cannot read it") from PermissionError()

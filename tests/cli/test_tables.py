@@ -225,7 +225,9 @@ def test_the_longest_gap_is_between_any_two_steps(tmp_path: Path) -> None:
 
 
 def test_steps_that_overlap_have_no_gap(tmp_path: Path) -> None:
-    """Each step may begin a moment before the end of the one before; the longest gap is then 0, not below."""
+    """Each step may begin a moment before the end of the previous step. The longest gap is then 0,
+    and not negative.
+    """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
     test = record.tests[0]

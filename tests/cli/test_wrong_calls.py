@@ -258,7 +258,9 @@ def two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_check_names_what_it_lacks(words: list[str], says: str) -> None:
-    """click takes the only word for the claims file, and asks for RUN_FILES in front of it."""
+    """click takes a single word for the claims file, and reports that RUN_FILES is missing before
+    it.
+    """
     error = CliRunner().invoke(cli, ["check", *words], standalone_mode=False).exception
     assert isinstance(error, UsageError | click.UsageError)
     assert says in (error.message if isinstance(error, click.UsageError) else str(error))
@@ -266,7 +268,7 @@ def test_check_names_what_it_lacks(words: list[str], says: str) -> None:
 
 @pytest.mark.usefixtures("two_files")
 def test_a_claims_file_that_shares_the_name_of_a_run_is_read() -> None:
-    """The words that a run file may be called by are still free for other files."""
+    """Other files may have the same names as the short forms for run files."""
     Path("claims.toml").rename("A")
     error = CliRunner().invoke(cli, ["check", "A.tkperf", "A"], standalone_mode=False).exception
     assert error is not None
@@ -283,6 +285,6 @@ def test_a_claims_file_that_shares_the_name_of_a_run_is_read() -> None:
     ],
 )
 def test_a_run_file_in_place_of_an_input_file_is_called_one(words: list[str]) -> None:
-    """Not a text with a wrong byte, nor a file that is too large."""
+    """The message does not speak of a wrong byte in a text, or of a file that is too large."""
     error = CliRunner().invoke(cli, words, standalone_mode=False).exception
     assert "it is a run file or another database of SQLite" in str(error)

@@ -1,4 +1,6 @@
-"""Users of a target that are not tkperf's own: processes that are nobody's children, and loop devices. Both end with the test."""
+"""Users of a target other than tkperf: processes that are not children of the test, and loop
+devices. Both end with the test.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ Foreign = Callable[..., int]
 
 @contextmanager
 def loop_on(backing: Path, *options: str) -> Iterator[Path]:
-    """A loop device on a file or device that exists, detached again at the end."""
+    """A loop device on an existing file or device. It is detached at the end of the test."""
     if reason := why_no_loop_devices():
         pytest.skip(reason)
     device = attach_loop(*options, backing)

@@ -1,4 +1,4 @@
-"""Programs that stand in for hdparm, nvme, sg3-utils and storcli where no such drive can be had.
+"""Stand-ins for hdparm, nvme, sg3-utils and storcli, because the tests have no such drives.
 
 They print only forms of ``tests/golden/tools``, each of which has a source.
 
@@ -232,7 +232,7 @@ class FakeTools:
             state=str(self._state),
             log=str(self._log),
             name=name,
-            # storcli64 is storcli, and prints the same.
+            # storcli64 is another name of storcli, with the same output.
             forms=name.removesuffix("64"),
         )
         program = self._bin / name

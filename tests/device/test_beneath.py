@@ -1,4 +1,4 @@
-"""A run goes on only on what it was measured on."""
+"""A run resumes only on the device on which it was measured."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LOOP_SET_STATUS64 = 0x4C04
 
 
 def facts_of(device: Path) -> dict[str, object]:
-    """As a run file has them."""
+    """Return the facts in the form that a run file contains."""
     facts: dict[str, object] = json.loads(json.dumps(inspect_device(read_identity(device)).values))
     return facts
 
 
 @contextmanager
 def attached_again(device: Path, image: Path, *options: str) -> Iterator[None]:
-    """The loop device as it is while something else is behind it."""
+    """The facts of the loop device while another file or device is behind it."""
     attach_again(device, *options, image)
     yield
     attach_again(device, "--sizelimit", str(32 * MIB), image)
@@ -53,7 +53,7 @@ def attached_again(device: Path, image: Path, *options: str) -> Iterator[None]:
 def test_another_part_behind_a_loop_device(
     options: tuple[str, ...], says: str, loop_device: MakeLoop, tmp_path: Path
 ) -> None:
-    """Path, name of the image and size are the same."""
+    """A run is refused although the path, the name of the image and the size are the same."""
     device, image = loop_device("--sizelimit", str(32 * MIB)), tmp_path / "loop0.img"
     recorded = facts_of(device)
     with attached_again(device, image, *options), pytest.raises(DeviceError, match=says):
@@ -63,8 +63,8 @@ def test_another_part_behind_a_loop_device(
 
 @pytest.mark.root
 def test_another_image_behind_a_loop_device(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """Another image with the same name and size is refused: it has another inode, and would have
-    been erased.
+    """Another image with the same name and size is refused, because its inode differs. Otherwise
+    tkperf would erase this image.
     """
     device, image = loop_device(), tmp_path / "loop0.img"
     recorded = facts_of(device)
@@ -91,9 +91,9 @@ def test_another_device_behind_a_loop_device(loop_device: MakeLoop) -> None:
 
 @pytest.mark.root
 def test_a_part_that_is_moved_under_a_run(loop_device: MakeLoop) -> None:
-    """While the device is held, the kernel lets root set another offset.
+    """While tkperf holds the device, root can still set another offset.
 
-    The next recheck finds this.
+    The next check finds the change.
     """
     device = loop_device("--sizelimit", str(32 * MIB))
     identity = read_identity(device)
@@ -111,7 +111,9 @@ def test_a_part_that_is_moved_under_a_run(loop_device: MakeLoop) -> None:
 
 @pytest.mark.root
 def test_a_loop_device_may_have_another_number(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """The kernel numbers loop devices in the order of their set-up: the file behind it identifies it."""
+    """The kernel numbers loop devices in the order in which they were set up. The file behind a
+    loop device identifies the device.
+    """
     first, second = loop_device(), loop_device()
     image = tmp_path / "loop0.img"
     recorded = facts_of(first)
@@ -126,7 +128,7 @@ def test_a_loop_device_may_have_another_number(loop_device: MakeLoop, tmp_path: 
 def test_a_loop_device_on_a_new_file_of_the_same_inode(
     loop_device: MakeLoop, tmp_path: Path
 ) -> None:
-    """A file system may give the inode number of a file that was removed to the next file."""
+    """A file system may give the inode number of a removed file to the next file."""
     device, image = loop_device(), tmp_path / "loop0.img"
     recorded = facts_of(device)
     recorded["beneath"] = [
@@ -140,7 +142,7 @@ def test_a_loop_device_on_a_new_file_of_the_same_inode(
 
 @pytest.mark.root
 def test_a_sibling_partition_of_the_same_size(loop_device: MakeLoop) -> None:
-    """Serial number, size, model and what is beneath are the same for both."""
+    """Both partitions have the same serial number, size, model and drive."""
     disk = loop_device()
     with with_partitions(disk, ((1, 2048, 60000), (2, 65536, 60000))):
         first, second = (Path(f"{disk}p{number}") for number in (1, 2))
@@ -152,7 +154,9 @@ def test_a_sibling_partition_of_the_same_size(loop_device: MakeLoop) -> None:
 
 @contextmanager
 def with_partitions(disk: Path, parts: tuple[tuple[int, int, int], ...]) -> Iterator[None]:
-    """Partitions of the kernel's own: number, start and length in sectors; nothing is written to the disk."""
+    """Partitions that exist only in the kernel, each with number, start and length in sectors. The
+    disk has no partition table.
+    """
     made = []
     try:
         for number, start, length in parts:
@@ -174,7 +178,9 @@ def wait_for_node(node: Path) -> None:
 
 
 def test_a_new_file_of_the_same_name_and_inode(tmp_path: Path) -> None:
-    """ext4 gives the inode to the next file at once; the time when a file was made tells them apart."""
+    """ext4 gives the inode number to the next file at once. The birth times distinguish the two
+    files.
+    """
     path = tmp_path / "a.img"
     path.write_bytes(bytes(MIB))
     recorded = facts_of(path)

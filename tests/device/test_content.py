@@ -1,4 +1,6 @@
-"""Whatever changes on a device after it was shown is noticed before the first write, whether it is recognised or not."""
+"""tkperf notices each change on a device after the question and before the first write, even if the
+kind of the data is not known.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from tkperf.pipeline.consent import Consent, Question, permitted
 
 MIB = 1 << 20
 MakeLoop = Callable[..., Path]
-# Between two samples.
+# This place lies between two samples.
 BETWEEN = 32 * MIB + 8192
 
 
@@ -42,7 +44,9 @@ def open_while(path: Path, act: Callable[[], object]) -> None:
 
 
 def with_old_times(path: Path) -> None:
-    """As by a program that copies the times of a file, too."""
+    """Write to a file, and then restore its times, as a program that copies a file with its times
+    does.
+    """
     status = path.stat()
     write(path)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -50,7 +54,9 @@ def with_old_times(path: Path) -> None:
 
 @pytest.mark.parametrize("act", [write, with_old_times, lambda path: write(path, 0)])
 def test_other_data_in_a_file_is_a_change(scratch: Path, act: Callable[[Path], object]) -> None:
-    """Random bytes took the place of other bytes that nobody recognises, also between samples."""
+    """Random bytes replace other random bytes, at samples or between them. libblkid recognises
+    neither.
+    """
     with pytest.raises(
         RefusedError, match=r"was written to since it was shown: .*Nothing was touched"
     ):
@@ -197,7 +203,7 @@ def test_writes_through_other_nodes_of_a_drive_count_for_a_partition(tmp_path: P
 def test_a_partition_that_is_in_use_is_read_until_its_counters_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A write to another partition during a reading is no write to this one."""
+    """A write to another partition during a reading does not count as a write to this partition."""
     disk = a_disk(tmp_path, "sda", "8:0", sda1=(1, 2048, 1000), sda2=(2, 4096, 1000))
     whole = iter((10, 20, 30))
 
@@ -229,7 +235,9 @@ def test_what_only_reads_is_no_change(loop_device: MakeLoop, scratch: Path) -> N
 def test_a_write_after_the_answer_is_noticed_before_the_first_phase(
     loop_device: MakeLoop, scratch: Path
 ) -> None:
-    """The first recheck compares again. After that the data is the run's own."""
+    """The first check before a phase compares again. After this check, the run itself writes the
+    data.
+    """
     for target in (scratch, loop_device()):
         for begun in (False, True):
             identity = read_identity(target)
@@ -259,9 +267,9 @@ def test_a_new_name_after_the_answer_is_no_change_of_content(scratch: Path) -> N
 
 
 def test_counters_that_do_not_count_are_not_compared() -> None:
-    """With iostats off, a device counts nothing. Samples and times then decide.
+    """With iostats off, the kernel counts no writes of a device. Samples and times then decide.
 
-    A counter that stops or begins anew may hide a write.
+    A counter that stops or is reset may hide a write.
     """
     marks = WriteMarks(written_bytes=None)
     assert describe_write(marks, WriteMarks(written_bytes=5)) is None
@@ -271,7 +279,9 @@ def test_counters_that_do_not_count_are_not_compared() -> None:
 
 
 def test_a_drive_gives_its_samples_in_one_digest(tmp_path: Path) -> None:
-    """The digest has the beginning, the end, and samples; data anywhere in them is not zero."""
+    """The digest covers the beginning, the end and the samples. If any of these contains data, the
+    content is not zero.
+    """
     image = tmp_path / "image"
     subprocess.run(["truncate", "-s", "64M", image], check=True)
     digests = set()

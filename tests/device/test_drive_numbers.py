@@ -1,4 +1,6 @@
-"""An answer names one target, also if several disks of a host report the same serial number."""
+"""An answer names exactly one target, even if several disks of a host report the same serial
+number.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from tkperf.pipeline.consent import Consent, Question, obtain
 
 
 def make_disks(sys_root: Path, *disks: dict[str, str]) -> list[Path]:
-    """Disks in sysfs, with these attributes.
+    """Disks in sysfs with these attributes.
 
-    ``lun`` is the SCSI address's last part, and ``hidden`` a disk without a node in /dev.
+    ``lun`` is the last part of the SCSI address. ``hidden`` marks a disk without a node in /dev.
     """
     folders = []
     for number, attributes in enumerate(disks):
@@ -54,13 +56,14 @@ EUI = {"wwid": "eui.0025385b0140a3c1"}
             ["namespace-1", "namespace-2"],
         ),
         ([{"serial": "A", "lun": "0"}, {"serial": "A", "lun": "1"}], ["LUN-0", "LUN-1"]),
-        # Two paths to one namespace, visible or of the kernel's own multipath.
+        # Two paths to one namespace: two visible disks, or hidden paths of the kernel's NVMe
+        # multipath.
         ([{"serial": "A", "nsid": "1", **EUI}, {"serial": "A", "nsid": "1", **EUI}], [None, None]),
         (
             [{"serial": "A", "nsid": "1"}, {"serial": "A", "nsid": "1", "hidden": "1"}],
             [None],
         ),
-        # Docks and cheap drives that all report one number.
+        # Docks and cheap drives that report the same number for all disks.
         (
             [{"serial": "A", "lun": "0", "wwid": f"naa.500{number}"} for number in (1, 2)],
             ["naa.5001", "naa.5002"],
@@ -69,7 +72,7 @@ EUI = {"wwid": "eui.0025385b0140a3c1"}
             [{"serial": "A", "lun": "0", "wwid": "t10.ATA DOCK"} for _ in (1, 2)],
             ["disk0", "disk1"],
         ),
-        # The boot areas of eMMC have names of their own, so the drive itself needs none.
+        # Each boot area of eMMC has its own name, so the drive itself needs none.
         (
             [
                 {"serial": "A", "name": "mmcblk0"},
@@ -83,7 +86,9 @@ EUI = {"wwid": "eui.0025385b0140a3c1"}
 def test_what_an_answer_names_besides_the_serial_number(
     tmp_path: Path, disks: list[dict[str, str]], found: list[str | None]
 ) -> None:
-    """Nothing if no other disk reports the serial number, else the namespace, LUN, world-wide name or name."""
+    """If no other disk reports the serial number, the answer needs nothing more. Otherwise it needs
+    the namespace, LUN, world-wide name or name of the disk.
+    """
     folders = make_disks(tmp_path, *disks)
     shown = [find_distinction(folder, sys_root=tmp_path) for folder in folders]
     assert shown[: len(found)] == found

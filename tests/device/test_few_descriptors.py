@@ -1,4 +1,6 @@
-"""Without descriptors, a look for users of a device would find nothing, as if nobody used it."""
+"""Without descriptors, a search for users of a device would find none, and a used device would seem
+unused.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from tkperf.model.errors import EngineError
 
 @pytest.mark.parametrize("held", [False, True])
 def test_a_look_that_lacks_descriptors_is_an_error(held: bool, tmp_path: Path) -> None:
-    """At every limit below what the look needs; and no error from there on."""
+    """Every limit below the number that the search needs gives an error. Every higher limit gives
+    none.
+    """
     path = tmp_path / "a.img"
     path.write_bytes(bytes(1 << 20))
     identity = read_identity(path)

@@ -1,4 +1,4 @@
-"""Written data is found wherever it lies in a file, because no samples are taken."""
+"""tkperf finds written data at any place of a file, because it reads all written places."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tkperf.device.usage.subject import FileRange, find_file_ranges
 
 MIB = 1 << 20
 GIB = 1 << 30
-# Between any two of 1,024 samples of 4 GiB, which are 4 MiB apart.
+# This place lies between two of the 1,024 samples of a device of 4 GiB, which are 4 MiB apart.
 BETWEEN = 2049 * MIB
 
 
@@ -47,13 +47,13 @@ def write(path: Path, place: int, data: bytes = b"diary") -> None:
 
 
 def map_and_write(path: Path, place: int) -> None:
-    """Written through memory, and not yet written back."""
+    """Write through a memory mapping. The kernel has not written the data out yet."""
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 4 * GIB) as memory:
         memory[place : place + 5] = b"diary"
 
 
 def preallocate_and_write(path: Path, place: int) -> None:
-    """Five bytes in the middle of space that is only allocated."""
+    """Write five bytes in the middle of space that is only allocated."""
     with path.open("r+b") as file:
         os.posix_fallocate(file.fileno(), place - MIB, 3 * MIB)
     write(path, place)
@@ -96,7 +96,7 @@ def test_what_was_written_to_a_loop_device_is_found(sparse: Path) -> None:
 
 
 def test_only_the_part_that_a_loop_device_shows_counts(sparse: Path) -> None:
-    """A run cannot write before its offset, or behind its size limit."""
+    """A run cannot write before the offset of a loop device, or after its size limit."""
     for place, found in ((0, False), (3 * GIB, False), (BETWEEN, True)):
         write(sparse, place)
         with loop_on(sparse, "--offset", str(GIB), "--sizelimit", str(2 * GIB)) as device:
@@ -104,7 +104,9 @@ def test_only_the_part_that_a_loop_device_shows_counts(sparse: Path) -> None:
 
 
 def test_data_is_found_through_layers(sparse: Path) -> None:
-    """A loop device on a loop device, and a partition: each reaches the part of the file that is its own."""
+    """tkperf searches only the part of the file that belongs to a loop device on a loop device, or
+    to a partition.
+    """
     with loop_on(sparse) as under, loop_on(under, "--offset", str(GIB)) as upper:
         write(sparse, MIB)
         assert data_on(upper) == ""
@@ -146,7 +148,9 @@ def test_a_whole_disk_is_searched_with_its_partitions(sparse: Path) -> None:
 def test_what_was_written_through_another_node_is_found(
     sparse: Path, written: str, measured: str
 ) -> None:
-    """A disk and its partition have separate page caches, and the kernel keeps what was written while a reader is there."""
+    """A disk and its partition have separate page caches. The kernel keeps written data in the
+    cache while a program has the node open for reading.
+    """
     with (
         partitioned(sparse, (1, GIB)) as disk,
         Path(f"{disk}{written}").open("rb"),
@@ -173,7 +177,9 @@ def look(path: Path, file_system: str | None) -> PartContent:
 def test_the_map_of_an_unknown_file_system_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A network file system or FUSE may report a hole where another machine has written."""
+    """A network file system or FUSE may report a hole at a place where another machine has written
+    data.
+    """
     image = tmp_path / "image"
     write_holes(image, 64 * MIB)
     write(image, 48 * MIB)

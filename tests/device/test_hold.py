@@ -67,7 +67,7 @@ def test_another_file_of_the_same_size_is_not_held(scratch: Path, secret: Path) 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    """The root folder of a process that sees another folder at the place of ``tmp_path``."""
+    """The root folder of a process whose mount namespace has another folder at ``tmp_path``."""
     if os.geteuid():
         pytest.skip("needs root for a mount namespace")
     other = tmp_path / "other"
@@ -87,12 +87,14 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
 def test_a_file_of_another_mount_namespace_is_not_taken_for_that_of_the_same_path(
     scratch: Path, elsewhere: Path
 ) -> None:
-    """The text of a link in /proc is a path there, where another file has that path."""
+    """The text of a link in /proc is a path in another mount namespace. In tkperf's own namespace,
+    another file has that path.
+    """
     (scratch.parent / "other" / scratch.name).write_bytes(b"theirs" * MIB)
     theirs = elsewhere / scratch.relative_to("/")
     with pytest.raises(DeviceError, match="not the same as"):
         read_identity(theirs)
-    # The same file by another path of the kind is allowed.
+    # Another path through /proc that leads to the same file is allowed.
     own = Path(f"/proc/{os.getpid()}/root") / scratch.relative_to("/")
     assert read_identity(own) == read_identity(scratch)
 

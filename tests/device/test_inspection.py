@@ -138,7 +138,7 @@ def test_each_fact_has_its_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "2.13", "2.16", "3.0-rc1"])
 def test_every_nvme_cli_tells_the_controller(tmp_path: Path, version: str) -> None:
-    """The controller's words are padded with blanks."""
+    """The controller pads its texts with blanks."""
     nvme_disk(tmp_path)
     tool = answering(text("nvme", "id-ctrl", version, OACS=3))
     facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
@@ -157,7 +157,7 @@ def test_an_error_in_json_is_no_controller(tmp_path: Path, version: str) -> None
 
 @pytest.mark.parametrize("version", ["7.2", "7.3", "7.4", "7.5"])
 def test_every_smartctl_tells_a_sas_drive(tmp_path: Path, version: str) -> None:
-    """7.2 has other names for the vendor and the firmware."""
+    """smartctl 7.2 has other names for the vendor and the firmware."""
     disk = tmp_path / "devices/host0/block/sda"
     write(disk / "dev", "8:0\n")
     write(disk / "device/scsi_level", "7\n")

@@ -1,4 +1,6 @@
-"""What stand-ins print is what programs print: each form has a source, and a stand-in has no words of its own."""
+"""Stand-ins print only what the programs print. Each form has a source, and a stand-in adds no
+text.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from tkperf.system.process import find_program
 
 ALL_FORMS = [form for program in programs() for form in load_forms(program).values()]
 SOURCE = re.compile(r"(output|code|manual|report): (\S.*?) (\S+), \S.*", re.DOTALL)
-# Programs of one package, whose forms are kept together or apart, by the name in `source`.
+# Programs of one package, by the package name in `source`. The forms of such programs are in one
+# file or in several files.
 STAND_INS = {
     "HDPARM": ["hdparm"],
     "MDADM": ["mdadm"],
@@ -24,13 +27,13 @@ STAND_INS = {
     "SG_REQUESTS": ["sg_requests"],
     "STORCLI": ["storcli"],
 }
-# Nothing that these print is read.
+# tkperf does not parse the output of these programs.
 SILENT = {"SG_ERASE"}
 
 
 @pytest.mark.parametrize("form", ALL_FORMS, ids=lambda form: f"{form.program}-{form.name}")
 def test_each_form_has_a_source_and_a_pattern_for_each_field(form: Form) -> None:
-    """A version and a place of origin; exactly the parts that vary have a regular expression."""
+    """Each form has a version and a source. Exactly the parts that vary have a regular expression."""
     assert SOURCE.fullmatch(form.source), form.source
     assert all(re.fullmatch(r"\d+(\.\d+)*\S*", version) for version in form.versions)
     assert set(FIELD.findall(form.stdout + form.stderr)) == set(form.fields)
@@ -86,7 +89,7 @@ def test_a_stand_in_prints_forms_only(name: str) -> None:
 
 
 def test_every_stand_in_is_checked() -> None:
-    """A new one needs forms with a source."""
+    """A new stand-in needs forms with a source."""
     programs_of_fakes = {
         name for name, text in vars(fakes).items() if name.isupper() and isinstance(text, str)
     }
@@ -169,7 +172,9 @@ def print_identify(changes: dict[int, int]) -> str:
 def test_hdparm_prints_its_form(
     changes: dict[int, int], reads: AtaSecurity, fields: dict[str, str]
 ) -> None:
-    """The installed hdparm prints the form to the letter, and it is read as the words of the drive mean it."""
+    """The installed hdparm prints exactly the form, and tkperf parses the form to the values in the
+    drive's identify words.
+    """
     printed = print_identify(changes)
     form = load_forms("hdparm")["identify"].fill(
         **{

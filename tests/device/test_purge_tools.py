@@ -209,7 +209,9 @@ def test_sanitize_is_preferred_and_watched(
 def test_a_failed_sanitize_ends_the_test(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
 ) -> None:
-    """A drive in state SD3 aborts even the question for its state; hdparm prints the reason and ends with 5."""
+    """A drive in state SD3 aborts even the command that reads its state. hdparm prints the reason
+    and ends with 5.
+    """
     tools.update(sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=1, sanitize_fails=True)
     with pytest.raises(DeviceError, match=r"the last sanitize of \S+ failed \(state SD3\)"):
         run_purge(permit, chosen(ata.offer_ata(drive)))
@@ -250,8 +252,8 @@ def test_a_sanitize_whose_start_or_end_is_hidden_is_not_offered(
 def test_a_sanitize_is_offered_after_any_end_of_the_last(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object]
 ) -> None:
-    """Whether the last sanitize succeeded, failed or never ran, the next sanitize is allowed, and
-    ends a failure state.
+    """The next sanitize is allowed whether the last one succeeded, failed or never ran. A
+    successful sanitize ends a failure state.
     """
     tools.update(sanitize=["BLOCK_ERASE_EXT"], **state)
     assert chosen(ata.offer_ata(drive)).name == "ata-sanitize-block"
@@ -506,7 +508,7 @@ def test_a_drive_that_cannot_be_read_has_not_left_its_failure_state(
     ],
 )
 def test_an_unknown_form_of_the_sanitize_log_is_refused(log: dict[str, object]) -> None:
-    """No known version prints these; any number in them could be something else."""
+    """No known version prints these forms, so any number in them could have another meaning."""
     with pytest.raises(DeviceError, match="does not know the status"):
         nvme._parse_status(log, "/dev/nvme0n1")
 
@@ -515,7 +517,7 @@ def test_an_unknown_form_of_the_sanitize_log_is_refused(log: dict[str, object]) 
 def test_nvme_commands_that_the_drive_refuses(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, version: str
 ) -> None:
-    """Format and Sanitize end with the drive's reason."""
+    """If Format or Sanitize fails, the error contains the drive's reason."""
     tools.update(controller={"oacs": 2, "sanicap": 2}, namespace={}, refuses=True, version=version)
     offers = nvme.offer_nvme(drive, disk)
     with pytest.raises(DeviceError, match="a sanitize operation is in progress"):
@@ -601,7 +603,9 @@ def test_scsi_sanitize(tools: FakeTools, drive: DeviceIdentity, permit: ErasePer
 def test_an_erase_that_fails_is_no_end(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, sense: list[int], says: str
 ) -> None:
-    """A device that failed reports no progress either, and sg_requests --progress ends with 0 then."""
+    """A device whose erase failed reports no progress either. sg_requests --progress then also ends
+    with 0.
+    """
     tools.update(sanitize=[2], erase_takes_polls=1, sense_after=sense)
     with pytest.raises(DeviceError, match=says):
         run_purge(permit, chosen(scsi.offer_scsi(replace(drive, interface="SAS"))))
@@ -623,7 +627,7 @@ def test_an_erase_ends_when_the_device_is_ready(
 def test_an_erase_whose_end_is_hidden_is_not_offered(
     tools: FakeTools, drive: DeviceIdentity
 ) -> None:
-    """An adapter that returns no sense data would look like the end of it."""
+    """If an adapter returns no sense data, the erase would seem to have ended."""
     tools.update(sanitize=[2], silent=True)
     offers = by_name(scsi.offer_scsi(replace(drive, interface="SAS")))
     assert "could not see" in because(offers["scsi-sanitize-block"])
@@ -642,7 +646,7 @@ def test_an_erase_whose_end_is_hidden_is_not_offered(
 def test_only_the_standards_sanitize_is_offered(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, Any]
 ) -> None:
-    """A vendor's own command with that code may do anything."""
+    """A vendor-specific command with the same code may do anything."""
     tools.update(**state)
     offers = by_name(scsi.offer_scsi(replace(drive, interface="SAS")))
     assert "no sanitize by block erase" in because(offers["scsi-sanitize-block"])
@@ -666,7 +670,7 @@ def test_scsi_format_keeps_protection_information(
     protection: str,
     options: set[str],
 ) -> None:
-    """sg_format without options makes a device without protection information of any."""
+    """sg_format without options would remove the protection information of a device."""
     disk = tmp_path / "disk/device/scsi_disk/0:0:0:0"
     disk.mkdir(parents=True)
     (disk / "protection_type").write_text(protection + "\n")
@@ -685,7 +689,7 @@ def test_scsi_format_keeps_protection_information(
         (" 00     72 02 04 1b 00 00 00 08  02 06 00 00 80 80 00 00\n", (2, 0x04, 0x1B, 0.5)),
         (" 00     72 00 04 04 00 00 00 08  0a 06 00 04 04 00 40 00\n", (0, 0x04, 0x04, 0.25)),
         (" 00     72 00 00 00 00 00 00 00\n", (0, 0, 0, None)),
-        # Fixed format: the same bytes are no progress with another sense key.
+        # Fixed format: with another sense key, the same bytes do not mean progress.
         (
             " 00     70 00 02 00 00 00 00 0a  00 00 00 00 04 1b 00 80\n 10     40 00\n",
             (2, 0x04, 0x1B, 0.25),
@@ -703,7 +707,7 @@ def test_scsi_format_keeps_protection_information(
 def test_sense_data_of_both_formats(
     dump: str, reads: tuple[int, int, int, float | None] | None
 ) -> None:
-    """The layouts of SPC; anything else is no sense data."""
+    """tkperf parses the layouts of SPC, and accepts no other text as sense data."""
     sense = parse_sense(dump)
     found = None if sense is None else (sense.key, sense.code, sense.qualifier, sense.progress)
     assert found == reads

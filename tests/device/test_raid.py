@@ -152,7 +152,7 @@ def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path)
 def test_an_operation_that_is_not_seen_is_no_end(
     tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The operation never begins, or tkperf does not know its state."""
+    """tkperf reports an error if the operation never begins, or if its state is not known."""
     monkeypatch.setattr(storcli, "BEGIN_LIMIT_S", 0.0)
     tools.update(erase_takes_polls=0)
     raid = make_set(tmp_path)

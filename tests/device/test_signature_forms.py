@@ -1,4 +1,4 @@
-"""What wipefs prints, in each form that a version prints, as signatures."""
+"""tkperf parses every form of wipefs's output into signatures."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def find(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_signatures_are_read_from_each_form(
     printed: Printed, found: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A partition table has several signatures of one kind, which count once; a label may be missing."""
+    """The signatures of a partition table count once, because they have the same kind. A label may
+    be missing.
+    """
     assert find(printed, monkeypatch) == found
 
 

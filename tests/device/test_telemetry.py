@@ -182,7 +182,7 @@ def test_a_contradicted_attribute_is_a_warning(
 
 
 def test_a_sas_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
-    """The drive's life used is in a log that smartctl prints only when asked."""
+    """smartctl prints the log with the life used only with an additional option."""
     disk.identity = replace(disk.identity, serial="MADEUP0003", interface="SAS")
     tools.answers["--json"] = SAS
     reading = disk.log(tools).look_first(lambda: 0.0)

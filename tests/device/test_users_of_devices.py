@@ -204,7 +204,7 @@ def test_what_is_behind_a_loop_device_is_used_by_others(
 
 @pytest.mark.root
 def test_a_lock_on_the_file_behind_a_loop_device(tmp_path: Path, loop_device: MakeLoop) -> None:
-    """A lock shows a user that no list of processes shows."""
+    """A lock reveals a user that no list of processes contains."""
     device = loop_device()
     status = (tmp_path / "loop0.img").stat()
     proc = tmp_path / "proc"
@@ -226,7 +226,7 @@ def unlinked(image: Path) -> None:
 
 
 def replaced(image: Path) -> None:
-    """Another file has the name that the loop device was given."""
+    """Another file now has the name with which the loop device was set up."""
     image.unlink()
     image.write_bytes(bytes(MIB))
 
@@ -297,12 +297,13 @@ def make_erofs(image: Path) -> None:
         (["0:77 / /mnt ro - erofs image.erofs ro"], True),
         (["0:77 / /mnt ro - erofs {folder}/unused ro"], True),
         (["0:77 / /mnt ro - erofs {folder}/other ro"], True),
-        # Of two mounts of one name, at most one is of the file that has the name now.
+        # If two mounts have one name, at most one of them uses the file that has the name now.
         (
             ["0:77 / /mnt ro - erofs {folder}/used ro", "0:78 / /n ro - erofs {folder}/used ro"],
             True,
         ),
-        # The name leads to the mounted file; no file is mounted.
+        # In the first case, the name leads to the mounted file. In the second case, no file is
+        # mounted.
         (
             ["0:77 / /mnt ro - erofs {folder}/used ro", "0:77 / /n ro - erofs {folder}/used ro"],
             False,
@@ -529,7 +530,9 @@ def test_a_network_block_device_server_of_the_kernel(tmp_path: Path, fake_disk: 
 
 @pytest.mark.parametrize("model", ["none", "host-aware", "host-managed"])
 def test_a_host_managed_zoned_disk(tmp_path: Path, fake_disk: Path, model: str) -> None:
-    """fio would write at random places of zones that only take writes from their start to their end."""
+    """A host-managed disk is refused, because fio would write at random places and the zones accept
+    only writes from their start to their end.
+    """
     (fake_disk / "queue").mkdir()
     (fake_disk / "queue/zoned").write_text(f"{model}\n")
     for number in ("8:0", "8:1"):
@@ -542,7 +545,7 @@ def test_a_host_managed_zoned_disk(tmp_path: Path, fake_disk: Path, model: str) 
 
 
 def test_a_layer_on_a_zoned_disk_decides_for_itself(tmp_path: Path, fake_disk: Path) -> None:
-    """A linear mapping is zoned as its disk is; dm-zoned takes random writes."""
+    """A linear mapping is zoned like its disk. dm-zoned accepts random writes."""
     (fake_disk / "queue").mkdir()
     (fake_disk / "queue/zoned").write_text("host-managed\n")
     volume = tmp_path / "sys/devices/dm-0"

@@ -498,7 +498,9 @@ def test_a_file_mounted_without_a_loop_device(scratch: Path, tmp_path: Path) -> 
 def test_a_file_mounted_in_another_mount_namespace(
     tmp_path: Path, source: str, refused: bool
 ) -> None:
-    """A path there is looked up there. If it leads nowhere, or is relative, a file of the same name counts, to be safe."""
+    """A path of another mount namespace is resolved in that namespace. If the path leads nowhere or
+    is relative, a file with the same name counts, to be safe.
+    """
     image = tmp_path / "disk.img"
     image.write_bytes(bytes(8192))
     identity, _, _ = fake_file(image)

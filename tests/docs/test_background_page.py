@@ -67,6 +67,6 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
 
 def test_the_number_of_runs_that_status_judges_is_right() -> None:
-    """Beyond it, status judges only the runs that the user names."""
+    """Above this number of runs, status judges only the runs that the user names."""
     text = (DOCS / "background.md").read_text()
     assert re.findall(r"With more than (\d+) runs", text) == [str(MOST_JUDGED)]

@@ -70,10 +70,10 @@ def test_every_command_of_the_pages_is_accepted(
     try:
         command.make_context(command.name, words)
     except click.exceptions.Exit:
-        pass  # --help and the like
+        pass  # options such as --help
     except (click.UsageError, TkperfError) as error:
         message = error.format_message() if isinstance(error, click.UsageError) else str(error)
-        # The files of the example are not there.
+        # The files of the example do not exist here.
         assert "does not exist" in message, f"{page}: {message}"
 
 
@@ -111,14 +111,14 @@ PLANS = list({" ".join(words): (page, words) for page, words in find_plans()}.va
 def test_every_run_of_the_pages_can_be_planned(
     page: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its profile defines its tests and its options."""
+    """The profile of each command defines the command's tests and options."""
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, words, standalone_mode=False)
     assert done.exception is None, f"{page}: {done.exception}"
 
 
 def test_a_wrong_command_in_a_page_is_found() -> None:
-    """In every form that the pages have."""
+    """The stated result holds for every form of the command in the pages."""
     text = "    sudo tkperf ssd A sim:hdd --sise 3   # x\n\n```sh\nif ! .venv/bin/tkperf show A; then\n```\n"
     assert list(find_calls(text)) == ["ssd A sim:hdd --sise 3", "show A"]
 
@@ -142,7 +142,9 @@ def test_the_profiles_with_a_search_for_the_demand_are_named() -> None:
 
 
 def test_the_claims_of_the_ci_gate_are_about_tests_that_its_job_runs() -> None:
-    """Any other claim is not measured, and never passes."""
+    """The example contains no other claims, because a claim about a test that did not run never
+    passes.
+    """
     page = read_page("how-to/ci-gate.md")
     claimed = set(re.findall(r'^test = "(\w+)"', page, re.MULTILINE))
     job = re.search(r"-ssdt ([a-z ]+) --strict", page)
@@ -169,7 +171,7 @@ def test_a_mistake_in_a_batch_file_is_reported_as_its_page_says(
 def test_a_simulated_drive_ignores_the_answers_to_the_question(
     options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the pages on safety and on CI say."""
+    """The options have the effect that the pages on safety and on CI state."""
     monkeypatch.chdir(tmp_path)
     words = [
         "ssd",
@@ -188,7 +190,7 @@ def test_a_simulated_drive_ignores_the_answers_to_the_question(
 def test_the_nightly_script_begins_a_run_each_night_and_resumes_an_interrupted_one(
     tmp_path: Path,
 ) -> None:
-    """With a stand-in for tkperf that keeps only the state of each run."""
+    """The script runs with a stand-in for tkperf that keeps only the state of each run."""
     script = re.search(r"```sh\n(.*?)```", read_page("exit-codes.md"), re.DOTALL)
     assert script is not None
     folder, calls = tmp_path / "runs", tmp_path / "calls"

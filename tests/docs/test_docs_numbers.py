@@ -68,7 +68,7 @@ _IOPS, _LATENCY = _TABLES["iops"], _TABLES["latency"]
 
 
 def read(page: str) -> str:
-    """Return a page as one line, so that a sentence is found wherever it is broken."""
+    """Return a page as one line, so that a search finds a sentence that spans several lines."""
     return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
@@ -103,7 +103,7 @@ NUMBERS = [
     ("docs/serve.md", r"A page lists (\d+) rows. A page with batches ends earlier, before its runs exceed (\d+). A facet offers its (\d+) most", (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES)),
     ("docs/serve.md", r"More than ([\d,]+) run files are not listed", (bounds.MOST_FILES,)),
     ("docs/serve.md", r"`~/.cache/tkperf/pages`, at most (\d+) MB", (kept.MOST_BYTES >> 20,)),
-    ("docs/serve.md", r"looked through every (\d+) seconds", (library.LOOK_EVERY_S,)),
+    ("docs/serve.md", r"searches the folders every (\d+) seconds", (library.LOOK_EVERY_S,)),
     # Run files.
     ("docs/run-file.md", r"apply to files of up to (\d+) MB", (limits.USUAL_FILE_BYTES / 1e6,)),
     ("docs/run-file.md", r"size of the file \| (\d+) GiB", (limits.MOST_FILE_BYTES / GIB,)),
@@ -133,7 +133,7 @@ NUMBERS = [
     )),
     ("docs/host.md", r"less than (\d+) % of memory is available", (100 * activity._LITTLE_MEMORY,)),
     ("docs/host.md", r"from ([\d.]+) % stolen since boot", (system.STOLEN_PCT,)),
-    # Batches, reports, mail, tests.
+    # The next sentences are about batches, reports, mail and tests.
     ("docs/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
     ("docs/batches.md", r"start at least ([\d.]+) s apart", (turns.APART_S,)),
     ("docs/background.md", r"run file attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
@@ -197,13 +197,13 @@ def test_a_number_of_a_page_is_that_of_the_program(
     ]
 
 
-# Sentences with the shortest and the longest time, amount or share of a plan.
+# Sentences that state the shortest and the longest time, amount or share of a plan.
 PLANS = [
     ("docs/tutorial.md", r"A drive of 240 GB takes (\d+) to (\d+) h", ["sim:sata-ssd"], ("shortest_s", "longest_s"), 3600),
     ("docs/how-to/ci-gate.md", r"of a 240 GB drive take (\d+) to (\d+) h", ["sim:sata-ssd", "--test", "iops,lat"], ("shortest_s", "longest_s"), 3600),
     ("docs/how-to/endurance.md", r"fills a drive (\d+) to (\d+) times \(240 GB, 500 MB/s\)", ["sim:sata-ssd", "--rate", "500MB/s"], ("least_written_bytes", "most_written_bytes"), 240e9),
     *(
-        (page, r"writes (?:\*\*)?(\d+) to (\d+) GB to the disk below", ["./scratch.img", "--size", "1GiB", "--profile", "quick"], ("least_written_bytes", "most_written_bytes"), 1e9)
+        (page, r"writes (?:\*\*)?(\d+) to (\d+) GB to the disk that contains", ["./scratch.img", "--size", "1GiB", "--profile", "quick"], ("least_written_bytes", "most_written_bytes"), 1e9)
         for page in ("README.md", "docs/index.md", "docs/tutorial.md")
     ),
 ]  # fmt: skip
@@ -230,7 +230,9 @@ def test_a_duration_or_an_amount_of_a_page_is_that_of_its_plan(
 
 
 def test_the_simulated_drives_are_those_of_the_table() -> None:
-    """Their sizes, sectors and faults; the order of the table is that of the choices."""
+    """The table has the sizes, sectors and faults of the simulated drives, in the order of the
+    choices.
+    """
     rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", (ROOT / "docs/simulated-drive.md").read_text(), re.MULTILINE))  # fmt: skip
     assert tuple(rows) == PRESETS == tuple(PRESET_MODELS)
     for name, row in rows.items():
@@ -260,7 +262,9 @@ def test_the_simulated_drives_are_those_of_the_table() -> None:
 
 
 def test_the_shipped_profiles_are_those_of_the_pages() -> None:
-    """Each is in the table of profiles.md, in README and in the changelog; so are the defaults of the commands."""
+    """The table of profiles.md, README and the changelog contain each profile and the defaults of
+    the commands.
+    """
     page = (ROOT / "docs/profiles.md").read_text(encoding="utf-8")
     table = page[: page.index("`tkperf profiles` lists them")]
     named = [name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)]  # fmt: skip
@@ -357,7 +361,7 @@ def test_every_simulated_drive_that_a_page_names_exists() -> None:
 
 
 def test_short_numbers_of_the_readme_are_those_of_the_measured_figures() -> None:
-    """README rounds the figures of docs/accuracy.md."""
+    """The figures in README are rounded figures of docs/accuracy.md."""
     readme, accuracy = read("README.md"), read("docs/accuracy.md")
     (day, mix) = map(float, re.findall(r"24 h of it[^|]*\| ([\d.]+) MB; ([\d.]+) MB", accuracy)[0])
     assert f"{day:.0f}0 MB a day".replace("90", "10") in readme or f"{day:.0f} MB a day" in readme

@@ -1,4 +1,4 @@
-"""Results that the pages quote are those of the program: of the simulated drives that README names."""
+"""The pages quote results that tkperf computes for the simulated drives named in README."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ EXAMPLES = ROOT / "docs/examples"
 
 
 def read(page: str) -> str:
-    """Return a page as one line with single blanks, so that a sentence is found wherever it is broken."""
+    """Return a page as one line with single blanks, so that a search finds a sentence that spans
+    several lines.
+    """
     return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
@@ -45,7 +47,7 @@ def call(*words: str | Path) -> str:
 
 
 def test_readme_has_the_headline_figures_of_its_simulated_drive(rehearsal: RunResult) -> None:
-    """Six lines, under the verdict."""
+    """README shows the six headline figures below the verdict."""
     readme = read("README.md")
     shown = headlines(rehearsal)
     assert len(shown) == 6
@@ -62,7 +64,9 @@ def test_a_rehearsal_is_eight_hours_long(rehearsal: RunResult) -> None:
 
 
 def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunResult) -> None:
-    """The tutorial and the page on reports quote its beginning and all of it."""
+    """The tutorial quotes the beginning of the sentence, and the page on reports the whole
+    sentence.
+    """
     (said,) = [finding.text for finding in findings(rehearsal) if finding.test == "writesat"][:1]
     (quoted,) = re.findall(r"`(Random 4 KiB writes run at [^`]*)`", read("docs/reports.md"))
     assert quoted.rstrip(".") == said
@@ -81,7 +85,7 @@ def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder:
     ("page", "first"), [("README.md", "rehearsal"), ("docs/how-to/comparing.md", "sata")]
 )
 def test_the_comparison_says_what_the_pages_quote(folder: Path, page: str, first: str) -> None:
-    """Its verdict, its answer, and its count of figures."""
+    """The page quotes the verdict, the answer and the count of figures of the comparison."""
     said = call("compare", folder / "rehearsal.tkperf", folder / "nvme.tkperf")
     text = read(page)
     (answer,) = re.findall(r"4 KiB random read: nvme has .*?, beyond noise\.", text)
@@ -93,7 +97,7 @@ def test_the_comparison_says_what_the_pages_quote(folder: Path, page: str, first
 
 
 def test_the_check_passes_as_readme_says(folder: Path) -> None:
-    """With the claims of docs/examples, of which each is judged."""
+    """tkperf judges each claim of the example file."""
     (quoted, count) = re.findall(
         r"(SIMULATED\. Pass: \d+ of (\d+) claims pass)", read("README.md")
     )[0]

@@ -357,7 +357,9 @@ def test_a_late_last_document_is_no_late_beginning(
     ids=["fio 3.33, by a document while its jobs run", "fio 3.36, by any document"],
 )  # fmt: skip
 def test_a_late_beginning_is_seen(fake_fio: Play, make_engine: MakeEngine, acts: Acts) -> None:
-    """A host that let the jobs begin a second after their gate was opened has left the device idle for it."""
+    """If the host lets the jobs begin a second after their gate was opened, the device is idle for
+    this second.
+    """
     fake_fio({"*": [acts]})
     done = measure(make_engine())
     assert done.earliest_s is not None
@@ -469,7 +471,9 @@ def test_samples_of_a_lie_may_be_shown_but_nothing_is_kept(
 
 @dataclass
 class Reading:
-    """How an engine read fio: ``waited`` in turn, and when fio made the documents."""
+    """Record of how an engine read fio: the values of ``waited`` in order, and when fio made the
+    documents.
+    """
 
     waited: list[bool] = field(default_factory=list)
     arrivals: list[float] = field(default_factory=list)
@@ -477,7 +481,7 @@ class Reading:
 
 @pytest.fixture
 def read_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[FioEngine], Reading]:
-    """Measure a step of 3.3 s whose follower is made ready half a second before its end."""
+    """Measure a step of 3.3 s. The next step is prepared half a second before the end of this step."""
     monkeypatch.setattr(waiting, "PREPARE_AHEAD_S", 0.5)
     monkeypatch.setattr(waiting, "START_MARGIN", 0.0)
     read = FioProcess._read
@@ -526,8 +530,8 @@ def test_no_document_waits_while_a_cpu_is_to_spare(
 def test_documents_that_would_fill_the_pipe_do_not_wait(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """fio would stand still as soon as the pipe is full."""
-    monkeypatch.setattr(fio_process, "GATHERED_SHARE", 0.0)  # of a pipe without room
+    """Documents do not wait in a small pipe, because fio would stop as soon as the pipe is full."""
+    monkeypatch.setattr(fio_process, "GATHERED_SHARE", 0.0)  # a pipe that holds few documents
     fake_fio({"*": [BUSY]})
     assert not any(read_step(make_engine()).waited)
 
@@ -535,7 +539,9 @@ def test_documents_that_would_fill_the_pipe_do_not_wait(
 def test_stamps_of_documents_count_only_while_the_wall_clock_runs_evenly(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If it was set, documents that waited came at the latest when they were read: at the same moment."""
+    """If the wall clock was set, its stamps are not used. The waiting documents then all have the
+    time at which tkperf read them.
+    """
     monkeypatch.setattr(FioProcess, "_follow_wall_clock", lambda _: None)
     fake_fio({"*": [BUSY]})
     seen = read_step(make_engine())

@@ -114,8 +114,8 @@ def test_honest_steps_are_believed(
 
 
 def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) -> None:
-    """With ``rate_iops``, fio before 3.42 would offer an eighth of the rate, and the drive would
-    seem not to keep up.
+    """With ``rate_iops``, fio before 3.42 would offer an eighth of the rate, so the drive would
+    seem too slow for the rate.
     """
     blocks = (BlockShare(4096, 50), BlockShare(65536, 50))
     load = workload(jobs=1, block_size_bytes=65536, read_percent=100)

@@ -201,7 +201,8 @@ def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
     assert rate_lines(**(rates | {"read_percent": 0}))[0] == "rate=,128000"
     assert rate_lines(**(rates | {"offered_iops": None})) == []
     blocks = (BlockShare(4096, 60), BlockShare(512, 40))
-    # Of the mean size; fio before 3.42 takes rate_iops of a mix for I/Os of the smallest size.
+    # The rate follows from the mean size, because fio before 3.42 takes rate_iops of a mix for I/Os
+    # of the smallest size.
     assert rate_lines(**(rates | {"block_mix": blocks}))[0] == f"rate={31.25 * 2662.4:.0f},"
     with pytest.raises(UsageError, match="less than one a second for each of 32 jobs"):
         rate_lines(**(rates | {"offered_iops": 31.0}))

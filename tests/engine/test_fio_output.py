@@ -1,4 +1,6 @@
-"""fio's stream as readings: golden output of each version tried, and hostile output."""
+"""Parsing of fio's output into readings, for golden output of each version that was tried, and for
+hostile output.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from tkperf.model.measurement import Measurement
 from tkperf.model.plausibility import Evidence, Plan, why_implausible
 from tkperf.model.workload import Access, Workload
 
-# The same job, held at a gate, by each version: what it printed to its standard output.
+# Standard output of each version of fio for the same job, which was held at a gate.
 STREAMS = {
     version: lzma.decompress(
         (Path(__file__).parents[1] / f"golden/fio-{version}-randrw-2jobs.txt.xz").read_bytes()
@@ -33,7 +35,7 @@ STREAMS = {
     for version in ("3.33", "3.39", "3.42")
 }
 STREAM = STREAMS["3.33"]
-# fio says when its jobs began since 3.36 (commit 12d325ca).
+# Since 3.36, fio reports when its jobs began (commit 12d325ca).
 SAYS_BEGINNING = [version for version in STREAMS if version != "3.33"]
 
 
@@ -72,9 +74,10 @@ def test_each_version_is_read_alike(version: str) -> None:
 
 @pytest.mark.parametrize("version", SAYS_BEGINNING)
 def test_a_document_says_when_its_jobs_began(version: str) -> None:
-    """The time is by the clock of the document's own stamp, and is the same in each document.
+    """The begin of the jobs is on the clock of the document's stamp, and is the same in each
+    document.
 
-    The runtime of the jobs counts from it.
+    The runtime of the jobs counts from this time.
     """
     readings = [parse_document(document) for document in documents(STREAMS[version])]
     (began_s,) = {reading.began_wall_clock_s for reading in readings}

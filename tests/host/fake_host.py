@@ -138,7 +138,9 @@ _LINKS = {
 
 
 def list_timers(next_s: dict[str, float | None]) -> str:
-    """What systemctl prints of timers that are due at these times since 1970; None: it has no next moment."""
+    """The output of systemctl for timers that are due at these times since 1970; None: the timer
+    has no next time.
+    """
     rows = []
     for unit, at_s in next_s.items():
         moment = "null" if at_s is None else str(int(at_s * 1e6))

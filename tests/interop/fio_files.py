@@ -108,7 +108,9 @@ def document(
 
 
 def _set_times(jobs: Iterable[dict[str, Any]]) -> None:
-    """Let groups follow each other, as with stonewall: each job's start, and fio's total time."""
+    """Make groups run one after the other, as with stonewall: set the start of each job, and fio's
+    total time.
+    """
     longest_ms: dict[object, int] = {}
     for one in jobs:
         ran_ms = max(one[side]["runtime"] for side in ("read", "write"))

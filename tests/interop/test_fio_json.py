@@ -527,7 +527,9 @@ def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: s
 
 @pytest.mark.parametrize("one", [r"\qq", r"\ud800", r"\na"])
 def test_text_that_has_to_be_mended_takes_little_memory(one: str) -> None:
-    """A file that is no JSON because of one backslash is searched. That takes few times its size, whatever it contains."""
+    """tkperf searches a file for documents if one backslash makes its JSON invalid. The search
+    needs only a few times the size of the file in memory, whatever the file contains.
+    """
     text = f'{{"x":"{one * 100_000}{chr(92)}q{one}"}}'
     tracemalloc.start()
     try:

@@ -293,7 +293,7 @@ SERVERS = [
 
 
 def of_servers(entries: list[Any], *rows: dict[str, Any]) -> str:
-    """What fio's client writes from 3.39 on with several servers."""
+    """The output of fio's client with several servers, from 3.39 on."""
     return json.dumps({
         "fio version": "fio-3.42", "timestamp": 1_700_000_000, "global options": entries,
         "client_stats": list(rows), "disk_util": [],
@@ -306,7 +306,7 @@ def entry(host: str, **options: str) -> dict[str, Any]:
 
 
 def own_row(host: str, block_bytes: int, **more: Any) -> dict[str, Any]:
-    """A job whose own options say nothing of its load."""
+    """A job whose own options do not describe its load."""
     return row(host, 100, block_bytes=block_bytes, **more) | {"job options": {"filename": "/x"}}
 
 
@@ -358,7 +358,9 @@ def test_options_that_no_server_is_known_for_are_no_workload(
 
 
 def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
-    """``rw=read`` is fio's default; a job that wrote had an rw that its options do not show."""
+    """``rw=read`` is fio's default. If a job wrote, it had an ``rw`` that is missing from its
+    options.
+    """
     options = {"name": "job", "bs": "4k", "iodepth": "4"}
     run = run_of(json.dumps(document(job(reads=100, options=options))))
     assert [step.workload.access for step in run.tests[0].steps] == [Access.SEQUENTIAL]

@@ -76,7 +76,9 @@ def test_rounds_are_in_the_order_of_their_times() -> None:
 
 
 def test_names_that_contradict_the_times_are_told() -> None:
-    """The number that the file gives is the round's; the reader is told that the times say otherwise."""
+    """A round keeps the number from the name of its file. A warning says that the times contradict
+    the numbers.
+    """
     files = [
         ("r1.json", written(2, 120)),
         ("r2.json", written(1, 60)),
@@ -329,8 +331,8 @@ CUT_SHORT: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("how", CUT_SHORT)
 def test_an_amount_ends_no_job_that_is_time_based(how: str) -> None:
-    """5 s of 60 s are only a part, whatever amount the job moved: with time_based fio continues,
-    and lists the option only if it has a value.
+    """A job that ran for 5 s of 60 s ended early, whatever amount it moved. With time_based, an
+    amount does not end a job, and fio lists this option only if it has a value.
     """
     text = written(1000, runtime_ms=5_000, options={"runtime": "60"} | CUT_SHORT[how])
     assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1, ended early"]
@@ -387,8 +389,8 @@ def test_a_cut_off_file_is_called_so(cut: float) -> None:
     "odd", ["no jobs", "jobs of numbers", "clients without results", "cut off"]
 )
 def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
-    """Only the odd document is lost, whether it is the first, a middle or the last document of a
-    file.
+    """Only the unusual document is lost, whether it is the first, a middle or the last document of
+    a file.
     """
     texts = [written(5, 60), written(6, 120)]
     texts.insert(place, {
@@ -407,7 +409,7 @@ def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
     "before", ["<vm> Starting 1 process\n", "<a.home> error: {x}\n\n", "\n<1>\n"]
 )
 def test_text_before_json_may_begin_with_a_bracket(tmp_path: Path, name: str, before: str) -> None:
-    """fio's client names the server so, before each line that this one wrote."""
+    """fio's client writes the name of the server in this form before each line of the server."""
     (tmp_path / name).write_text(before + written(5))
     ran = import_files(tmp_path, tmp_path / name)
     assert ran.exit_code == 0, ran.exception
@@ -433,7 +435,7 @@ def test_other_outputs_of_fio_are_refused_in_one_line(tmp_path: Path, text: str,
 
 @pytest.mark.parametrize("name", ["r1.json.gz", "r1.json"])
 def test_a_compressed_file_is_called_so(tmp_path: Path, name: str) -> None:
-    """Alone it is an error; among other files it is left out with this reason."""
+    """A single such file is an error. Among other files, it is left out with the same reason."""
     (tmp_path / name).write_bytes(gzip.compress(written(5).encode()))
     ran = import_files(tmp_path, tmp_path / name)
     assert isinstance(ran.exception, UsageError)
@@ -459,7 +461,7 @@ def clients(total_ios: int, mean_us: float) -> str:
 
 
 def test_a_sum_over_clients_agrees_with_them_or_is_no_result() -> None:
-    """fio 3.33 may add up the first second only, or not all servers."""
+    """fio 3.33 may add up only the first second, or only some of the servers."""
     right = run_of(("a.json", clients(22_000, 845.0)))
     assert rounds_of(right)["fio RND TC2/QD1, all clients"] == [2200]
     assert "sum-contradicts" not in said(right)
@@ -626,7 +628,7 @@ def test_as_many_sections_as_a_run_file_holds_can_be_read(tmp_path: Path) -> Non
 def test_more_sections_are_refused_with_the_way_to_split_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No run file is left that no page can be made of."""
+    """If tkperf cannot make a page of the imported run file, the import leaves no run file."""
     assert MOST_SECTIONS == limits.MOST_SECTIONS
     monkeypatch.setattr("tkperf.interop.fio_json.MOST_SECTIONS", 10)
     texts = many_demands(11).split("\n{")

@@ -1,4 +1,4 @@
-"""Loads of fio that ran at the same time: they are part of the key of each other's results."""
+"""Loads of fio that ran at the same time. The key of each result contains the other loads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def together(number: int, *jobs: dict[str, Any], **more: Any) -> tuple[str, str]
     ],
 )
 def test_rounds_beside_different_loads_are_different_series(other: dict[str, str]) -> None:
-    """A reader next to five different writers ran under five conditions, and is never averaged over them."""
+    """A reader that ran together with five different writers ran under five conditions. tkperf
+    never averages over these conditions.
+    """
     files = [
         together(each, load("randread", 1000), load("write", options={key: value.format(each) for key, value in other.items()}))
         for each in (1, 2, 4, 8, 16)
@@ -108,7 +110,9 @@ def test_jobs_that_waited_are_no_company() -> None:
 
 @pytest.mark.parametrize("version", ["3.33", "3.42"])
 def test_new_groups_without_waiting_ran_together(version: str) -> None:
-    """``new_group`` counts groups as stonewall does, but waits for nothing: only the times tell (fio 3.33, 3.42)."""
+    """``new_group`` begins a new group as ``stonewall`` does, but does not wait. Only the times
+    show the difference (fio 3.33, 3.42).
+    """
     found = document(
         load("randread", runtime_ms=60_000, version=version),
         load("write", runtime_ms=60_000, version=version, group=1),
@@ -151,7 +155,9 @@ def test_only_the_job_that_waits_begins_later() -> None:
 
 @pytest.mark.parametrize("depths", [("1", "2", "4"), ("4", "4", "4")])
 def test_loads_of_other_hosts_are_part_of_the_key(depths: tuple[str, ...]) -> None:
-    """A server beside another one that did something else in each round; the names tell how they differ."""
+    """One server runs at the same time as another server, which does different work in each round.
+    The section names show the difference.
+    """
     files = []
     for each, depth in enumerate(depths, start=1):
         reader = load("randread", 1000 + each, hostname="h1", port=8765)
@@ -190,7 +196,8 @@ def test_mixes_at_once_are_told_by_their_mix() -> None:
 def test_a_job_that_began_after_the_end_of_another_is_no_company(
     version: str, delay: str, ramp: str, is_at_once: bool
 ) -> None:
-    """``startdelay`` begins a job later than its group. Times tell, or before fio 3.36 the options.
+    """``startdelay`` makes a job begin later than its group. The times show the delay, or before
+    fio 3.36 the options.
 
     The first job ran for 10 s after its ramp. A range of delays does not tell when the job began.
     """

@@ -1,4 +1,6 @@
-"""Cautions of imported loads: what the drive alone did not do is marked in JSON, on the page and in the headline."""
+"""Cautions of imported loads. Figures that do not show what the drive alone can do are marked in
+JSON, on the page and in the headline.
+"""
 
 from __future__ import annotations
 

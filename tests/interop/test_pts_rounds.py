@@ -170,7 +170,9 @@ def test_folders_with_rounds_of_the_same_names_are_runs() -> None:
 
 
 def test_rounds_counted_in_another_order_than_their_times_are_in_doubt() -> None:
-    """The counter may be wrong, or the clock: a round keeps its number, and the reader is told."""
+    """Either the counter or the clock may be wrong. A round keeps its number, and a warning reports
+    the contradiction.
+    """
     files = [
         (f"bs4k_round{each}.json", written(each, 60.0 * at))
         for at, each in enumerate((1, 2, 4, 3, 5))

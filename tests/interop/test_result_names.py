@@ -61,7 +61,9 @@ def test_a_single_file_keeps_its_number() -> None:
 
 
 def test_cells_with_other_rounds_have_their_own_window() -> None:
-    """7 rounds of one block size and 5 of another keep 1 to 7 and 1 to 5, and each is judged by its own."""
+    """7 rounds of one block size and 5 of another keep the numbers 1 to 7 and 1 to 5. Each cell is
+    judged by its own rounds.
+    """
     files = [
         (f"wdpc_bs{size // 1024}KB_read0_round{each}.json",
          written(1000 + each, 1000.0 * at + 60 * each, block_bytes=size, options={"bs": str(size)}))
@@ -91,7 +93,7 @@ def test_cells_with_other_rounds_have_their_own_window() -> None:
 def test_a_window_has_no_gap(
     given: tuple[int, ...], window: tuple[int, ...], says: str, word: str
 ) -> None:
-    """Five results that are not five consecutive rounds are not judged, and the reader is told why."""
+    """Five results that are not consecutive rounds are not judged. A warning gives the reason."""
     files = [(f"{word}{each}.json", written(1000 + each, 60.0 * each)) for each in given]
     (outcome,) = run_of(*files).tests[0].outcomes
     assert outcome.window == window
@@ -104,7 +106,7 @@ def test_a_window_has_no_gap(
     "copy", ["copy of r1.json", "r1 (1).json", "backup/r1.json", "a-r1-again.json"]
 )
 def test_a_copy_does_not_rename_a_round(copy: str) -> None:
-    """The result counts once, as the file with the shorter name, in whatever order they come."""
+    """The result counts once, under the shorter file name, whatever the order of the files."""
     text = written(5, 60)
     run = run_of(("r1.json", text), (copy, text), ("r2.json", written(6, 120)))
     assert numbers_of(run) == {"fio RND TC1/QD1": [1, 2]}

@@ -559,13 +559,15 @@ def test_a_document_of_a_later_moment_than_its_clock_is_no_io_of_others() -> Non
 
 
 def borders(watch: RunWatch, model: Model) -> tuple[float, float]:
-    """Return the period inside a step in which the watch asked for few looks."""
+    """Return the period inside a step in which the watch asked for fewer readings."""
     assert watch.counters is model
     return model.seldom
 
 
 def test_looks_are_frequent_only_about_the_known_ends_of_a_step() -> None:
-    """A handed-over step begins at its hand-over; fio's first second then tells its beginning exactly."""
+    """A step that was handed over begins at the hand-over. fio's first second then shows the exact
+    beginning.
+    """
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
     steps = back_to_back(2, 4.0)
@@ -576,14 +578,14 @@ def test_looks_are_frequent_only_about_the_known_ends_of_a_step() -> None:
     first_s, end_s = steps[0].begin_s, steps[0].begin_s + 4.0
     inside = borders(watch, model)
     assert inside == pytest.approx((first_s + KNOWN_WITHIN_S, end_s - KNOWN_WITHIN_S), abs=0.01)
-    watch.step_begins(StepKind.ROUND, end_s + 0.3, 4.0)  # heard of late
+    watch.step_begins(StepKind.ROUND, end_s + 0.3, 4.0)  # the watch learns of the step late
     assert borders(watch, model) == pytest.approx(
         (end_s + KNOWN_WITHIN_S, end_s + 4.0 - KNOWN_WITHIN_S)
     )
 
 
 def test_a_step_that_was_not_handed_over_begins_when_it_is_heard_of() -> None:
-    """Whatever was let go before a rest does not count."""
+    """A release before a rest does not count as the beginning of the step after the rest."""
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
     steps = back_to_back(2, 4.0)
@@ -595,7 +597,7 @@ def test_a_step_that_was_not_handed_over_begins_when_it_is_heard_of() -> None:
 
 
 def test_the_end_of_a_slice_is_known_to_a_report_of_fio() -> None:
-    """It may lie a second from its planned moment."""
+    """The end of a slice may be a second from its planned time."""
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
     watch.step_begins(StepKind.CONTINUOUS, 0.0, 60.0)
@@ -604,7 +606,9 @@ def test_the_end_of_a_slice_is_known_to_a_report_of_fio() -> None:
 
 @pytest.mark.parametrize("begin_s", [4.0, 4.05, 4.1, 4.15])
 def test_an_idle_time_is_measured_more_exactly_than_by_whole_looks(begin_s: float) -> None:
-    """Looks are 0.19 s apart there; the I/Os that lack before and after tell the rest."""
+    """The readings are 0.19 s apart there. The I/Os that are missing before and after the idle time
+    show the rest of its length.
+    """
     step = Step(1, 10, idle=(begin_s, begin_s + 0.5))
     (seen,) = play(Model(), [step])
     (disturbance,) = seen.disturbances
@@ -613,7 +617,7 @@ def test_an_idle_time_is_measured_more_exactly_than_by_whole_looks(begin_s: floa
 
 
 def test_of_few_ios_the_idle_time_is_that_of_whole_looks() -> None:
-    """At 50 I/Os a second a look with fewer of them proves nothing."""
+    """At 50 I/Os a second, a reading with fewer I/Os than usual proves nothing."""
     step = Step(1, 10, bytes_per_s=50 * 4096, idle=(4.05, 4.75))
     (seen,) = play(Model(), [step])
     (disturbance,) = seen.disturbances

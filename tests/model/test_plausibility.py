@@ -186,7 +186,7 @@ def test_the_number_of_offered_ios_varies_only_by_chance() -> None:
     assert replace(evenly, arrival=Arrival.POISSON).arrivals_deviation(400.0) == 20.0
     blocks = (BlockShare(4096, 50), BlockShare(65536, 50))
     mix = replace(evenly, block_mix=blocks)
-    # Half of the difference of the sizes is their standard deviation.
+    # The standard deviation of two equally frequent sizes is half of their difference.
     assert mix.arrivals_deviation(400.0) == pytest.approx(20.0 * 30720 / 34816)
 
 

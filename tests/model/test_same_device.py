@@ -1,4 +1,4 @@
-"""Each compared fact alone makes another device; what a boot changes does not."""
+"""A difference in any compared fact means another device. A change that a boot can cause does not."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "mapping with a UUID": {"mapping_uuid": "LVM-y", "beneath": ()},
     "mapping without a UUID": {"mapping_name": "vg-other", "mapping_uuid": "x", "beneath": ()},
 }  # fmt: skip
-# What a boot, another slot or a new name may change.
+# Facts that a boot, another slot or a new name may change.
 ALLOWED: dict[str, dict[str, Any]] = {
     "whole drive": {"path": "/dev/nvme3n1", "major_minor": "8:32", "disk_sequence": 30, "unit": "LUN 7",
                     "scheduler": "none", "link": "6.0 Gb/s"},
@@ -92,7 +92,7 @@ ALLOWED: dict[str, dict[str, Any]] = {
 
 
 def recorded(facts: dict[str, Any]) -> dict[str, Any]:
-    """As a run file has them."""
+    """Return the facts in the form that a run file contains."""
     read: dict[str, Any] = json.loads(json.dumps(facts))
     return read
 
@@ -137,7 +137,9 @@ def test_within_a_run_names_and_what_a_tool_may_read_otherwise_do_not_count(name
 
 @pytest.mark.parametrize("name", ["model", "firmware", "serial", "wwn", "logical_block_bytes"])
 def test_what_was_not_known_then_may_be_known_now(name: str) -> None:
-    """A tool was installed since; the other number still identifies the drive."""
+    """A tool that reads more numbers was installed after the run began. The other number still
+    identifies the drive.
+    """
     require_same_device(recorded(DRIVE | {name: None}), DRIVE)
 
 
@@ -152,7 +154,7 @@ def test_the_known_numbers_of_a_drive_may_not_be_unknown_now() -> None:
     [("file", "birth_time_ns"), ("partition", "partition_start_bytes"), ("loop device", "beneath")],
 )
 def test_a_run_file_without_a_fact_is_not_resumed(kind: str, name: str) -> None:
-    """An older tkperf wrote it, so that nobody knows whether it is this device."""
+    """An older tkperf wrote the run file, so it is not known whether the run is of this device."""
     old = {key: value for key, value in recorded(KINDS[kind]).items() if key != name}
     with pytest.raises(DeviceError, match=r"does not contain the .*: start a new run"):
         require_same_device(old, KINDS[kind])
@@ -183,7 +185,9 @@ def test_results_of_two_partitions_are_no_results_of_one_thing() -> None:
 
 
 def test_the_page_lists_every_compared_fact() -> None:
-    """docs/resume.md has a row for each, with where it is compared."""
+    """The table in docs/resume.md has a row for each fact, with the moments at which tkperf
+    compares the fact.
+    """
     section = PAGE.split("\n## Comparison of the device\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \|.*\| (yes|no) \| (yes|no)[^|]*\|$", section, re.MULTILINE)
     shown = {name: (within == "yes", resume == "yes") for name, within, resume in rows}

@@ -160,7 +160,9 @@ def test_results_say_what_a_test_did_to_the_drive() -> None:
 
 
 def written(*counts: int | None, wrote_bytes: int = 10**9, unit_bytes: int = 512) -> list[str]:
-    """Return the warnings of a run whose steps wrote so much, for the drive's counts before and after it."""
+    """Return the warnings of a run whose steps wrote these amounts, for the drive's counters before
+    and after the run.
+    """
     run = record(
         *(log(at_s, host_written_bytes=count) for at_s, count in zip((6, 41), counts, strict=True)),
         telemetry=[{"drive": "/dev/x", "host_unit_bytes": unit_bytes}],
@@ -176,7 +178,9 @@ def written(*counts: int | None, wrote_bytes: int = 10**9, unit_bytes: int = 512
 
 @pytest.mark.parametrize("unit", [1 / 65_536, 1 / 8, 1 / 2.1, 2.1, 8, 32, 65_536])
 def test_a_counter_far_from_fios_count_is_a_warning(unit: float) -> None:
-    """A wrong unit of the host's writes, of any drive and bus; the text has both amounts."""
+    """A warning reports a wrong unit of the host writes, for any drive and bus. The text contains
+    both amounts.
+    """
     (text,) = written(5_000, 5_000 + round(10**9 * unit))
     assert text.startswith(f"/dev/x counted {round(10**9 * unit):,} bytes")
     assert "while fio wrote 999,999,999" in text
@@ -187,9 +191,9 @@ def test_a_counter_far_from_fios_count_is_a_warning(unit: float) -> None:
     ("before", "after", "wrote_bytes", "unit_bytes"),
     [
         (0, 10**9, 10**9, 512),
-        # Coarse steps and metadata.
+        # The counter has coarse steps, or metadata was written.
         (0, 7 * 10**8, 10**9, 512),
-        # Unknown, reset, or less than twenty steps of the counter.
+        # The counter is not known, was reset, or advanced by fewer than twenty steps.
         (None, None, 10**9, 512),
         (5, 0, 10**9, 512),
         (0, 0, 10**9, 1 << 30),
@@ -200,12 +204,12 @@ def test_a_counter_far_from_fios_count_is_a_warning(unit: float) -> None:
 def test_a_counter_near_fios_count_is_none(
     before: int | None, after: int | None, wrote_bytes: int, unit_bytes: int
 ) -> None:
-    """No warning of a harmless drive."""
+    """A drive whose counter is plausible gets no warning."""
     assert written(before, after, wrote_bytes=wrote_bytes, unit_bytes=unit_bytes) == []
 
 
 def test_writes_that_fio_did_not_report_yet_are_none_of_a_counters_faults() -> None:
-    """A step that is still running, or was cut off, is in the drive's count only."""
+    """Only the drive's counter includes a step that is still running or was cut off."""
     run = record(
         log(6, host_written_bytes=0),
         log(31.5, host_written_bytes=10**12),

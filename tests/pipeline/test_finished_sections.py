@@ -142,8 +142,8 @@ def test_a_failure_leaves_what_had_ended(suite: str, drive: str, test: str, tmp_
 def cut_off(tmp_path_factory: pytest.TempPathFactory) -> list[RunResult]:
     """A run of groups of loads, then of levels of a demand, that was killed after each step.
 
-    The drive recovers within the first slice of such a short run. So that some runs end before the recovery, a slice
-    has to reach the whole earlier rate here, and noise delays that.
+    The drive recovers within the first slice of such a short run. In this test, a slice must
+    therefore reach the whole earlier rate. Noise delays this, so some runs end before the recovery.
     """
     folder = tmp_path_factory.mktemp("cut")
     path = folder / "run.tkperf"

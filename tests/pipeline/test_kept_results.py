@@ -137,7 +137,7 @@ def test_the_oldest_entries_make_room(
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[RunRecord]:
-    """Every record whose verdict was looked for, to list its run."""
+    """Every record for which a list of runs computed the verdict."""
     found: list[RunRecord] = []
 
     def note(record: RunRecord) -> VerdictState:
@@ -186,7 +186,7 @@ def test_a_list_of_runs_takes_the_verdict_of_results_that_were_computed(
 def test_a_run_is_judged_without_its_histograms(
     measured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To unpack them takes longer than all the rest, and no verdict needs them."""
+    """Unpacking histograms takes longer than all other work, and no verdict needs them."""
 
     def never(*_: object) -> None:
         raise AssertionError("a histogram is unpacked")

@@ -1,4 +1,6 @@
-"""io_uring refused by a filter or a limit: what tkperf says before a run is what the run does."""
+"""A filter or a limit refuses io_uring. tkperf announces before a run the I/O engine that the run
+then uses.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ print(json.dumps([of_run.name, of_run.instead_of, *found]))
 @pytest.mark.fio
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOMEM, errno.ENOSYS], ids=os.strerror)
 def test_doctor_and_run_agree_that_io_uring_is_refused(scratch: Path, number: int) -> None:
-    """The kernel's switch does not show it: fio has to try it. Device and host get the same answer."""
+    """The kernel's switch does not show the refusal, so fio has to try io_uring. The checks of the
+    device and of the host give the same result.
+    """
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(number), str(scratch)],
         capture_output=True,

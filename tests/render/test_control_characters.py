@@ -1,4 +1,6 @@
-"""No output contains a control character of a text from outside, but for the format's own line ends."""
+"""No output contains control characters from texts that tkperf did not write. Only the line ends of
+the format itself remain.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 
 def with_text(result: RunResult, text: str) -> RunResult:
-    """The result with a text in the places that a run file, a device and a host fill."""
+    """A result that contains a text at every place that a run file, a device or a host can fill."""
     device = dict(result.info.device) | {"model": text, "serial": text, "firmware": text}
     info = replace(result.info, name=f"n{text}", device=device, command_line=("tkperf", text))
     warning = RunWarning(code="x", text=text, test="iops")
@@ -55,7 +57,7 @@ def with_text(result: RunResult, text: str) -> RunResult:
 @settings(max_examples=200, deadline=None)
 @given(text=TEXTS)
 def test_fields_of_csv(text: str) -> None:
-    """RFC 4180: a row is a line, and a reader finds as many fields as columns."""
+    """Each row is one line, and a reader finds as many fields as columns (RFC 4180)."""
     rows = [(text, 1.5), (text, None)]
     written = "".join(render_csv(DataTable(name="t", columns=("a", "b"), rows=rows)))
     assert not hidden_in(written)
@@ -86,7 +88,9 @@ def test_labels_of_openmetrics_and_tags_of_line_protocol(text: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(text=TEXTS)
 def test_json_keeps_the_value_and_escapes_its_controls(text: str) -> None:
-    """RFC 8259: any character may be escaped, so the value stays the same; also half of a surrogate pair."""
+    """RFC 8259 lets a writer escape any character, including half of a surrogate pair. The value
+    stays the same.
+    """
     written = encode_json({"a": text})
     assert not hidden_in(written)
     assert "\n" not in written

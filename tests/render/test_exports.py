@@ -312,7 +312,7 @@ def test_a_name_is_no_formula_however_a_spreadsheet_divides_fields(text: str, fi
 
 
 def test_lists_of_the_json_document_are_written_one_element_at_a_time(result: RunResult) -> None:
-    """The text is the one that json.dumps writes of the whole document, with each element of each list."""
+    """The text equals the text that json.dumps writes for the whole document."""
     text = render_json(result)
     document = json.loads(text)
     assert text == json.dumps(document, indent=2, allow_nan=False)

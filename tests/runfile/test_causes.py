@@ -1,4 +1,6 @@
-"""SQLite hides the kernel's reason; tkperf finds it, and waits for room only."""
+"""SQLite hides the kernel's reason for a failure. tkperf finds the reason, and waits only for free
+space.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ CANTOPEN = sqlite_error(sqlite3.SQLITE_CANTOPEN)
 
 @contextmanager
 def few_descriptors() -> Iterator[None]:
-    """No file more can be opened."""
+    """The process cannot open another file."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = os.dup(0)
     os.close(lowest)
@@ -51,7 +53,7 @@ def few_descriptors() -> Iterator[None]:
 
 
 def test_a_lack_of_descriptors_is_found_behind_the_words_of_sqlite(tmp_path: Path) -> None:
-    """'unable to open database file' is also what SQLite says if its journal cannot be opened."""
+    """SQLite also reports 'unable to open database file' if it cannot open the journal."""
     path = tmp_path / "a.tkperf"
     path.touch()
     for find in (find_write_cause, find_read_cause):
@@ -90,7 +92,9 @@ def test_without_a_cause_the_error_stays(tmp_path: Path) -> None:
 def test_a_run_waits_for_room_and_for_nothing_else(
     number: int, passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite says 'disk I/O error' for a full quota, too. What does not pass ends the run, and all of it is saved elsewhere."""
+    """SQLite says 'disk I/O error' for a full quota, too. A failure that does not pass ends the
+    run, and tkperf saves the whole run elsewhere.
+    """
     saved = tmp_path / "saved"
     saved.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(saved))
@@ -121,7 +125,7 @@ def test_a_run_waits_for_room_and_for_nothing_else(
                     writer(StepEnded(test="iops", record=a_step(1)))
         assert not writer.keeps_up
         if not passes:
-            # The copy can be written, the run file cannot.
+            # tkperf can write the copy, but not the run file.
             error = sqlite_error(sqlite3.SQLITE_IOERR)
             trouble.setattr(Backlog, "_try", lambda *_, **__: error)
             with pytest.raises(RunFileError, match="the whole run is saved as"):
@@ -167,7 +171,7 @@ def test_a_run_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_import_left_goes_with_the_next_one(tmp_path: Path) -> None:
-    """The next import never removes the part of an import that still runs."""
+    """An import never removes the unfinished file of another import that still runs."""
     path = tmp_path / "a.tkperf"
     dead, living = tmp_path / ".a.tkperf.1.part", tmp_path / ".a.tkperf.2.part"
     dead.write_bytes(b"x")

@@ -177,7 +177,9 @@ def test_ctrl_c_while_writing_loses_no_finished_step(
 def test_a_lock_of_another_program_has_its_own_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file can be read once that program ends, so nobody may remember it as unreadable."""
+    """The file becomes readable when that program ends, so tkperf must not remember the file as
+    unreadable.
+    """
     monkeypatch.setattr(limits, "LOCKED_S", 0.0)
     path, writer = a_run(tmp_path, 1)
     writer.close()

@@ -188,7 +188,9 @@ def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, sa
 
 @pytest.mark.parametrize("table", ["warning", "note", "run", "host"])
 def test_a_table_with_more_rows_than_a_run_has(tmp_path: Path, table: str) -> None:
-    """The error names the table, the number of its rows and the limit; a row less is read."""
+    """The error names the table, the number of its rows and the limit. A file with one row less can
+    be read.
+    """
     most = MOST_ROWS[table]
     rows = {
         "warning": "(code, text) SELECT 'c', 't'",
@@ -214,7 +216,8 @@ def test_a_table_with_more_rows_than_a_run_has(tmp_path: Path, table: str) -> No
 
 
 def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
-    """Steps of the densest 24 hours of all tests of each shipped profile, and what comes with each second and minute.
+    """The numbers cover the busiest 24 hours of all tests of each shipped profile: the steps, and
+    the data of each second and minute.
 
     The memory for steps and readings is also enough for ten times both.
     """
@@ -241,10 +244,10 @@ def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
         assert 10 * len(workloads) <= MOST_CELLS, name
     assert MOST_SECONDS >= 10 * 24 * 3600
     assert MOST_ROWS["under_way_part"] >= 10 * 24 * 60
-    # A reading a minute of 16 drives; a verdict is made for a round of at least two minutes.
+    # 16 drives have a reading each minute. A verdict belongs to a round of at least two minutes.
     assert MOST_ROWS["telemetry"] >= 10 * READINGS_OF_A_DAY
     assert MOST_ROWS["verdict"] >= 10 * 24 * 30
-    # Each kind of disturbance and warning once in each test.
+    # Each test has each kind of disturbance and warning once.
     assert 10 * len(DisturbanceCode) * len(TESTS) <= MOST_ROWS["warning"]
     assert MOST_ROWS["step"] == MOST_RESULTS
 
@@ -260,7 +263,7 @@ def workloads_of(procedure: Generator[Any, Any, None]) -> set[tuple[str, Workloa
 
 
 def steps_of(procedure: Generator[Any, Any, None]) -> tuple[int, float]:
-    """The number of steps of a test, in the best case, and its time."""
+    """The number of steps of a test, in the best case, and the time of the test."""
     imagine, steps, took_s = _Imagination(Case.BEST, 10**12), 0, 1.0
     for phase in phases_of(procedure, imagine):
         steps += len(phase.steps) if isinstance(phase, Round) else 1

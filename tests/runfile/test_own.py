@@ -186,7 +186,9 @@ def test_a_log_of_sqlite_is_not_taken_for_content(ending: str, path: Path) -> No
 
 
 def test_a_database_in_wal_mode_is_refused_untouched(path: Path) -> None:
-    """SQLite would create files next to it, even to read it, and leave them there. The message says how to read it."""
+    """Even to read a database in WAL mode, SQLite would create files next to it and leave them
+    there. The message says how to make the file readable.
+    """
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA journal_mode = WAL")
     before = sorted(path.parent.iterdir()), path.read_bytes()

@@ -54,7 +54,9 @@ def test_a_module_of_ours_does_not_outlive_us() -> None:
 
 @pytest.mark.parametrize("name", ["LC_ALL", "LANG", "LC_NUMERIC", "LANGUAGE"])
 def test_programs_run_in_one_locale(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """nvme-cli 2.3 prints 2433328 as 2.433.328 under de_DE, json-c a decimal comma, wipefs German words."""
+    """Under de_DE, nvme-cli 2.3 prints 2433328 as 2.433.328, json-c prints a decimal comma, and
+    wipefs prints German words.
+    """
     monkeypatch.setenv(name, "de_DE.UTF-8")
     printed = run_command(["env"], timeout_s=60).stdout.splitlines()
     assert "LC_ALL=C.UTF-8" in printed
@@ -159,7 +161,7 @@ def test_a_variable_names_the_fio_to_use(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_variable_that_names_no_program_is_an_error(
     monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
-    """The fio on the PATH in its place would measure with another version than the user asked for."""
+    """The fio on the PATH is not used instead, because the user asked for another version."""
     monkeypatch.setenv("TKPERF_FIO", named)
     with pytest.raises(EngineError, match=r"TKPERF_FIO is '.*absolute path"):
         run_command(["fio", "--version"], timeout_s=60)

@@ -1,4 +1,6 @@
-"""Bounds on requests to tkperf serve: a request that is over one is refused before any work, and says why."""
+"""Bounds on requests to tkperf serve. The server refuses a request over a bound before any work,
+and gives the reason.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ from tkperf.web.workers import BusyError
 
 
 class Page:
-    """A page that counts how often it is asked for, and answers when it may."""
+    """A page that counts the requests for it, and answers when the test allows this."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -241,7 +243,7 @@ def test_a_page_is_bounded_however_large_the_library_is() -> None:
         page = bytes(render_library(listing, Query(page=number)).body).decode()
         assert len(page) < 1_500_000
         assert page.count("copies/") <= bounds.MOST_NAMED
-    # A value that is chosen is there, however rare it is.
+    # The page contains a chosen value, even if the value is rare.
     rare = Query(chosen={"host": ("host-0999", "host-0000")})
     hosts = {facet.key: choices for facet, choices in select(listing, rare).facets}["host"]
     assert {"host-0999", "host-0000"} <= {choice.value for choice in hosts}

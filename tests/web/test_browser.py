@@ -155,7 +155,7 @@ def test_the_list_works_without_scripts(browser: Browser, whole: str) -> None:
     page.get_by_label("Compare run-2").check()
     page.get_by_role("button", name="Find").click()
     assert names(page) == ["run-1"]
-    page.get_by_role("button", name="kioxia").click()  # takes the words away, and keeps the tick
+    page.get_by_role("button", name="kioxia").click()  # removes the words, and keeps the tick
     page.wait_for_url(f"{whole}/?run={2:032x}")
     page.get_by_label("Compare run-1").check()
     page.get_by_role("button", name="Compare").click()

@@ -89,7 +89,9 @@ def test_a_file_that_has_gone_is_refused(known: KnownFile) -> None:
 def test_a_link_that_appears_after_the_look_is_refused(
     known: KnownFile, tmp_path: Path, briefly: bool
 ) -> None:
-    """A file that was replaced by a link for a moment is not read, whatever the looks before and afterwards find."""
+    """If a link replaces a file for a moment, the server does not read it, even if the checks
+    before and afterwards find the file.
+    """
     outside, writer = a_run(tmp_path, 1)
     path = reach(known)
     path.unlink()

@@ -71,7 +71,7 @@ def test_too_many_files_are_cut_short(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_copies_are_one_run() -> None:
-    """The id of any of its files leads to it, also if there is one file alone later."""
+    """The id of any file of a run leads to the run, even after the other files are gone."""
     listing = list_rows({"a": a_row(), "b": a_row(), "c": a_row()})
     (run,) = listing.runs.values()
     assert (run.run_id, run.known.place, run.differs) == (ID, "a", 0)
@@ -91,7 +91,7 @@ def test_copies_are_one_run() -> None:
     ],
 )
 def test_a_copy_never_hides_the_original_that_it_differs_from(changes: dict[str, Any]) -> None:
-    """Whatever differs, both files are listed, each with its own id.
+    """If two files differ in any value, the list contains both files, each with its own id.
 
     The shared id leads to neither file.
     """
@@ -130,7 +130,9 @@ def test_the_id_of_a_file_that_differs_stays() -> None:
 def test_many_files_of_one_run_are_listed_with_few_comparisons(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The work grows with their number: the id of each is computed a fixed number of times."""
+    """The work grows in proportion to the number of files: the id of each file is computed a fixed
+    number of times.
+    """
     calls = 0
     id_of = module._id_of
 
@@ -172,7 +174,7 @@ def test_a_batch_has_its_own_run_files_also_if_they_are_copies() -> None:
 
 
 def test_a_copy_of_a_batch_never_hides_the_batch_that_it_differs_from() -> None:
-    """A copy with a changed text is a batch of its own, and a copy without a change is not."""
+    """A copy with a changed text is a separate batch. An unchanged copy is not."""
     listing = list_rows(
         {
             "x/rack7.batch": a_batch("a.tkperf"),
@@ -473,7 +475,7 @@ def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:
     ],
 )
 def test_each_difference_in_content_is_another_digest(tmp_path: Path, change: str) -> None:
-    """A figure without a trace in the log, a fact, a warning."""
+    """The files differ in a figure that does not appear in the log, in a fact, or in a warning."""
     simulate(tmp_path, run_info(uuid=str(UUID(int=1))), suite={"iops": IOPS})
     path = tmp_path / "run.tkperf"
     with RunFile(path) as opened:
@@ -485,7 +487,7 @@ def test_each_difference_in_content_is_another_digest(tmp_path: Path, change: st
 
 
 def test_a_file_with_the_same_size_and_time_of_writing_is_read_again(tmp_path: Path) -> None:
-    """A program can set the time of the last writing, but not that of the last change."""
+    """A program can set the time of the last write (mtime), but not the change time (ctime)."""
     path = tmp_path / "a.tkperf"
     path.write_text("one")
     status = path.stat()

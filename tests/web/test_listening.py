@@ -96,7 +96,7 @@ def test_a_signal_while_it_loads_ends_it_in_order(tmp_path: Path) -> None:
 
 
 def test_a_long_address_is_refused_in_words(tmp_path: Path) -> None:
-    """Hundreds of ticks are more than a page can compare.
+    """A user can tick more runs than a page can compare.
 
     The answer says so, and the connection does not break.
     """

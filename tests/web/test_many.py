@@ -408,7 +408,9 @@ def test_events_end_with_the_server(site: Site) -> None:
 def test_events_that_wait_for_browsers_are_bounded(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one browser does not take its event, others get none. They get the newest later."""
+    """While one browser does not receive its event, other browsers get none. They get the newest
+    event later.
+    """
     monkeypatch.setattr(live, "KEEP_ALIVE_S", 0.0)
 
     async def look() -> list[bytes]:
@@ -472,7 +474,7 @@ def test_streams_and_watches_are_bounded(
 def test_a_batch_of_too_many_drives_is_refused(
     served: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stranger's file may name a million."""
+    """A stranger's batch file may name a million drives."""
     monkeypatch.setattr(reading, "MOST_DRIVES", 1)
     with pytest.raises(RunFileError, match="names 2 drives, but a batch has at most 1"):
         make_row(known(served / "rack.batch"))

@@ -243,7 +243,9 @@ def test_a_job_that_failed_has_a_page_with_the_reason(
 
 
 def test_files_of_one_run_that_differ_have_addresses_of_their_own(client: TestClient) -> None:
-    """Pages, downloads, data and comparisons; the id that they share leads to the list of both."""
+    """Each file has its own pages, downloads, data and comparisons. The shared id leads to the list
+    of both files.
+    """
     listed = client.get("/api/runs").json()["runs"]
     both = {run["file"]: run for run in listed if run["uuid"] == TWICE.replace("-", "")}
     assert set(both) == {"original.tkperf", "copy.tkperf"}

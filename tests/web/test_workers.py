@@ -66,7 +66,9 @@ def test_jobs_that_fail_cost_their_own_page_only() -> None:
 
 
 def test_an_order_may_be_longer_than_a_message() -> None:
-    """The paths of 200 run files may take 800 kB, and a message of a socket about 200."""
+    """The paths of 200 run files may take 800 kB, but a message of a socket holds only about 200
+    kB.
+    """
 
     async def use(workers: Workers) -> bytes:
         return await workers.run("answer", words="x" * 1_000_000)

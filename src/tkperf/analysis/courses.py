@@ -49,7 +49,7 @@ The same share decides whether a level missed its offer.
 LEAST_BEHIND_S = 0.01
 """Time whose offered I/Os may wait without being a backlog: ten times the resolution of fio's clock."""
 NOISE_SIGMAS = 3.0
-"""Number of standard deviations that noise may explain in the number of I/Os that wait at the end
+"""Number of standard deviations by which noise may increase the number of I/Os that wait at the end
 of a level.
 """
 RECOVERED_WITHIN = 0.05
@@ -65,7 +65,7 @@ RANDOM_RATE_ERROR = 0.01
 """Relative error of fio's rate of random arrivals against the offered rate."""
 
 _Measured = dict[tuple[Workload, Recorded], list[tuple[float, float, CellResult]]]
-"""The begin, end and values of each slice or round of a workload."""
+"""For each workload, the begin, end and values of each slice or round."""
 
 _BY_RULE = Uncertainty(reason="found by a rule, not measured")
 
@@ -107,10 +107,11 @@ def has_backlog(cell: CellResult) -> bool:
     """Return whether a level has a backlog: the device did too few of the offered I/Os, or too many
     I/Os wait.
 
-    Too many I/Os wait if their number exceeds the sum of the level's places, 10 ms of the offered
-    rate, and what the noise of the seconds explains. It must exceed this sum both in the median
-    over the second half of the level and at its end. A stall is not a backlog if the drive caught
-    up with the offer. A level with few or no seconds is judged by its end.
+    Too many I/Os wait if their number exceeds the sum of three numbers: the outstanding I/Os that
+    the level allows, the I/Os offered in 10 ms, and the I/Os that the noise of the seconds
+    explains. It must exceed this sum both in the median over the second half of the level and at
+    its end. A stall is not a backlog if the drive caught up with the offer. A level with few or no
+    seconds is judged by its end.
     """
     offered_iops, undone_ios = cell.workload.offered_iops, cell.value(BACKLOG)
     waiting_ios = [ios for ios in (cell.backlog_median_ios, undone_ios) if ios is not None]
@@ -283,7 +284,7 @@ def _over_time(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def _find_measured(section: SectionResult) -> _Measured:
-    """Return the slices and rounds of each workload: one pass serves all timelines."""
+    """Return the slices and rounds of each workload. One pass over the steps serves all timelines."""
     measured: _Measured = {}
     for one in section.slices:
         key = one.values.workload, Recorded.SLICES

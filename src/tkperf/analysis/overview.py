@@ -81,7 +81,7 @@ def build_overview(
 
     Args:
         log: the whole log; a complete run does not need it.
-        now_s: the run's own time now; None: it has ended, or its clock is not known.
+        now_s: the current time on the run's clock; None: it has ended, or its clock is not known.
         pid, user: of the process that executes the run.
         disturbed_steps: None: the run was not watched.
         verdict: None: the run was not judged.

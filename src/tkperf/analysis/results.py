@@ -192,13 +192,15 @@ class SectionResult:
         return next((cell for cell in self.cells if cell.workload == workload), None)
 
     def cells_of_rounds(self) -> Iterator[tuple[RoundResult, CellResult]]:
-        """Yield the cells of each round, or area, with it."""
+        """Yield each round, or area, with its cells."""
         for each in self.rounds:
             for cell in each.cells:
                 yield each, cell
 
     def rounds_of_workloads(self) -> dict[Workload, list[tuple[RoundResult, CellResult]]]:
-        """Return the rounds, or areas, of each workload with its cells in them: one pass serves all workloads."""
+        """Return the rounds, or areas, of each workload, each with the cells of the workload. One
+        pass serves all workloads.
+        """
         rounds: dict[Workload, list[tuple[RoundResult, CellResult]]] = {}
         for each, cell in self.cells_of_rounds():
             rounds.setdefault(cell.workload, []).append((each, cell))
@@ -243,7 +245,8 @@ class TestResult:
         longest_gap_s: longest time between two steps; 0 if each step began before the previous step
             ended.
         disturbed_steps: number of disturbed steps of each kind; None: not watched.
-        not_compared_steps: number of steps in which the I/O of others is not known; None: not watched.
+        not_compared_steps: number of steps in which the I/O of other programs is not known; None:
+            not watched.
     """
 
     __test__ = False

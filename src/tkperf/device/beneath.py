@@ -1,4 +1,4 @@
-"""The drives and files beneath a loop device, RAID set or mapping, described by properties that a
+"""The drives and files that a loop device, RAID set or mapping uses, described by properties that a
 boot does not change.
 """
 
@@ -23,14 +23,15 @@ from tkperf.device.sysfs import (
 )
 from tkperf.device.usage.kernel import DEV_ROOT, LoopBacking, ask_loop
 
-# Layers such as mappings on mappings on sets; no host has this many.
+# Largest number of devices on top of each other, such as a mapping on a mapping on a set. No host
+# has this many.
 _MOST_LAYERS = 16
 
 
 def describe_beneath(
     disk: Path, backing: LoopBacking | None = None, *, sys_root: Path = SYS_ROOT
 ) -> tuple[str, ...]:
-    """Return a text for each drive or file beneath a whole device, in alphabetical order.
+    """Return a text for each drive or file that a whole device uses, in alphabetical order.
 
     The texts contain no device numbers, and no names that the kernel assigns in the order of
     discovery, unless a device reports nothing else.
@@ -71,8 +72,8 @@ def _describe_backing(
 
 
 def _describe_node(node: Path, sys_root: Path, layers_left: int) -> Iterator[str]:
-    """Describe a drive or partition by its numbers, and a layer by the devices beneath the
-    layer.
+    """Describe a drive or partition by its numbers. Describe a RAID set, mapping or loop device by
+    the devices that it uses.
     """
     disk = find_disk(node)
     part = ""

@@ -27,7 +27,7 @@ from tkperf.device.usage.subject import (
 from tkperf.model.units import format_capacity
 
 FIRST_BYTES, SAMPLE_BYTES = 1 << 20, 4096
-# A hard disk needs about 10 ms for a sample.
+# A hard disk needs about 10 ms for each sample.
 SAMPLES, SAMPLES_OF_HARD_DISK = 1024, 256
 # A worn drive may have one or two bad blocks. A drive that is failing needs many seconds for each
 # error.
@@ -43,13 +43,14 @@ class WriteMarks:
     """What the kernel counts or notes when a program writes; reading these values costs nothing.
 
     Attributes:
-        written_bytes: bytes written to the device, and to the devices below a loop device, since they exist;
-            discarded bytes count, too. For a partition, they include bytes written through the node
-            of the whole disk and to overlapping partitions. None for a file, or if the kernel does
-            not count them.
+        written_bytes: bytes written to the device, and to the devices that a loop device uses,
+            since the kernel created them; discarded bytes count, too. For a partition, they include
+            bytes written through the node of the whole disk and to overlapping partitions. None for
+            a file, or if the kernel does not count them.
         size_and_mtime: size and time of the last write (ns) of the file, or of the file behind a
             loop device; None if no file exists, or if its name no longer leads to the file.
-        change_time_ns: its ctime, which a new name or owner also changes, and which no program can set.
+        change_time_ns: its ctime, which a new name or owner also changes, and which no program can
+            set.
     """
 
     written_bytes: int | None
@@ -210,8 +211,8 @@ def _written_bytes(node: Path, sys_root: Path) -> int | None:
     any node of the drive; None if the kernel does not count them.
 
     The kernel counts a write through the node of the whole disk for the disk only, although the
-    write may reach a partition. So everything counts that is not counted for a partition elsewhere
-    on the disk.
+    write may reach a partition. All writes therefore count, except writes that the kernel counted
+    for a partition elsewhere on the disk.
     """
     disk = find_disk(node)
     # A disk without a node in /dev is one of the paths of a multipath drive, and no program writes to it.

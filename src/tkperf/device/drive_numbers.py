@@ -45,11 +45,13 @@ def read_unit(disk: Path) -> str | None:
 
 
 def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
-    """Return what an answer must name besides the serial number of a disk, so that the answer fits no other disk here.
+    """Return what an answer must name besides the serial number of a disk, so that the answer fits
+    no other disk of this host.
 
     This is the unit, if no other disk with that serial number has the same unit, otherwise the
     world-wide name, otherwise the kernel's name of the disk. Return None if the serial number is
-    enough: no other disk reports it, or all others are units, and each of them needs its own word.
+    enough: no other disk reports it, or the other disks are units of the drive, each of which has
+    its own distinction.
     """
     own = udev_properties(text(disk / "dev") or "")
     serial, unit, wwn = read_serial(disk, own), read_unit(disk), read_wwn(disk, own)
@@ -65,7 +67,7 @@ def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
         properties = udev_properties(device)
         if read_serial(other, properties) == serial:
             others.append((read_unit(other), read_wwn(other, properties)))
-    # The same unit by another path is the same data.
+    # The same unit at another path of the drive contains the same data.
     others = [pair for pair in others if pair != (unit, wwn) or not is_unique_name(wwn)]
     if not others:
         return None

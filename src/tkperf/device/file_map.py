@@ -1,4 +1,6 @@
-"""Written data in a part of a file: found with the map of the file system, and then read."""
+"""Search for written data in a part of a file: the map of the file system shows where data was
+written, and tkperf then reads these places.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from tkperf.model.units import MIB
 # A file is read only up to this amount, which takes at most a minute on a hard disk.
 READ_LIMIT_BYTES = 4 << 30
 READ_BYTES = 4 * MIB
-# File systems whose map (SEEK_DATA and SEEK_HOLE, see lseek(2)) lists all data that this machine wrote. Others
-# have no map, pass on the map of another machine or program, or had faults in the map. On those,
-# the whole file is read.
+# File systems whose map (SEEK_DATA and SEEK_HOLE, see lseek(2)) lists all data that this machine
+# wrote. Other file systems have no map, pass on the map of another machine or program, or had
+# faults in the map. On these file systems, tkperf reads the whole file.
 MAPPING_FILE_SYSTEMS = frozenset({"ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "tmpfs"})
 _ZEROS = bytes(READ_BYTES)
 
@@ -36,7 +38,6 @@ def look_for_written_data(
     Reading ends after ``READ_LIMIT_BYTES``.
 
     Args:
-
         file_system: type of the file system; None if not known.
 
     Raises:
@@ -69,8 +70,8 @@ def look_for_written_data(
 
 
 def sync(descriptor: int) -> None:
-    """Make the kernel write out what others wrote to a file or device, so that no later write-out
-    changes it.
+    """Make the kernel write out what other programs wrote to a file or device, so that no later
+    write-out changes the file or device.
 
     Raises:
         OSError: the data cannot be written out.

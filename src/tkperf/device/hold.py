@@ -158,7 +158,7 @@ class Hold:
         This method uses only the kernel's counters. Call it before tkperf's own first write.
 
         Raises:
-            DeviceError: what was written to it cannot be written out.
+            DeviceError: the kernel cannot write out the data that was written to the device.
         """
         if self.content is None:
             return None

@@ -50,11 +50,12 @@ class DeviceIdentity:
 
     ``path`` is the path after all links are resolved. ``major_minor`` identifies a block device,
     ``inode`` (device, inode) a file. ``birth_time_ns`` is when a file was made, in ns since 1970.
-    ``unit`` is the namespace, LUN or boot area of a drive. ``distinction`` distinguishes a disk from
-    others here that report the same serial number. ``backing`` is the name of the file
-    behind a loop device, or the file system of a file. ``loop_backing`` identifies the file behind
-    a loop device, and the part of the file that is used, by the kernel's numbers. ``beneath``
-    identifies the drives and files beneath a layer by properties that a boot does not change.
+    ``unit`` is the namespace, LUN or boot area of a drive. ``distinction`` distinguishes a disk
+    from other disks of this host that report the same serial number. ``backing`` is the name of the
+    file behind a loop device, or the file system of a file. ``loop_backing`` identifies the file
+    behind a loop device, and the part of the file that is used, by the kernel's numbers.
+    ``beneath`` identifies the drives and files that a RAID set, mapping or loop device uses, by
+    properties that a boot does not change.
     """
 
     path: str
@@ -88,8 +89,8 @@ class DeviceIdentity:
     def confirm_id(self) -> str:
         """The text to type as consent to erase: the serial number of a whole drive, else the path.
 
-        A serial number would not identify the partition. If several disks here report the serial
-        number, the text names the namespace, LUN or world-wide name, too.
+        A serial number would not identify the partition. If several disks of this host report the
+        serial number, the text names the namespace, LUN or world-wide name, too.
         """
         if self.partition or not self.serial:
             return self.path
@@ -135,8 +136,9 @@ def read_identity(path: str | Path) -> DeviceIdentity:
 def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
     """Check that the resolved path leads to the device, file or folder of this status.
 
-    The links in /proc/PID (root, cwd, fd) lead to files of other mount namespaces and to files without a name. The text
-    of such a link is a path that may belong to another file here.
+    The links in /proc/PID (root, cwd, fd) lead to files of other mount namespaces and to files
+    without a name. The text of such a link is a path that may belong to another file in tkperf's
+    own mount namespace.
 
     Raises:
         DeviceError: the resolved path leads elsewhere, or nowhere.

@@ -73,7 +73,7 @@ class StatFiles:
         try:
             if not self._open:
                 self._open_all()
-            if len(self._open) == 1:  # the usual case: each look is taken from the load
+            if len(self._open) == 1:  # the usual case; each reading takes CPU time from the load
                 return (os.pread(self._open[0], LONGEST_STAT_BYTES, 0),)
             return tuple(os.pread(stat, LONGEST_STAT_BYTES, 0) for stat in self._open)
         except OSError:
@@ -117,7 +117,9 @@ class StatFiles:
 
 
 class CountingFiles:
-    """The kernel's settings of whether to count the I/O of devices, kept open like ``StatFiles``."""
+    """The kernel's settings that decide whether it counts the I/O of devices. The files stay open,
+    as in ``StatFiles``.
+    """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
         self._nodes = [sys_root / "dev/block" / major_minor for major_minor in majors_minors]
@@ -131,7 +133,7 @@ class CountingFiles:
                     self._open.append(os.open(find_disk(node) / "queue/iostats", os.O_RDONLY))
             asked = [int(os.pread(setting, LONGEST_STAT_BYTES, 0)) for setting in self._open]
         except (OSError, ValueError):
-            self.close()  # a RAID set made again may lie elsewhere
+            self.close()  # a RAID set that was created again may have another folder
             return None
         return all(asked) if asked else None
 

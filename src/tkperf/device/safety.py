@@ -182,7 +182,7 @@ def _hidden_objections(survey: Survey) -> Iterator[Objection]:
             reported.add((export.user, what))
             sentence = (
                 f"{what} contains an erofs and may be the file that {on_one_line(str(export))} uses: "
-                "the file with that name now may be another one, so unmount it first"
+                "the file that has this name now may be another file, so unmount it first"
             )
             yield Objection(Reason.EXPORTED, sentence)
 
@@ -305,8 +305,7 @@ def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
 
 
 def _backing_file_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield files behind loop devices if the name that the kernel has for the file does not lead to
-    it.
+    """Yield files behind loop devices if the kernel's name for the file does not lead to that file.
 
     Such a file may still have another name. The link count does not show this: if the name given to
     the loop device was removed and one other name remains, the count is 1.

@@ -108,7 +108,8 @@ def describe_unknown_data(name: str, path: str) -> tuple[Signature, ...]:
 def _quote(text: str) -> str:
     """Return a text from a device or file as one short line that can be printed.
 
-    Labels and titles are written by strangers, and the user of ``on-host`` may not read the file.
+    Strangers may have written the labels and titles, and the user of ``on-host`` may have no right
+    to read the file.
     """
     return on_one_line(text)[:_MOST_CHARACTERS]
 

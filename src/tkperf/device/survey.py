@@ -87,8 +87,9 @@ class Survey:
     def find_possible_mounts(self) -> Iterator[tuple[str, Export]]:
         """Yield files behind loop devices that hold an erofs, each with a mount that may use the file.
 
-        A mount keeps the name that its file had at that time, whatever became of the name. The kernel
-        does not report the file itself. For a file target, the lease shows such a user.
+        A mount keeps the name that its file had when it was mounted, even if the file has another
+        name now. The kernel does not report the file itself. For a file target, the lease shows
+        such a user.
         """
         mounts = [export for export in self.exports if export.superblock is not None]
         if self.identity.kind is TargetKind.FILE or not mounts:
@@ -109,7 +110,8 @@ class Survey:
     def _may_have_moved(self, export: Export) -> bool:
         """Return whether the name of a mounted file may lead to another file than the mounted one.
 
-        The mounted file holds an erofs, the kernel has it open, and no other mount has its name.
+        The mounted file contains an erofs, the kernel has the file open, and no other mount has the
+        same name.
         """
         others = {
             other.superblock

@@ -14,7 +14,8 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Evidence
 from tkperf.model.workload import Step
 
-# Takes a sample, and the moment at which the engine read it, on its clock; None: this moment.
+# Receives a sample, and the time at which the engine read it, on the engine's clock; None: the
+# current time.
 OnSample = Callable[[Sample, float | None], None]
 # A load that can be made ready beforehand: a step, or the stream that begins with a slice.
 EngineLoad = Step | Continuous

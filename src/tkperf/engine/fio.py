@@ -34,8 +34,9 @@ CHOOSE_AHEAD_S = 0.15
 LONGEST_REPORT_S = 0.05
 # The longest wait for the last I/O after the planned end; then fio's own end decides.
 LONGEST_DRAIN_S = 2.0
-# While a load uses up the CPUs, each time that tkperf wakes up delays I/Os, and finds the CPUs' caches filled by the
-# load. So within a step tkperf then reads the documents of this time together.
+# While a load uses up the CPUs, tkperf delays I/Os each time that it wakes up, and it finds the CPU
+# caches filled by the load. Within a step, tkperf therefore reads the documents of this period
+# together.
 GATHER_S = 4.5
 # fio leaves no CPU time to spare if its threads use this share of all CPUs.
 NO_SPARE_CPU_SHARE = 0.9
@@ -226,7 +227,9 @@ class FioEngine:
         return not process.ended
 
     def _gather_s(self, process: FioProcess) -> Callable[[], float]:
-        """Return how long documents may wait, by the newest one; the first one shows how late the load began."""
+        """Return how long documents may wait, computed from the newest document. The first document
+        never waits, because it shows how late the load began.
+        """
 
         def gather_s() -> float:
             cpu = process.last.cpu

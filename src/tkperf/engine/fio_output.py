@@ -98,7 +98,7 @@ class FioReading:
         elapsed_s: counts from the first I/O.
         wall_clock_s: when fio took the reading.
         arrived_s: when fio made it, or tkperf read it, on the monotonic clock; None: not known.
-        began_wall_clock_s: when the first job passed its gate, by the same clock; None: fio before
+        began_wall_clock_s: when the first job passed its gate, on the wall clock; None: fio before
             3.36 does not report it.
         cpu: None if fio's numbers are impossible.
     """
@@ -180,8 +180,9 @@ def parse_document(
 
     Args:
         read_s: when tkperf read it, on the monotonic clock.
-        wall_ahead_s: how far the wall clock, which fio stamps documents with, is ahead of the monotonic one. If it
-            is given, the reading has the time at which fio made the document, at the latest ``read_s``.
+        wall_ahead_s: how far the wall clock is ahead of the monotonic clock; fio stamps documents
+            with the wall clock. If the value is given, the reading contains the time at which fio
+            made the document, but never a time after ``read_s``.
 
     Raises:
         EngineError: this is no document of fio, or it lacks the histogram.

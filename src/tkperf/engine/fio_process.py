@@ -53,9 +53,10 @@ LATE_S = 0.02
 # past libc, so that errno is not set): a job without a completed I/O ends there and then.
 NOT_TO_WAKE_FIO = (signal.SIGCHLD,)
 FOREVER = float("inf")
-# The wall clock was set if it moved this much against the monotonic clock within seconds. NTP slews it by 2 ms in 4 s.
+# The wall clock was set if its distance from the monotonic clock changed by this much within
+# seconds. NTP slews it by 2 ms in 4 s.
 CLOCK_SET_S = 0.01
-# Documents that wait in the pipe may fill this share of it.
+# Documents that wait in the pipe may fill this share of the pipe.
 GATHERED_SHARE = 0.5
 # The interval of counting fio's threads while their end is awaited.
 TASKS_POLL_S = 0.001
@@ -224,7 +225,7 @@ class FioProcess:
     def _jobs_run(self) -> bool:
         """Return whether a job thread exists now.
 
-        If one does, everything that fio has reported was written while jobs ran.
+        If a thread exists, fio wrote everything that it has reported while jobs ran.
         """
         return self._other_tasks is not None and self._count_tasks() > self._other_tasks
 
@@ -263,7 +264,8 @@ class FioProcess:
         *,
         gather_s: Callable[[], float] = lambda: 0.0,
     ) -> bool:
-        """Take in fio's output until a moment on the monotonic clock. Return False if fio ended before.
+        """Read fio's output until a time on the monotonic clock. Return False if fio ended before
+        that time.
 
         Args:
             gather_s: how long documents may wait in the pipe, to be read and parsed together.
@@ -373,7 +375,9 @@ class FioProcess:
         self.ended = True
 
     def _read(self, longest_s: float, on_reading: OnReading, *, waited: bool = False) -> None:
-        """Take in what fio prints within ``longest_s``. ``waited``: the documents may have come some time ago."""
+        """Read what fio prints within ``longest_s``. ``waited``: the documents may have waited in
+        the pipe.
+        """
         documents = self._pipes.read(longest_s)
         self._look_for_stops()
         self.ended = self.ended or self._pipes.ended
@@ -397,7 +401,9 @@ class FioProcess:
             on_reading(self.last)
 
     def _follow_wall_clock(self) -> float | None:
-        """Return how far the wall clock is ahead of the monotonic one; None if it was set since the last call."""
+        """Return how far the wall clock is ahead of the monotonic clock; None if the wall clock was
+        set since the last call.
+        """
         before_s, self._wall_ahead_s = self._wall_ahead_s, _wall_ahead_s()
         return None if abs(self._wall_ahead_s - before_s) > CLOCK_SET_S else self._wall_ahead_s
 
@@ -438,7 +444,9 @@ class FioPipes:
         self._stderr = process.stderr.fileno()
         self._open = [self._stdout, self._stderr]
         self._splitter = DocumentSplitter()
-        self._buffer = memoryview(bytearray(PIPE_BYTES))  # made once: that costs more than reading
+        self._buffer = memoryview(
+            bytearray(PIPE_BYTES)
+        )  # created once, because creating it costs more than reading
         self._stderr_text = b""
         self.ended = False
         for pipe in self._open:
@@ -486,7 +494,10 @@ class FioPipes:
 
 
 def _wall_ahead_s() -> float:
-    """Return how far the wall clock is ahead of the monotonic one. A busy host may stop tkperf between two readings."""
+    """Return how far the wall clock is ahead of the monotonic clock. The function reads both clocks
+    three times and uses the quickest reading, because a busy host may stop tkperf between two
+    readings.
+    """
     readings = [(time.monotonic(), time.time(), time.monotonic()) for _ in range(3)]
     before_s, wall_s, after_s = min(readings, key=lambda each: each[2] - each[0])
     return wall_s - (before_s + after_s) / 2

@@ -36,7 +36,9 @@ def find_fio_version() -> str:
 
 
 def _read_version() -> tuple[str, tuple[int, int]]:
-    """Return the version in fio's words and in numbers. Raises as ``find_fio_version`` does."""
+    """Return the version as fio prints it, and in numbers. Raise the same errors as
+    ``find_fio_version``.
+    """
     answer = run_command(["fio", "--version"], timeout_s=30)
     match = re.match(r"fio-(\d+)\.(\d+)", answer.stdout)
     if answer.exit_status != 0 or match is None:
@@ -161,7 +163,7 @@ def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
 
 
 def find_rounding() -> str | None:
-    """Return the version of an fio that rounds queue depths up with io_uring; None if it keeps them.
+    """Return fio's version if this fio rounds queue depths up with io_uring; None if it keeps them.
 
     Raises:
         EngineError: as for ``find_fio_version``.
@@ -251,7 +253,7 @@ def _read(
 
 
 def _find_words(answer: Completed) -> str:
-    """Return the first line of fio's own words, with errors first; the JSON is not for people.
+    """Return the first line that fio printed for people, with errors first; the JSON is left out.
 
     Lines such as ``fio: pid=1, err=12/file:...`` only repeat a job's error, with a number that differs each time.
     """

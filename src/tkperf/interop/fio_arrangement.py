@@ -349,8 +349,8 @@ def _numbers_in_names(
     if len(sources) > 1 and numbered and not run_words:
         remarks.say(
             "rounds-counted",
-            "some names have no number of a round, or a number repeats: the rounds are counted in "
-            "their order instead",
+            "some names contain no round number, or a number occurs twice: tkperf numbers the "
+            "rounds in their order instead",
             names[numbered[0]],
         )
     return None

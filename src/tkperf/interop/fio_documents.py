@@ -61,7 +61,8 @@ def describe_text(text: str) -> str | None:
 class Documents:
     """Documents of one text, in their order; ``cut_off`` is final after the last one.
 
-    ``file_bytes``: the size of the file; its values may need at most ten times this size in memory.
+    ``file_bytes``: the size of the file; the values of the text may need at most ten times this
+    size in memory.
     """
 
     def __init__(self, content: str, file_bytes: int | None = None) -> None:

@@ -50,7 +50,8 @@ _LIKELY_SIZES = tuple(512 << power for power in range(16))
 _ADDED = frozenset({"numjobs"})
 # fio's levels of its depth distribution; each reaches up to the next.
 _DEPTH_LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
-# Latency bins of fio (FIO_IO_U_PLAT_NR in its stat.h), and the most that are read: a bin takes 20 times its text in memory.
+# Number of fio's latency bins (FIO_IO_U_PLAT_NR in its stat.h), and the largest number that is
+# read: in memory, a bin takes 20 times the size of its text.
 _FIO_BINS = 1856
 _MOST_BINS = 10 * _FIO_BINS
 
@@ -184,7 +185,9 @@ def _require_io(clones: Sequence[_Clone]) -> None:
 
 
 def _require_one_job(clones: Sequence[_Clone], options: Options) -> None:
-    """Refuse a group of several jobs if it shows itself: it read and wrote, but its options name one direction."""
+    """Refuse a group of several jobs if the result reveals the group: it read and wrote, but its
+    options name one direction.
+    """
     side = pattern_of(options).removeprefix("rand")
     if side in SIDES and any(clone.read.ios and clone.write.ios for clone in clones):
         raise Unusable(

@@ -216,8 +216,8 @@ def _judge(
     if cells[0].series_key.prepares:
         numbers = sorted({number for cell in cells for number in cell.numbers})
         because = (
-            f"{format_count(len(numbers), 'round')} in the imported files; it prepares and is not "
-            "judged"
+            f"{format_count(len(numbers), 'round')} in the imported files; the section prepares "
+            "the drive and is not judged"
         )
         return [], SectionOutcome(
             section=section,

@@ -67,7 +67,7 @@ _ENGINES_WITHOUT_DEVICE = frozenset({
     "null", "cpuio", "net", "netsplice", "rdma", "exec", "filecreate", "filestat", "filedelete", "fileoperations",
     "dircreate", "dirstat", "dirdelete", "mkdir", "falloc", "ftruncate", "page_fault",
 })  # fmt: skip
-# Files in memory, and devices that store nothing. fio's ``directory`` is put before each file name.
+# Files in memory, and devices that store no data. fio's ``directory`` is put before each file name.
 _FILES_WITHOUT_DEVICE = re.compile(
     r"/+dev/+(null|zero|full|u?random|nullb\d+|ram\d+|zram\d+|shm(/.*)?)$|/+run/+shm(/.*)?$"
 )
@@ -84,7 +84,7 @@ class SeriesKey:
         always: parts that are always in the section's name; other parts appear only if they
             separate series.
         writes_amount: the job writes a given amount sequentially, without a runtime.
-        beside: the loads that ran at the same time, in full.
+        beside: a full description of the loads that ran at the same time.
         cautions: reasons why the figures do not show what the device alone can do.
     """
 

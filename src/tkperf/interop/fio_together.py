@@ -34,7 +34,7 @@ _SHORTEST_OVERLAP_MS = 100.0
 _ELAPSED_STEP_MS = 1000.0
 _MOST_NAMED = 3
 _SIDES = ("read", "write", "trim")
-# Two names of the option with which a job begins later than its group.
+# Two names of the option that makes a job begin later than its group.
 _DELAYS = ("startdelay", "start_delay")
 
 
@@ -282,7 +282,8 @@ def _name_others(loads: Sequence[_Load], *, with_files: bool) -> list[str]:
         for load in loads
     ]
     counted = Counter(words)
-    # A load leaves out itself at most, so a few more than are named are enough.
+    # Of these loads, a load leaves out only itself, so a few more loads than the names need are
+    # enough.
     first = sorted(counted)[: _MOST_NAMED + 1]
     texts = []
     for own in words:
@@ -298,7 +299,9 @@ def _name_others(loads: Sequence[_Load], *, with_files: bool) -> list[str]:
 
 
 def _describe(document: Mapping[str, Any], clones: list[dict[str, Any]]) -> _Load:
-    """Return a load as what ran beside others, whether or not it is a usable result itself."""
+    """Describe a load that ran at the same time as others. The load need not be a usable result
+    itself.
+    """
     options = options_of(document, clones[0])
     name = without_round(str(clones[0].get("jobname")))
     plain = {
@@ -323,7 +326,7 @@ def is_place_counted(options: Options) -> bool:
 
 
 def _name_load(options: Options, listed: int) -> str:
-    """Return ``SEQ 8k writes TC1/QD4``, with the limits of the load's rate."""
+    """Return a text such as ``SEQ 8k writes TC1/QD4``, with the limits of the load's rate."""
     pattern = pattern_of(options) or "read"
     order = "RND" if pattern.startswith("rand") else "SEQ"
     share = parse_number(options.get("rwmixread", "")) or 100 - (

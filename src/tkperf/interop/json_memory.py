@@ -32,8 +32,8 @@ def needs_too_much(text: str, file_bytes: int) -> bool:
     are always allowed.
     """
     most_bytes = max(MOST_PER_BYTE * file_bytes, ALWAYS_BYTES)
-    # The decoder needs UTF-8, which means another copy of a text that is not ASCII. The allocator
-    # keeps some memory of the file.
+    # The decoder needs UTF-8, so it copies a text that is not ASCII. The allocator keeps some of
+    # the memory that held the file.
     text_bytes = sys.getsizeof(text) + (0 if text.isascii() else 2 * file_bytes)
     return text_bytes + find_memory_bytes(text) > most_bytes
 
@@ -53,10 +53,10 @@ def find_memory_bytes(text: str) -> int:
 
 
 def _of_piece(piece: str, is_inside: bool, width: int) -> tuple[int, bool]:
-    """Return the memory for a piece, and whether it ends inside a string.
+    """Return the memory for a piece of the text, and whether the piece ends inside a string.
 
     Args:
-        is_inside: whether it begins inside a string.
+        is_inside: whether the piece begins inside a string.
         width: bytes of a character, at most.
     """
     data = np.frombuffer(piece.encode("latin-1", "replace"), dtype=np.uint8)

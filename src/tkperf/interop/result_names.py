@@ -75,7 +75,7 @@ _SEPARATORS = re.compile(r"[-_ .()#\[\],=+]+")
 _UNIT_AFTER = re.compile(r"(k|kb|kib|m|mb|mib|g|gb|gib|tb|tib|pct|percent|qd|jobs|threads|op|c|w|rpm)(?![A-Za-z])|%", re.IGNORECASE)  # fmt: skip
 _ROUND = re.compile(
     rf"(?:(?<![A-Za-z])(?i:({'|'.join(ROUND_WORDS)}))|(?<=[a-z])(Round|Iteration|Iter|Loop|Cycle|Pass|Run))"
-    # Not r70_w30, a mix of reads and writes.
+    # These words do not match r70_w30, which is a mix of reads and writes.
     r"[-_ .#=]*(\d{1,6})(?![0-9A-Za-z%])(?![-_ .]*w\d)"
 )
 # Digits that are part of a name, replaced with characters that are not digits.
@@ -138,7 +138,7 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
         return is_attached or not before[: found.start(1)][-1:].isdigit()
     if not is_attached:
         return False
-    if len(word) == 1:  # drive D3, model S4510; but p1 and t2 may count anything
+    if len(word) == 1:  # such as drive D3 and model S4510; p1 and t2 may count anything
         return word in "Dd" or (is_folder and (word not in "RrIiNnPpTt" or len(digits) > 3))
     if is_folder:
         return True

@@ -119,7 +119,9 @@ def is_full(error: BaseException) -> bool:
 
 
 def is_lack_of_resources(error: BaseException) -> bool:
-    """Return whether a failure concerns this process or host, so that another folder does not help."""
+    """Return whether this process or host lacks descriptors or memory, so that another folder does
+    not help.
+    """
     return isinstance(error, OSError) and error.errno in _LACK_OF_RESOURCES
 
 

@@ -62,7 +62,6 @@ def only_confined() -> Iterator[None]:
     open.
 
     Raises:
-
         OSError: one of the files is elsewhere.
     """
     before = _find_opened() if _confined_to else {}
@@ -163,7 +162,7 @@ def _require_readable_kind(mode: int) -> None:
 
 
 def _is_database(descriptor: int) -> bool:
-    with suppress(OSError):  # some files under /proc allow only reading on
+    with suppress(OSError):  # some files under /proc cannot be read from another offset
         return os.pread(descriptor, len(START_OF_A_RUN_FILE), 0) == START_OF_A_RUN_FILE
     return False
 

@@ -31,7 +31,7 @@ class ComparedFact:
     """A fact that distinguishes one device from another.
 
     Attributes:
-        name: as ``DeviceIdentity`` and the run file have it.
+        name: the name of the fact in ``DeviceIdentity`` and in the run file.
         words: for messages.
         within_run: compared from the question to the last write; during this time the kernel's
             numbers do not change.
@@ -62,10 +62,10 @@ COMPARED = (
     ComparedFact(name="mapping_name", words="name of the mapping", within_run=False),
     ComparedFact(name="inode", words="inode"),
     ComparedFact(name="birth_time_ns", words="time when the file was made (ns)"),
-    ComparedFact(name="beneath", words="beneath it", within_run=False),
+    ComparedFact(name="beneath", words="drives and files that it uses", within_run=False),
     ComparedFact(name="path", words="path", within_run=False),
-    ComparedFact(name="backing", words="backing", within_run=False),
-    ComparedFact(name="loop_backing", words="behind it", at_resume=False),
+    ComparedFact(name="backing", words="file or file system behind it", within_run=False),
+    ComparedFact(name="loop_backing", words="file or device behind it", at_resume=False),
     ComparedFact(name="major_minor", words="device number", at_resume=False),
     ComparedFact(name="disk_sequence", words="disk sequence number", at_resume=False),
 )
@@ -75,8 +75,8 @@ def require_same_device(recorded: Facts, now: Facts) -> None:
     """Compare a device with the device of a run.
 
     Args:
-        recorded: the facts about the run's device, as its file has them.
-        now: the facts of the device as it is now.
+        recorded: the facts about the run's device, as the run file contains them.
+        now: the present facts of the device.
 
     Raises:
         DeviceError: it is another device, or it has changed; the message names the differences.
@@ -124,7 +124,7 @@ def _without_boot_part(name: str, facts: Facts) -> object:
 
 
 def _is_identified_better(name: str, before: Facts) -> bool:
-    """Return whether another fact identifies the device better, so that this one may change."""
+    """Return whether another fact identifies the device better, so that this fact may change."""
     is_file = before.get("kind") == _FILE
     has_number = bool(before.get("serial") or before.get("wwn") or before.get("mapping_uuid"))
     match name:

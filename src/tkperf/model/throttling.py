@@ -37,7 +37,7 @@ class Intervals:
     def __init__(self, pairs: Iterable[tuple[float, float]]) -> None:
         ordered = sorted(pairs)
         self._begins = [begin for begin, _ in ordered]
-        # For each interval, the greatest end of this interval and all earlier ones.
+        # For each interval, the latest end of this interval and of all earlier intervals.
         self._ends = list(accumulate((end for _, end in ordered), max))
 
     def overlap(self, begin: float, end: float) -> bool:

@@ -34,7 +34,8 @@ class Question:
     Attributes:
         devices: the names of the devices, for people.
         ids: the text that confirms each device, in the same order.
-        data: data recognised on the devices, or data that could be there unseen; empty if nothing.
+        data: data recognised on the devices, or data that tkperf could not see; empty if there is
+            none.
         empty: the devices were just made, so nothing can be lost: the question is never asked.
         given_as: DEVICE as the user gave it; it confirms a device that its path confirms.
         shares_serial: another disk of this host reports the serial number of a device, so the
@@ -70,7 +71,9 @@ class Question:
 
     @property
     def why_more(self) -> str:
-        """Sentence about an answer that is more than a serial number, with a space before it."""
+        """Sentence with the reason why a serial number alone is not the answer, with a space before
+        it.
+        """
         if not self.shares_serial:
             return ""
         return " Other disks of this host report the same serial number, so the answer must name one disk."

@@ -101,7 +101,7 @@ def try_ioengines(
 def _try_ioengines_on_fio(
     jobs: int, io_depth: int, io_depths: frozenset[int]
 ) -> ChosenEngine | None:
-    """Each load is tried once, because a batch asks for each of its drives."""
+    """Try each load only once, because a batch asks for each of its drives."""
     program = find_program("fio")
     if program is None:
         return None
@@ -151,7 +151,7 @@ def audit_for(
     """Audit this host for a run on these devices; empty if all are simulated.
 
     Args:
-        workloads: the run's; None: those of a run without options are tried.
+        workloads: the workloads of the run; None: the workloads of a run without options are tried.
         read_device: try fio's I/O engines on the first device instead of a file of the host.
     """
     if identities and all(one.kind is TargetKind.SIMULATED for one in identities):

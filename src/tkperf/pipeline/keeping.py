@@ -295,8 +295,8 @@ def _looking_at_host(equipment: Equipment) -> Iterator[HostLooks | None]:
 
 @contextmanager
 def _naming_lack() -> Iterator[None]:
-    """Raise EngineError if this process or host lacks descriptors or memory, which may appear at
-    any place of a run.
+    """Raise EngineError if this process or host lacks descriptors or memory. Such a failure can
+    occur at any place of a run.
     """
     try:
         yield

@@ -49,7 +49,7 @@ _ELEMENTS_AT_ONCE = 100
 
 def write_json(result: RunResult) -> Iterator[str]:
     """Yield the text of ``render_json`` in pieces; each element of a long list is rendered alone."""
-    # A text in the result cannot contain a mark that nobody knows.
+    # The mark is random, so no text in the result can contain it.
     mark = token_hex(16)
     lists: list[tuple[Sequence[object], int]] = []
     document = _with_words(result, mark, lists)

@@ -377,7 +377,8 @@ def _disturbances(codes: tuple[DisturbanceCode, ...] | None) -> str | None:
 
 
 def _field(value: object) -> object:
-    """Return booleans as 0/1, and text on one line; a quote before text that a spreadsheet would take for a formula.
+    """Return booleans as 0/1, and text on one line. Text that a spreadsheet would take for a
+    formula begins with a quote.
 
     RFC 4180 has no escape for control characters, and many readers split a row at line ends within
     a field, so both are left out. A spreadsheet set to a country with decimal commas divides fields

@@ -52,5 +52,5 @@ def render_parquet(table: DataTable) -> bytes:
 
 
 def _clean(value: object) -> object:
-    """Return a text as the tables in CSV have it: without control characters, on one line."""
+    """Return a text in the same form as in CSV tables: on one line, without control characters."""
     return one_line(value) if isinstance(value, str) else value

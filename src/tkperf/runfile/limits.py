@@ -60,7 +60,8 @@ _LONG_TEXTS = {
     ("job", "text"): MIB,
     ("outcome", "outcome"): 256 * 1024,
 }
-# Bytes of any value that SQLite returns: the greatest is the last document of fio with a thousand threads.
+# Largest number of bytes of a value that SQLite returns. The largest value in a run file is fio's
+# last document for a thousand threads.
 _VALUE_BYTES = 64 * MIB
 
 # Memory for one reading and the results computed from it, as measured with bench/hostile_files.py:
@@ -106,10 +107,10 @@ _WORK_AT_ONCE = 10_000
 
 
 class ExcessError(Exception):
-    """A file contains more than a run can.
+    """A file contains more than a run can produce.
 
-    No single row is the cause, so no row is left out. The text names the excess, its number and the
-    limit.
+    No single row is the cause, so no row is left out. The text names what the file contains too
+    much of, with the number and the limit.
     """
 
 
@@ -293,7 +294,9 @@ def _require_database(path: Path) -> os.stat_result:
         os.close(descriptor)
     if header and not header.startswith(_HEADER):
         raise RunFileError(f"{path} is not a run file of tkperf")
-    if _WAL in header[_WAL_AT:]:  # even to read it, SQLite would create two files next to it
+    if (
+        _WAL in header[_WAL_AT:]
+    ):  # SQLite would create two files next to the database, even if it only reads
         raise RunFileError(
             f"{path} is a database in WAL mode, which tkperf never uses: sqlite3 {path} 'PRAGMA journal_mode=DELETE' "
             "makes it readable"
@@ -351,8 +354,7 @@ def require_few(count: int, most: int, what: str) -> None:
     """Refuse a number above the limit.
 
     Raises:
-
-        ExcessError: no run has this many.
+        ExcessError: the number is above the limit.
     """
     if count > most:
         raise ExcessError(f"{count:,} {what}, but a run has at most {most:,}")

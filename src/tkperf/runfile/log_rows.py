@@ -42,7 +42,7 @@ def count_samples(meter: Meter, samples: Sequence[Sample]) -> None:
     """Count the unpacked seconds of one blob with their histograms.
 
     Raises:
-        ExcessError: they are too many.
+        ExcessError: there are too many seconds or histograms.
     """
     filled = sum(
         stats.histogram.indices.size for each in samples for stats in (each.read, each.write)

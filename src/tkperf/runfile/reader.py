@@ -52,7 +52,8 @@ _AFTER_ALL = 2**63 - 1
 
 
 class RunFile:
-    """A run file opened for reading; also while it is written, and after a kill.
+    """A run file opened for reading, also while another process writes it, and after its writer was
+    killed.
 
     ``briefly``: a file being written is copied to memory, so that its writer waits only for the copy,
     and not for the reading of a long run. ``own``: the caller will act on its content. The content is then read

@@ -37,7 +37,7 @@ def read_rows(
 ) -> Iterator[Columns]:
     """Yield the rows with a number above ``after``, by column, in the order of their numbers.
 
-    After an unreadable page, reading continues with the first row behind the page.
+    After an unreadable page, reading continues with the first row after the page.
 
     Raises:
         ExcessError: the table has more rows, or a longer text, than a run can have.

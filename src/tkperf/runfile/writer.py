@@ -404,7 +404,7 @@ def _remove_dead_parts(path: Path) -> None:
                 if os.fstat(descriptor).st_uid == os.geteuid():
                     fcntl.flock(
                         descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB
-                    )  # raises while its owner lives
+                    )  # raises an error while the owner of the file lives
                     part.unlink()
                     part.with_name(f"{part.name}-journal").unlink(missing_ok=True)
             finally:

@@ -34,17 +34,21 @@ from tkperf.model.workload import Access, Workload
 from tkperf.runner.events import Event, TelemetrySeen, Warned
 from tkperf.runner.step_watch import StepWatch
 
-# The first I/O of a step that was not made ready lies within this of the moment at which the watch hears of it.
+# If a step was not prepared in advance, its first I/O occurs within this time after the runner told
+# the watch about the step.
 BEGINS_WITHIN_S = 0.5
 # A slice of a stream ends at the report of fio that is nearest to its planned end.
 SLICE_ENDS_WITHIN_S = 1.5
-# If the beginning of a step is known, its first and last I/Os lie within this of their planned moments.
+# If the beginning of a step is known, its first and last I/Os occur within this time of their
+# planned times.
 KNOWN_WITHIN_S = 0.15
-# Intervals of looking at fio's threads within a step. The rest of the host is looked at only at the step's ends.
-# The threads need looks at the beginning and in the last seconds, as they are gone with the step; the seldom ones
-# in between are for threads that end earlier.
+# Intervals of readings of fio's threads within a step. The watch reads the rest of the host only at
+# the beginning and the end of the step. The threads exist only during the step, so the watch reads
+# them at its beginning and in its last seconds. The rare readings in between are for threads that
+# end earlier.
 LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
-# A step that begins later than this after the last look gets a look of its own.
+# If a step begins later than this after the last reading, the watch takes another reading at its
+# beginning.
 FRESH_S = 1.0
 # Codes of warnings: about unreadable logs of drives, and about steps that used up the host's CPUs.
 UNREAD, HOST_LIMITED = "telemetry", "host-limited"
@@ -90,9 +94,10 @@ class _Planned:
     """The planned course of the current step.
 
     Attributes:
-        heard_s: when the watch heard of the step.
-        began_s: the step's first I/O: when its load was let go, then by fio's clock; None: not known yet.
-        by_fio: ``began_s`` is by fio's clock.
+        heard_s: when the runner told the watch about the step.
+        began_s: time of the step's first I/O: first the time when its load was released, later the
+            time on fio's clock; None: not known yet.
+        by_fio: ``began_s`` is from fio's clock.
     """
 
     heard_s: float
@@ -103,7 +108,7 @@ class _Planned:
 
     @property
     def inside(self) -> tuple[float, float]:
-        """Return the period in which nothing begins or ends."""
+        """Return the period in which no step begins or ends."""
         ends_s = (self.heard_s if self.began_s is None else self.began_s) + self.duration_s
         begins_s = (
             self.heard_s + BEGINS_WITHIN_S
@@ -201,7 +206,9 @@ class RunWatch:
             self._look_seldom_inside()
 
     def _look_seldom_inside(self) -> None:
-        """Look at the device less often between the step's borders: each look may take a CPU from the load."""
+        """Read the device's counters less often between the beginning and the end of the step,
+        because each reading may take a CPU from the load.
+        """
         if self._looking is not None and self._planned is not None:
             self._looking.look_seldom(*self._planned.inside)
 

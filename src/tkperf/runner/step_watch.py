@@ -34,7 +34,7 @@ LEAST_PAUSE_S = 1.0
 # tkperf wait for a CPU lets fio wait as long.
 USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
-# The usual rate before an idle time is that of so many glances.
+# Number of glances from which the usual rate before an idle time is computed.
 USUAL_GLANCES = 6
 # With fewer I/Os between two glances, chance alone would make a part of the time look idle.
 LEAST_USUAL_IOS = 30
@@ -169,7 +169,7 @@ class StepWatch:
             self.idle_spans[-1] = (self.idle_spans[-1][0], before.at_s + idle_s)
 
     def _usual_rate(self) -> float:
-        """Return the I/Os a second before the last two glances; 0 if unknown."""
+        """Return the I/Os a second before the last two glances; 0 if the rate is not known."""
         earlier = self._glances[-USUAL_GLANCES - 1 : -1]
         if len(earlier) < 2 or earlier[0].counts is None or earlier[-1].counts is None:
             return 0.0
@@ -177,9 +177,11 @@ class StepWatch:
         return ios / (earlier[-1].at_s - earlier[0].at_s)
 
     def _idle_part_s(self, *glances: Glance) -> float:
-        """Return for how long the device was idle between two glances, next to a time in which it certainly was.
+        """Return for how long the device was idle between two glances. An idle time is next to this
+        interval.
 
-        In the rest of the time it did I/O at the usual rate. 0 if that is too low to tell.
+        The device is assumed to have done I/O at the usual rate for the rest of the interval.
+        Return 0 if the usual rate is too low for an estimate.
         """
         counts = [glance.counts for glance in glances if glance.counts is not None]
         if len(counts) < 2:

@@ -18,19 +18,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from tkperf.model.errors import EngineError, is_lack_of_resources, is_full, reason_of
+from tkperf.model.errors import EngineError, is_full, is_lack_of_resources, reason_of
 
 Made = TypeVar("Made")
 
 PREFIX = "tkperf-"
 # The kernel keeps this file locked for as long as its owner lives.
 OWNER_LOCK = "owner.lock"
-# The longest wait for a place to write to, and the interval of the tries.
+# The longest wait for a place to write to, and the interval between attempts.
 PLACE_WAIT_S = 300.0
 TRY_EVERY_S = 0.5
-# A folder gets its lock and then its name within milliseconds. After so long, its maker was killed in between.
+# A folder gets its lock and then its name within milliseconds. A folder without a lock that is
+# older than this has lost its owner, which was killed in between.
 NASCENT_S = 600.0
-# Removing a tree takes descriptors, of which there may be no more.
+# Removing a tree needs descriptors, and the process may have none left.
 _SPARE_DESCRIPTORS = 4
 
 
@@ -96,7 +97,6 @@ def private_folder(place: Path | None = None) -> Iterator[Path]:
     afterwards.
 
     Raises:
-
         OSError: the folder cannot be made.
     """
     place = Path(tempfile.gettempdir()) if place is None else place
@@ -117,7 +117,8 @@ class _LockedFolder:
         Raises:
             OSError: it cannot be made.
         """
-        # tempfile chooses the name. Other processes leave the name with the dot alone, for a while.
+        # tempfile chooses the name. For a while, other processes do not touch a folder whose name
+        # begins with a dot.
         nascent = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))
         self.path = place / nascent.name.removeprefix(".")
         self._descriptors: list[int] = []
@@ -127,12 +128,13 @@ class _LockedFolder:
             )
             self._descriptors.append(lock)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Closed before the folder is removed, so that removing it never lacks a descriptor.
+            # These descriptors are closed before the folder is removed, so that the removal never
+            # lacks a descriptor.
             for _ in range(_SPARE_DESCRIPTORS):
                 self._descriptors.append(os.dup(lock))
             nascent.rename(self.path)
         except BaseException:
-            # Without a descriptor: there may be none left.
+            # This call needs no descriptor, because the process may have none left.
             with suppress(OSError):
                 (nascent / OWNER_LOCK).unlink(missing_ok=True)
                 nascent.rmdir()
@@ -184,7 +186,9 @@ def _remove_if_dead(folder: Path) -> None:
                 folder.rmdir()  # only if it is empty
             return
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while its owner lives
+            fcntl.flock(
+                lock, fcntl.LOCK_EX | fcntl.LOCK_NB
+            )  # raises an error while the owner of the folder lives
             if os.path.samestat(folder.lstat(), status):
                 shutil.rmtree(folder)
         finally:

@@ -95,17 +95,17 @@ MOST_NAMED = 10
 """Copies of a file that a page names."""
 MOST_UNREADABLE = 200
 
-# The library reads a file again that could not be read for a reason that may pass.
+# If a file could not be read for a reason that may pass, the library reads it again later.
 LISTED_WITHIN_S = 1.0
 """Time that the library waits for the lock of another program. A run locks its file for less than 0.1 s."""
 AGAIN_AFTER_S = 60.0
-"""Pause before a file is read again that was locked or not readable, or that a run writes."""
+"""Pause before a file is read again if it was locked or not readable, or if a run writes it."""
 AGAIN_AFTER_LATE_S = 600.0
-"""Pause after a job that was over its time; twice as long after each further such job."""
+"""Pause after a job that exceeded its time limit. The pause doubles after each further such job."""
 
 
 class Excess(NamedTuple):
-    """A request that is over a bound: the status of HTTP, and what the sender can do about it."""
+    """A request that exceeds a bound: the HTTP status, and what the sender can do."""
 
     status: int
     words: str

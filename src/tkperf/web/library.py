@@ -30,7 +30,7 @@ from tkperf.web.index import FileKey, Index, Row, Unreadable, decode_row
 from tkperf.web.rows import BatchRow, RunRow
 from tkperf.web.workers import BusyError, FileError, JobError, LateError, LockedError, Workers
 
-# A look costs a stat of each file.
+# Each search of the folders costs a stat of each file.
 LOOK_EVERY_S = 5.0
 _MOST_REASON_CHARACTERS = 500
 
@@ -151,7 +151,7 @@ class Library:
         self._found = Found()
         self._due: list[KnownFile] = []
         self._read_s: dict[FileKey, float] = {}
-        # Pauses before files are read again that could not be read for a reason that may pass.
+        # Pauses before files that could not be read are read again, if the reason may pass.
         self._again_after_s: dict[FileKey, float] = {}
         self._looked = asyncio.Event()
         self._ending = threading.Event()

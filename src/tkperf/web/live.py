@@ -165,7 +165,9 @@ class LivePages:
                     del self._watched[key]
 
     def _may_send(self, event: bytes) -> bool:
-        """Return whether the memory for data that browsers have not taken yet suffices for an event."""
+        """Return whether enough memory remains for an event, in addition to data that browsers have
+        not received yet.
+        """
         return self._sent_bytes + len(event) <= MOST_SENT_BYTES
 
     async def _follow(self, watched: _Watched, job: str, arguments: Mapping[str, object]) -> None:

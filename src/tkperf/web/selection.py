@@ -187,8 +187,8 @@ def select(listing: Listing, query: Query) -> Selection:
 
 
 def _split(items: Iterable[Item]) -> list[tuple[Item, ...]]:
-    """Return the rows of each page: a page ends after PAGE_ITEMS rows, or before the runs of its
-    rows exceed PAGE_RUNS.
+    """Return the rows of each page. A page ends after PAGE_ITEMS rows, or earlier, before its rows
+    contain more than PAGE_RUNS runs.
     """
     pages: list[list[Item]] = [[]]
     runs = 0

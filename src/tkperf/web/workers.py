@@ -198,7 +198,6 @@ class Workers:
         """Refuse another continuous job if too many already run.
 
         Raises:
-
             BusyError: too many other continuous jobs run.
         """
         if self._followed >= MOST_FOLLOWED:
@@ -263,7 +262,8 @@ def _end(process: int | None, answers: socket.socket) -> None:
     with answers:
         if process is None:
             with suppress(OSError):
-                # From now on nothing can arrive any more: a process that begins later fails to send, and ends.
+                # From now on no descriptor can arrive: a process that begins later fails to send
+                # its descriptor, and ends.
                 answers.shutdown(socket.SHUT_RD)
                 process = _take_process(answers)
         if process is not None:
@@ -273,7 +273,7 @@ def _end(process: int | None, answers: socket.socket) -> None:
 
 
 def _take_process(answers: socket.socket) -> int | None:
-    """Return a descriptor of the job's process, if it has arrived."""
+    """Return a descriptor of the job's process; None if the descriptor has not arrived yet."""
     _, descriptors, _, _ = socket.recv_fds(answers, 1, 1, socket.MSG_DONTWAIT)
     return descriptors[0] if descriptors else None
 

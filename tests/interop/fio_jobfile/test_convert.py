@@ -245,7 +245,8 @@ def test_no_option_has_two_fates() -> None:
     assert not WITHOUT_EFFECT & (CARRIED_OVER.keys() | REFUSED.keys())
 
 
-# Options that fio 3.42 has and fio 3.33 has not, and options that were renamed between them: the old name became an alias.
+# Options that exist in fio 3.42 but not in fio 3.33, and options that were renamed between these
+# versions. The old name of such an option became an alias.
 NEWER = {
     "comm", "dataplacement", "dp_scheme", "end_syncfs", "fdp", "job_start_clock_id", "libaio_vectored",
     "log_issue_time", "log_window_value", "num_range", "plid_select", "plids", "priohint", "ramp_size",
@@ -268,7 +269,7 @@ def test_the_tables_have_the_names_of_fio(tmp_path: Path) -> None:
     known = set(re.findall(r"^ *([a-z][\w-]*) *: ", listed, re.MULTILINE))
     tables = CARRIED_OVER.keys() | WITHOUT_EFFECT | REFUSED.keys()
     version = tuple(map(int, re.findall(r"\d+", ask("--version"))[:2]))
-    # fio has it, but does not list it.
+    # fio has this option, but does not list it.
     assert tables - known <= {"bs_is_seq_rand"} | (NEWER if version < (3, 42) else set())
     aliases = {}
     for name in tables & known:

@@ -361,7 +361,9 @@ def test_the_answer_names_one_of_two_namespaces(
 
 
 def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
-    """The kernel's own zoned disk: whole and below a linear mapping. Without zones the same disk is free."""
+    """The kernel's null_blk disk with zones is refused, also through a linear mapping. The same
+    disk without zones is accepted.
+    """
     shell("modprobe configfs; mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config; "
           "modprobe null_blk nr_devices=0")  # fmt: skip
     for zoned in (1, 0):

@@ -11,7 +11,7 @@ from typing import Any
 from tests.printed_forms import find_form
 
 Document = dict[str, Any]
-# Values of the parts that vary.
+# Values for the variable parts of the forms.
 _VALUES = {
     "WARNING": 0, "THROTTLED": 0, "OACS": 2, "FNA": 4, "SANICAP": 3, "VALUE": "00000000",
     "PLATFORM": "x86_64-linux", "TIME_T": 1795857588, "ASCTIME": "Sat Nov 28 09:19:48 2026 UTC",
@@ -19,7 +19,7 @@ _VALUES = {
 
 
 def text(program: str, situation: str, version: str, **values: object) -> str:
-    """Return what a version prints in a situation."""
+    """Return the output of a version in a situation."""
     form = find_form(program, situation, version)
     return form.fill(**{name: {**_VALUES, **values}[name] for name in form.fields}).stdout
 
@@ -56,9 +56,9 @@ def smartctl(**more: Any) -> Document:
 
 
 def sata(*attributes: Document, known: bool = True, **more: Any) -> Document:
-    """Return the document of a SATA drive whose model is ``known`` to smartctl's database, or not.
+    """Return the document of a SATA drive. ``known``: smartctl's database contains the model.
 
-    Without ``more`` it has no device statistics, as if they were not asked for.
+    Without ``more``, the document has no device statistics, as if the option for them was missing.
     """
     plain = {name: _ATA[name] for name in _ATA if name != "ata_device_statistics"}
     table = {**_ATA["ata_smart_attributes"], "table": list(attributes)}

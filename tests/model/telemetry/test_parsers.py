@@ -68,7 +68,9 @@ def test_nvme_counts_thousands_of_sectors_and_kelvin(version: str) -> None:
 
 
 def test_counters_with_the_separators_of_a_locale_are_not_guessed() -> None:
-    """tkperf never gets these, as it runs all programs in one locale: nvme-cli 2.3 loses digits in some."""
+    """tkperf never receives these numbers, because it runs all programs in one locale. In some
+    locales, nvme-cli 2.3 loses digits.
+    """
     log = document("nvme", "smart-log-de", "2.3")
     assert log["data_units_written"] == "2.433.328"
     assert nvme.parse_smart_log(log, at_s=0, drive="x").host_written_bytes is None
@@ -103,7 +105,7 @@ def test_ocp_counts_bytes_of_the_flash(log: dict[str, Any], *, throttling: bool)
 
 @pytest.mark.parametrize("version", [each for each in NVME_CLI if each != "1.16"])
 def test_every_version_prints_ocps_log(version: str) -> None:
-    """1.16 has no such command."""
+    """nvme-cli 1.16 has no such command."""
     log = document("nvme", "ocp-smart-add-log", version, THROTTLED=1)
     assert nvme.is_ocp_log(log)
     reading = nvme.with_ocp_log(Reading(at_s=0, drive="x", source="nvme"), log)
@@ -210,7 +212,8 @@ def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
 @pytest.mark.parametrize(
     ("name", "raw"),
     [
-        # In steps of 65,536 sectors, of 32 MiB instead of 1 GiB, of GiB instead of GB, of sectors instead of GiB.
+        # The attribute counts in steps of 65,536 sectors, of 32 MiB instead of 1 GiB, of GiB
+        # instead of GB, or of sectors instead of GiB.
         ("Total_LBAs_Written", 5_000 * GIB // 512 // 65_536),
         ("Host_Writes_GiB", 5_000 * 32),
         ("Lifetime_Writes_GiB", 5_369),
@@ -289,7 +292,9 @@ def test_a_sata_drive_with_every_version(version: str) -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_sas_counts_billions_of_bytes(version: str) -> None:
-    """SPC's error counter logs, to the megabyte. This drive has no mode page of informational exceptions."""
+    """The counters are those of SPC's error counter logs, in whole megabytes. This drive has no
+    mode page of informational exceptions.
+    """
     sas = document("smartctl", "sas", version)
     assert tool.find_failure(sas) is None
     reading = read(sas)

@@ -521,7 +521,9 @@ EXECUTE = "is not allowed to execute '/usr/local/bin/tkperf on-host' as root"
     ],
 )
 def test_a_host_that_does_not_answer_is_explained(printed: Printed, says: str) -> None:
-    """The words of each version of ssh, of the remote shell, of sudo and of sudo-rs."""
+    """tkperf recognises the messages of each version of ssh, of the remote shell, of sudo and of
+    sudo-rs.
+    """
     assert says in str(SITE.explain(printed.stderr, printed.status))
 
 
@@ -555,7 +557,9 @@ def test_the_line_for_sudoers_names_the_user_of_ssh(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_words_that_explain_nothing_are_passed_on(words: str, says: str) -> None:
-    """The last line, without control characters and warnings; without any words, the status of ssh."""
+    """The error shows the last line, without control characters and warnings. If ssh printed
+    nothing, the error shows the exit status of ssh.
+    """
     error: TkperfError = SITE.explain(words, 255)
     assert says in str(error)
     assert "\x1b" not in str(error)

@@ -1,4 +1,6 @@
-"""A user whom sudo lets run 'tkperf on-host' reads, writes and runs nothing else of root's with it."""
+"""If sudo lets a user run 'tkperf on-host', the user cannot read or write other files of root, or
+run another program as root.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from tkperf.pipeline.batch.fleet.messages import Begin, Follow, Lines, Options, 
 from tkperf.pipeline.batch.fleet.order_rights import (
     BEGUN_BY,
     claim_folder,
-    find_caller_uid,
     drop_caller_environment,
+    find_caller_uid,
     name_input,
     require_own_batch,
     require_sent_inputs,
@@ -63,7 +65,9 @@ def plan_of(request: BatchRequest, files: dict[str, str] | None = None) -> Plan:
 
 
 def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Path) -> None:
-    """An error about a profile quotes its first unknown key, which would be a line of root's file."""
+    """An error about a profile quotes the first unknown key. For a path on the host, this key would
+    be a line of root's file.
+    """
     (tmp_path / "secret.toml").write_text(SECRET)
     code, messages = call(plan_of(request_of(profile=str(tmp_path / "secret.toml"))), tmp_path)
     assert (code, messages[-1]["type"]) == (3, "Refused")
@@ -85,8 +89,8 @@ def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Pat
     ],
 )
 def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
-    """No form of a path is accepted: absolute, relative, by a link, or the name of a file that an
-    earlier order left.
+    """No form of a path is accepted: an absolute or relative path, a path through a link, or the
+    name of a file from an earlier order.
     """
     with pytest.raises(RefusedError, match="path on this host"):
         require_sent_inputs(request_of(**named), {})
@@ -102,7 +106,9 @@ def test_an_input_file_has_the_name_that_its_content_gives(name: str) -> None:
 
 
 def test_what_is_sent_or_shipped_is_accepted(tmp_path: Path) -> None:
-    """A profile by its content, by a shipped name, or none; a workload by its content."""
+    """An order may contain the content or the shipped name of a profile, or no profile. It may
+    contain the content of a workload.
+    """
     text = QUICK.read_text()
     name = name_input(text)
     workload = name_input(WORKLOAD)
@@ -233,8 +239,8 @@ def test_a_batch_is_for_root_and_the_user_who_began_it(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_marked_is_not_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise the user could not use the name again, for example after the disk was full for a
-    moment.
+    """The folder does not remain. Otherwise the user could not use the name again, for example
+    after the disk was full for a moment.
     """
 
     def fail(self: Path, *_: object, **__: object) -> int:

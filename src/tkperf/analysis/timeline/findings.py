@@ -63,8 +63,8 @@ class Timeline:
         end_noise_percent: change there that noise alone explains; None: not searched. drops: sudden
             falls of a rate, without the fall to the last level of the rate.
         spikes: periodic spikes of a latency; None: none.
-        bursts: spread of a rate with idle time between its values, for which no other findings are
-            searched; None: no bursts.
+        bursts: spread of a rate with idle time between its values, which has no other findings;
+            None: no bursts.
     """
 
     workload: Workload
@@ -81,8 +81,8 @@ class Timeline:
 
     @property
     def still_changes_percent(self) -> float | None:
-        """Return the change over the last quarter of a rate that did not settle; None: the change
-        is small, or within noise.
+        """Return the change of a rate over its last quarter, if the rate did not settle. Return
+        None if the change is small or within noise.
         """
         change, noise = self.end_change_percent, self.end_noise_percent
         if self.settled is not False or change is None or noise is None:
@@ -129,7 +129,7 @@ SEARCHED = (IOPS.key, *(quantity.key for quantity in SPIKING))
 MOST_DOWN = 0.2
 """Share of the values that may lie in drops.
 
-A rate that is down for longer has no level between its drops.
+A rate that stays low for longer has no level between its drops.
 """
 
 
@@ -187,7 +187,7 @@ def _without_drops(rate: Series, drops: Sequence[Drop]) -> Series:
     """Return a rate without the values of drops from which it recovered; the whole rate if these
     values are many.
 
-    A level consists of the values between drops. A rate that is down for more than a fifth of the
+    A level consists of the values between drops. A rate that stays low for more than a fifth of the
     time has no such level.
     """
     kept = np.ones(len(rate), dtype=bool)

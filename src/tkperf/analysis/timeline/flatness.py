@@ -16,8 +16,8 @@ from tkperf.model.seconds import FloatArray
 _MEDIAN_STRAYS = 1.25
 # The highest correlation of neighbours that can still be distinguished from a change of level.
 _MOST_CORRELATION = 0.97
-# Standard errors that are added to an estimate of noise: a search needs a safe estimate, a single
-# fit a likely one.
+# Number of standard errors that are added to an estimate of noise. A search needs an estimate that
+# is almost surely high enough; a single fit needs a likely estimate.
 _SURE, _LIKELY = 2.0, 1.0
 # Number of medians to which a part is reduced. For a part with fewer values, the noise is computed
 # from this number of values up to the end of the part.
@@ -86,8 +86,8 @@ def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
 
 
 def fit_change(series: Series, first: int, end: int) -> float:
-    """Return the change of the line fitted through the values from ``first`` up to, without,
-    ``end``.
+    """Return the change of the line fitted through the values from ``first`` to ``end``, without
+    the value at ``end``.
 
     Its slope is the median of the slopes between all pairs of values (Theil, Sen). A long part is
     first reduced to 30 medians.

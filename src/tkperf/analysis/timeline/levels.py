@@ -27,12 +27,12 @@ from tkperf.analysis.timeline.series import Series, running_median, spread
 from tkperf.model.seconds import FloatArray
 
 LEAST_FOR_LEVELS = 10
-# A value leaves the last level if it differs from the level by a tenth, and the fitted change over
-# the settled part is at most a tenth: the PTS's own limit for a slope.
+# A value leaves the last level if it differs from the level by a tenth. The fitted change over the
+# settled part is at most a tenth, too. This is the PTS's own limit for a slope.
 BAND = 0.10
 MOST_CHANGE = 0.10
-# Part at the end that must be flat, and the largest change of a fitted line over this part. A rate
-# that still falls at this speed would lose 10 % in less than the whole stream again.
+# Part at the end that must be flat, and the largest change of a fitted line over this part. At this
+# speed, a rate would lose another 10 % in less time than the whole stream took.
 LAST_PART = 0.25
 MOST_CHANGE_AT_END = 0.03
 # A held level: values stay within this share of their median, and the fitted change over them is at most that of a
@@ -155,7 +155,8 @@ class _End:
         noise: noise of the last quarter.
         change: fitted change over the last quarter.
         begin: first index of the part at this level; None: the series is not settled.
-        is_level_throughout: nothing before that part is another level, and no line through the whole series rises or falls.
+        is_level_throughout: no other level precedes that part, and a line fitted through the whole
+            series neither rises nor falls.
     """
 
     value: float
@@ -374,8 +375,9 @@ DEEP = 0.5
 NEARLY_DEEP = 0.6
 BACK = 0.75
 NOISE_SIGMAS = 8.0
-# Noise alone does not last so long. A shorter drop must nearly reach zero, far from the noise, and be
-# deep compared with the highest rise: heavy tails reach to both sides.
+# Noise alone does not last for this number of values. A shorter drop must nearly reach zero, far
+# from the noise. It must also be deep compared with the highest rise, because noise with heavy
+# tails deviates to both sides.
 LASTING = 3
 NEARLY_NOTHING = 0.1
 STALL_SIGMAS = 25.0
@@ -471,7 +473,9 @@ def _levels_before(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _end_of(values: FloatArray, start: int, before: float) -> int:
-    """Return the index from which the rate is back for three values, or to the end of the series."""
+    """Return the index from which the rate has returned for three values. The search also accepts
+    fewer values at the end of the series.
+    """
     back = values[start:] >= BACK * before
     stays = back.copy()
     for later in range(1, LASTING):

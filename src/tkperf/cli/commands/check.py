@@ -34,7 +34,9 @@ complete within 500 us, 99.9 % within 900 us.
 
 
 class _CheckCommand(Command):
-    """The command, which names what a call lacks: click takes a single word for the claims file."""
+    """The command ``check``. It says which file a call lacks, because click takes a single word for
+    the claims file.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = list(args)
@@ -59,7 +61,7 @@ def _require_claims_file(claims_file: Path) -> None:
     """Refuse a run file or a batch in place of the claims file, such as one of many that the shell listed.
 
     Raises:
-        UsageError: it is one.
+        UsageError: the file is a run file or a batch.
     """
     run_file = find_run_file_instead(str(claims_file))
     if run_file is not None:

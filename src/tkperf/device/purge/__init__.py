@@ -109,7 +109,7 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
 def refuse_purge_under_way(identity: DeviceIdentity) -> None:
     """Refuse a drive that is still erasing itself, even if another program started the erase.
 
-    For a partition, a volume or a RAID set, the function asks the drives below it.
+    For a partition, a volume or a RAID set, the function asks the drives that it uses.
 
     Raises:
         RefusedError: the drive is erasing itself.
@@ -135,7 +135,9 @@ def refuse_purge_under_way(identity: DeviceIdentity) -> None:
 
 
 def _find_drives(disk: Path) -> Iterator[Path]:
-    """Yield the sysfs folders of a disk, and of all disks below it if it is a volume or a RAID set."""
+    """Yield the sysfs folders of a disk. For a volume or a RAID set, also yield the folders of all
+    disks that it uses.
+    """
     yield disk
     for lower in sorted(disk.glob("slaves/*")):
         yield from _find_drives(find_disk(lower))

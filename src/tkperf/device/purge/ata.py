@@ -52,7 +52,7 @@ ATA_SANITIZES = {
 def _can_overwrite_once() -> bool:
     """Return whether hdparm has the option for the number of passes.
 
-    Without this option a drive makes 16.
+    Without this option a drive makes 16 passes.
     """
     try:
         printed = run_command(["hdparm", "-V"], timeout_s=HDPARM_LIMIT_S).stdout

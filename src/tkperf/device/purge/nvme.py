@@ -53,7 +53,7 @@ SANITIZE_ACTIONS = {
 NEVER_SANITIZED, SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = range(5)
 # The status as nvme-cli prints it, such as "(2) Sanitize in Progress."
 _STATUS = re.compile(r"\((\d+)\) ")
-# Sanitize state information: the drive is idle, so it has left the failure state of the last
+# Sanitize state information of an idle drive. An idle drive has left the failure state of its last
 # sanitize.
 IDLE_STATE = "(0) "
 # The words of any version of nvme-cli for the NVMe status "Sanitize In Progress" (1Dh).
@@ -211,9 +211,10 @@ def _parse_status(log: Mapping[str, object], device: str) -> int:
 def _has_left_failure(log: Mapping[str, object], device: str) -> bool:
     """Return whether a drive has left the failure state of its last sanitize.
 
-    nvme-cli prints the sanitize state since 2.12. Before, a read decides. In a failure state the
-    controller aborts every read with the status "Sanitize Failed" (1Ch): the sanitize failed, and no
-    recovery action has succeeded (NVM Express 1.4, section 8.15; 2.0, section 8.21).
+    nvme-cli prints the sanitize state since 2.12. With older versions, the function reads from the
+    drive. In a failure state the controller aborts every read with the status "Sanitize Failed"
+    (1Ch): the sanitize failed, and no recovery action has succeeded (NVM Express 1.4, section 8.15;
+    2.0, section 8.21).
     """
     state = log.get("sanitize_state_information")
     if state is None:

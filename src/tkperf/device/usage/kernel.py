@@ -41,7 +41,7 @@ _LIO_FILE = re.compile(r" File: (.+?)  Size: ", re.DOTALL)
 _LIO_NUMBERS = re.compile(r"Major: (\d+) Minor: (\d+)")
 _LIO_ADDRESS = re.compile(r"Channel ID: (\d+) Target ID: (\d+) LUN: (\d+) Host ID: (\d+)")
 _MD_BITMAP = re.compile(r"^(md\S*) :|, file: (\S+)$", re.MULTILINE)
-# EROFS_SUPER_MAGIC_V1 and EROFS_SUPER_OFFSET of fs/erofs/erofs_fs.h.
+# The constants EROFS_SUPER_MAGIC_V1 and EROFS_SUPER_OFFSET of fs/erofs/erofs_fs.h.
 _EROFS_MAGIC, _EROFS_OFFSET_BYTES = 0xE0F5E1E2.to_bytes(4, "little"), 1024
 _NFS_OPEN = re.compile(r'superblock: "([0-9a-f]+):([0-9a-f]+):(\d+)"')
 # Modules that export, and the folders that show their exports.
@@ -245,7 +245,9 @@ class Export:
     offset_bytes: int = 0
 
     def find_path(self) -> str | None:
-        """Return a path that leads somewhere from here; None if there is none, as for a relative path."""
+        """Return a path that this process can open; None if no such path exists, as for a relative
+        path.
+        """
         if self.path is None or not self.path.startswith("/"):
             return None
         ways = (self.path,) if self.root is None else (f"{self.root}{self.path}", self.path)

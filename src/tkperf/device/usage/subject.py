@@ -33,17 +33,17 @@ class Subject:
 
     Attributes:
         nodes: sysfs folders of block devices by their device numbers.
-        beneath: sysfs folders, by device numbers, of the devices below RAID sets, volumes and other
-            layers of the target. Those layers claim these devices, so only users without a claim
-            count.
-        exact: numbers in ``nodes`` that are written to: the target, and the devices below the
-            target.
+        beneath: sysfs folders, by device numbers, of the devices that RAID sets, volumes and
+            mappings of the target use. These sets, volumes and mappings claim the devices, so only
+            users without a claim count.
+        exact: numbers in ``nodes`` that are written to: the target, and the devices that it uses.
         characters: names of character devices of the same drive by their numbers.
         files: names of regular files for messages, by device and inode.
         bases: names of the files by the last part of their paths, if the kernel shows only that
             part.
         paths: path of each of the files.
-        unasked: names of loop devices of the target whose driver did not report the file behind them.
+        unasked: names of loop devices of the target whose driver did not report the file behind
+            them.
     """
 
     nodes: Mapping[int, Path] = field(default_factory=dict)
@@ -143,10 +143,11 @@ class FileRange:
 def find_file_ranges(
     major_minor: str, capacity_bytes: int, loops: tuple[LoopDevice, ...], sys_root: Path
 ) -> Iterator[FileRange]:
-    """Yield the parts of files behind a block device: a loop device, its partition, or layers above loop devices.
+    """Yield the parts of files behind a block device: a loop device, its partition, or a RAID set,
+    volume or mapping that uses loop devices.
 
-    Below RAID sets, volumes and mappings, each member counts as a whole, because tkperf does not
-    read the layout of these layers.
+    Each member of a RAID set, volume or mapping counts as a whole, because tkperf does not read the
+    layout of these devices.
     """
 
     def walk(device: int, start_bytes: int, length_bytes: int) -> Iterator[FileRange]:

@@ -165,9 +165,11 @@ class Site:
             counts.
         outstanding: I/Os that the heaviest load has outstanding; None: unknown.
         is_root: tkperf runs as root.
-        ioengine: fio's I/O engine that a run would use, as tried just now; None: fio could not try any.
+        ioengine: the I/O engine of fio that a run would use, found by a trial; None: fio could not
+            try any.
         instead_of: the I/O engine that does not work here, and why.
-        rounding: version of the fio that rounds queue depths up with io_uring, if no run is planned.
+        rounding: fio's version, if this fio rounds queue depths up with io_uring and no run is
+            planned.
         now_s: seconds since 1970.
     """
 

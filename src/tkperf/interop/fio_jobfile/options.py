@@ -2,9 +2,9 @@
 has no effect, or is refused.
 
 Readers are stricter than fio, which takes ``4q`` for 4 and ``4.5k`` for 4 bytes. A value is unclear
-if fio reads it differently from its look. Sizes, times and their units follow
-``interop.fio_options``. Options outside the tables are listed as not carried over. The names are
-from ``fio --cmdhelp=all`` and ``--enghelp`` of the engines io_uring and libaio (3.33, 3.39 and
+if fio reads another number than a person would expect. The rules for sizes, times and their units
+are in ``interop.fio_options``. Options outside the tables are listed as not carried over. The names
+are from ``fio --cmdhelp=all`` and ``--enghelp`` of the engines io_uring and libaio (3.33, 3.39 and
 3.42).
 """
 

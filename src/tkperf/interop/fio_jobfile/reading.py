@@ -21,7 +21,7 @@ ALIASES = {
     "iodepth_batch_complete": "iodepth_batch_complete_min", "io_limit": "io_size",
     "fill_fs": "fill_device", "fileoffset": "offset", "nr_files": "nrfiles", "timeout": "runtime",
     "iomem": "mem", "ratemin": "rate_min", "wait_for_previous": "stonewall", "ss": "steadystate",
-    # New names since 3.39; before, these were separate options.
+    # Names that are new in fio 3.39. Before, these were separate options.
     "allrandrepeat": "randrepeat", "log_max_value": "log_window_value", "log_unix_epoch": "log_alternate_epoch",
     "data_placement": "dataplacement", "fdp_pli": "plids", "fdp_pli_select": "plid_select",
 }  # fmt: skip

@@ -1,4 +1,5 @@
-"""nvme-cli's documents: the SMART / health log, OCP's extended one, the power state, limits.
+"""Documents that nvme-cli prints: the SMART / health log, OCP's extended log, the power state, and
+limits.
 
 The formats are those of nvme-cli 1.16 to 3.0-rc1. The fields follow NVM Express 1.4 (5.14.1.2) and
 OCP's Datacenter NVMe SSD Specification 2.0 (4.8.6).

@@ -58,7 +58,7 @@ _MOST_HOURS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """A counter in bytes, the size of one step of it, and its name."""
+    """A counter in bytes, with the size of one step of the counter, and its name."""
 
     bytes: int
     unit_bytes: int

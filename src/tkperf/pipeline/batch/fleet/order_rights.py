@@ -1,8 +1,8 @@
 """What an order to ``tkperf on-host`` may use of its host, when sudo lets a user run this one command as root.
 
-The line in sudoers grants that the user erases and measures drives and files. It does not grant
-reading root's files or running another program. An order therefore contains the content of its
-input files, and never the path of a file on the host.
+The line in sudoers lets the user erase and measure drives and files. It does not grant reading
+root's files or running another program. An order therefore contains the content of its input files,
+and never the path of a file on the host.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
 _KEPT_VARIABLES = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LANGUAGE|LC_[A-Z]+|SUDO_[A-Z]+"
 )
-# Stands for a user whose number is not known. It is the number of no user, and in particular not
-# that of root.
+# Value for a user whose number is not known. No user has this number, and root does not have it
+# either.
 _UNKNOWN_UID = -1
 _PATH_OF_ROOT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -41,8 +41,8 @@ def name_input(text: str) -> str:
 
 
 def find_caller_uid() -> int:
-    """Return the number of the user for whom tkperf runs: the user of sudo, doas or pkexec, or else
-    of this process.
+    """Return the number of the user for whom tkperf runs: the user who called sudo, doas or pkexec,
+    otherwise the user of this process.
 
     Each of these programs sets its own variable, and may pass on another such variable that the
     user set. Therefore any named user other than root counts.
@@ -58,9 +58,10 @@ def find_caller_uid() -> int:
 
 
 def drop_caller_environment() -> int:
-    """Drop the variables and the folder that the caller chose; return the number of the user who asks.
+    """Drop the environment variables and the current folder that the caller chose; return the
+    number of the calling user.
 
-    The user of sudo chooses the folder, and some sudoers files allow variables.
+    The user who calls sudo chooses the folder, and some sudoers files let the user pass variables.
     """
     caller_uid = find_caller_uid()
     for name in list(os.environ):
