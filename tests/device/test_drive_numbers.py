@@ -114,7 +114,7 @@ def test_the_serial_number_of_two_namespaces_confirms_neither() -> None:
         obtain(question, Consent(confirm="S1"))
     assert str(refused.value) == (
         "'S1' does not confirm /dev/nvme0n2: expected 'S1/namespace-2'. Other disks of this host report the "
-        "same serial number, so the answer names one of them. Nothing was touched"
+        "same serial number, so the answer must name one disk. Nothing was touched"
     )
     with pytest.raises(RefusedError, match=r"Other disks .* --yes-destroy S1/namespace-2$"):
         obtain(question, Consent(way="--yes-destroy"))
