@@ -634,7 +634,9 @@ def test_more_sections_are_refused_with_the_way_to_split_them(
     texts = many_demands(11).split("\n{")
     halves = "\n{".join(texts[:6]), "{" + "\n{".join(texts[6:])
     files = [(f"in/{name}/all.json", text) for name, text in zip("ab", halves, strict=True)]
-    with pytest.raises(InputFileError, match=r"11 sections.* contain 10: .* in/a \(6\), in/b \(5\)"):
+    with pytest.raises(
+        InputFileError, match=r"11 sections.* contain 10: .* in/a \(6\), in/b \(5\)"
+    ):
         run_of(*files)
 
 
