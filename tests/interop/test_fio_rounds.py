@@ -715,3 +715,14 @@ def test_bins_that_contradict_the_count_give_no_percentiles() -> None:
     (step,) = run.tests[0].steps
     assert (step.measurement.write.ios, step.measurement.write.histogram.total) == (10_000, 0)
     assert [warning.code for warning in run.warnings] == ["percentiles-left-out"]
+
+
+def test_a_name_with_line_feeds_stays_on_the_line_of_its_warning() -> None:
+    """Otherwise the name of a file or job could look like a message of tkperf."""
+    files = [
+        (f"{place}\nwarning: all is well.json", written(10 + at, at_s, name="a\nb", error=at % 2))
+        for at, (place, at_s) in enumerate((("r1", 0), ("r2", 60), ("r3", 1)))
+    ]
+    run = run_of(("empty\nr5.json", ""), *files)
+    assert {"file-left-out", "job-left-out"} <= said(run).keys()
+    assert not any("\n" in warning.text for warning in run.warnings)

@@ -165,7 +165,7 @@ class Remarks:
         omissions = _FILE_LEFT_OUT, _JOB_LEFT_OUT
         kinds = sorted(self._entries, key=lambda kind: (kind[0] not in omissions, kind))
         warnings = [
-            RunWarning(code=code, text=_describe(code, text, self._entries[code, text]))
+            RunWarning(code=code, text=one_line(_describe(code, text, self._entries[code, text])))
             for code, text in kinds[:MOST_WARNINGS]
         ]
         more = len(kinds) - MOST_WARNINGS
