@@ -21,6 +21,8 @@ from tkperf.model.units import MIB
 IDLE_MS = 2000.0
 # Shortest time that jobs ran between two reports, if fio gives no time of day.
 SHORTEST_INTERVAL_MS = 100.0
+# Most I/Os that complete between two reports with the same runtime.
+MOST_OUTSTANDING_IOS = 256
 # fio writes no larger number.
 LARGEST = 1e18
 # Most braces in the text around results. A file with more is not fio's, and would take long to search.
@@ -213,6 +215,8 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     ]
     if any(min(side) < 0 for side in grown):
         return False
+    if any(map(_grows_without_time, grown, later)):
+        return False
     ran_ms = _ran_ms(after, [runtime_ms for runtime_ms, _, _ in grown])
     first_ms, second_ms = stamp_ms(before), stamp_ms(after)
     if first_ms is not None and second_ms is not None:
@@ -225,6 +229,17 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     # Runtime, I/Os and bytes of a direction grow together, or all stay.
     consistent = all(len({value > 0 for value in side}) == 1 for side in grown)
     return consistent and ran_ms >= SHORTEST_INTERVAL_MS
+
+
+def _grows_without_time(grown: Sequence[float], later: tuple[float, float, float]) -> bool:
+    """Return whether a direction did more I/Os in the same runtime: these are two runs at the same time.
+
+    Between two reports of one fio, I/Os of less than a millisecond may be added, and those that were outstanding.
+    """
+    runtime_ms, ios, _ = later
+    if grown[0] > 0 or runtime_ms <= 0:
+        return False
+    return grown[1] > MOST_OUTSTANDING_IOS + 2 * ios / runtime_ms
 
 
 def _ran_ms(document: Mapping[str, Any], grown_ms: Sequence[float]) -> float:
