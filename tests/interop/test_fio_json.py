@@ -520,7 +520,7 @@ def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: s
                     if "hold" in says else text.replace(old, new))  # fmt: skip
     ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
     assert isinstance(ran.exception, UsageError)
-    assert str(ran.exception).startswith(str(file))
+    assert str(file) in str(ran.exception)
     assert says in str(ran.exception)
     assert list(tmp_path.iterdir()) == [file]
 
