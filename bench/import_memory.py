@@ -63,6 +63,43 @@ def of_bins(size: int) -> str:
     return json.dumps({"fio version": "fio-3.33", "jobs": [{**JOB, "read": side}]})
 
 
+def of_digits(keys: int):  # type: ignore[no-untyped-def]
+    """Histograms of so many bins, whose keys are too many for a decoder to share all of them."""
+    return of_jobs("{" + ",".join(f'"{100 + n}":1' for n in range(keys)) + "}")
+
+
+def of_small_jobs(size: int) -> str:
+    """Usable jobs, each as short as it can be, in documents of a thousand jobs."""
+    jobs, documents = [], []
+    for number in range(size // 128):
+        jobs.append(
+            f'{{"jobname":"{number}","job options":{{"rw":"read","bs":"4k"}},'
+            f'"read":{{"total_ios":{1 + number},"io_bytes":4096,"runtime":1000}}}}'
+        )
+        if len(jobs) == 1000:
+            documents.append('{"fio version":"fio-3.33","jobs":[' + ",".join(jobs) + "]}")
+            jobs = []
+    return "\n".join(documents)
+
+
+def of_small_documents(size: int) -> str:
+    """Documents of one job, each as short as it can be."""
+    return "".join(
+        f'{{"jobs":[{{"job options":{{"rw":"read","bs":"4k"}},"read":{{"total_ios":{1 + number},"io_bytes":4096,'
+        f'"runtime":1000}}}}]}}'
+        for number in range(size // 110)
+    )
+
+
+def of_full_histograms(size: int) -> str:
+    """Real documents with full histograms and without white space."""
+    bins = {str(64 * n + 10_000): 1000 + n for n in range(1400)}
+    read = {"total_ios": 1000, "io_bytes": 4096000, "runtime": 10000}
+    side = {**read, "clat_ns": {"min": 1000, "max": 90000, "mean": 50000.5, "bins": bins}}
+    one = json.dumps({**JOB, "read": side}, separators=(",", ":"))
+    return of_jobs(one)(size)  # type: ignore[no-any-return]
+
+
 SHAPES = {
     "empty jobs": of_jobs("{}"),
     "empty arrays": of_jobs("[]"),
@@ -81,6 +118,38 @@ SHAPES = {
     "C's words for no number": lambda size: '{"jobs":[' + "nan," * (size // 4) + "nan]}",
     "backslashes": lambda size: '{"jobs":["' + "\\qq" * (size // 3) + '"]}',
     "bins": of_bins,
+    "tiny keys": of_digits(700),
+    "few tiny keys": of_digits(11),
+    "long repeated keys": of_jobs('{"' + "k" * 33 + '":0}'),
+    "long keys of long objects": of_jobs("{" + ",".join(f'"{n:033}":0' for n in range(22)) + "}"),
+    "repeated keys": lambda size: '{"jobs":[],' + '"a":1,' * (size // 6) + '"b":1}',
+    "other letters as keys": of_jobs('{"\u00e9\u00e9\u00e9":0}'),
+    "objects as values": lambda size: (
+        "{" + ",".join(f'"{n:015}":{{}}' for n in range(size // 21)) + "}"
+    ),
+    "negative digits": of_jobs("-9"),
+    "short exponents": of_jobs("1e9"),
+    "long numbers": of_jobs("1" * 4000),
+    "long fractions": of_jobs("0." + "1" * 300),
+    "escapes": of_jobs(r'"\u0100"'),
+    "an escape in each string": of_jobs('"' + "a" * 40 + r'\ud83d\ude00"'),
+    "one escape": lambda size: '{"jobs":["' + "x" * size + r'\ud83d\ude00"]}',
+    "wide string and text around": lambda size: 'x{"jobs":["' + "x" * size + '\U0001f600"]}',
+    "wide string cut off": lambda size: '{"jobs":["' + "x" * size + "\U0001f600",
+    "wide numbers": lambda size: (
+        '{"a":"\U0001f600","jobs":[' + "123456789012," * (size // 13) + "1]}"
+    ),
+    "half bins, half wide string": lambda size: (
+        '{"jobs":[],"w":"'
+        + "x" * (size // 2)
+        + '\U0001f600","bins":'
+        + "{"
+        + ",".join(f'"{7 * n}":1' for n in range(size // 24))
+        + "}}"
+    ),
+    "small jobs": of_small_jobs,
+    "small documents": of_small_documents,
+    "full histograms": of_full_histograms,
     "cut off": lambda size: '{"a":' * 900 + "[" + "0," * (size // 2),
     "braces": lambda size: "{" * size,
     "documents": of_documents(2),

@@ -14,7 +14,7 @@ import msgspec
 
 from tkperf.interop.fio_options import options_of, pattern_of
 from tkperf.interop.imported import Unusable
-from tkperf.interop.json_memory import MOST_PER_BYTE, needs_too_much
+from tkperf.interop.json_memory import MOST_PER_BYTE, fits_msgspec, fits_python
 from tkperf.model.units import MIB
 
 # Longest idle time between two status reports of one fio.
@@ -39,6 +39,9 @@ ALL_CLIENTS = "All clients"
 SIGNALLED = "fio: terminating on signal"
 STOPPED = "stopped by a signal"
 
+_TOO_MUCH_MEMORY = (
+    f"its values would need more than {MOST_PER_BYTE} times its size in memory; is it fio's output?"
+)
 _BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
 # Old versions print C's words for no number. The replacement has as many characters, so that positions stay.
 _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
@@ -78,27 +81,32 @@ class Documents:
         Raises:
             Unusable: the text is full of braces that begin no JSON, or of values that need much more memory than text.
         """
-        if needs_too_much(self._text, self._file_bytes):
-            raise Unusable(
-                f"its values would need more than {MOST_PER_BYTE} times its size in memory; is it fio's output?"
-            )
-        try:
-            # Three times as fast for a file that is a single document.
-            values = [msgspec.json.decode(self._text)]
-        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-            yield from self._search()
-            return
-        for value in values:
-            yield from _documents_in(value, DEEPEST)
+        if fits_msgspec(self._text, self._file_bytes):
+            try:
+                # Three times as fast for a file that is a single document.
+                values = [msgspec.json.decode(self._text)]
+            except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+                pass
+            else:
+                yield from _documents_in(values.pop(), DEEPEST)
+                return
+        if not fits_python(self._text, self._file_bytes):
+            raise Unusable(_TOO_MUCH_MEMORY)
+        yield from self._search()
 
     def _search(self) -> Iterator[dict[str, Any]]:
         decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
+        noise_is_checked = False
         # Limit for characters that are decoded in vain, because the rest of the text may begin with
         # many braces.
         left = MOST_REPEATED * len(self._text) + MIB
         text = _replace(_NO_NUMBER, self._text, lambda match: " NaN" if match[1] else "NaN")
         text = _replace(_ESCAPED, text, lambda match: None if match[1] else "\\\\")
         while (position := text.find("{", position)) >= 0:
+            if not noise_is_checked and '"' in text[ended:position]:
+                noise_is_checked = True
+                if not fits_python(self._text, self._file_bytes, begins_inside=True):
+                    raise Unusable(_TOO_MUCH_MEMORY)
             try:
                 value, position = decoder.raw_decode(text, position)
             except (ValueError, RecursionError) as error:
