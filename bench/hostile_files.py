@@ -1,11 +1,15 @@
 """What can a run file of 60 MB cost? Files that are made to be expensive, and the commands that read them.
 
-Each case takes the run file of a simulated drive and enlarges one table, one text or one blob until the file has
-the size, or until another count is reached that its comment names. `show`, `status`, `report` and `compare` then
-read the file, each in a process of its own, whose address space is limited. The script prints CPU time and peak
-memory of the costliest command of each case, and what the command says.
+Each case takes the run file of a simulated drive and enlarges one table, one text or one blob (expensive_rows.py), or
+several tables (full_tables.py), until the file has the size, or until another count is reached that its comment names.
+`show`, `status`, `report` and `compare` then read the file, each in a process of its own, whose address space is
+limited. `status held` is `status` of a run under way, whose file this script holds as a writer does. The script prints
+CPU time and peak memory of each command, and what the command says.
 
-    python bench/hostile_files.py [--megabytes 60] [--case NAME ...] [--folder FOLDER] [--list]
+    python bench/hostile_files.py [--megabytes 60] [--below] [--case NAME ...] [--folder FOLDER] [--list]
+
+Most of these files are beyond a bound and are refused. With ``--below`` the script searches the largest file of each
+case that is still read, and fills the file with unused pages up to the size.
 
 Exit status 1 if a command takes more than 15 s of CPU time or 600 MB of memory.
 """
@@ -13,7 +17,7 @@ Exit status 1 if a command takes more than 15 s of CPU time or 600 MB of memory.
 from __future__ import annotations
 
 import argparse
-import json
+import fcntl
 import os
 import resource
 import shutil
@@ -22,27 +26,32 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+import expensive_rows  # noqa: F401 - its cases
+import full_tables  # noqa: F401 - its cases
+from enlarging import CASES
 
-from tkperf.model.histogram import BUCKETS
-from tkperf.runfile.columns import SECOND_COLUMNS, compress_output, pack_integers
+from tkperf.model.errors import RunFileError
+from tkperf.runfile.reader import RunFile
 
 MOST_CPU_S = 15.0
 MOST_MEMORY_MB = 600.0
-# Ends a command that is far beyond the limits. V8 and numpy reserve far more addresses than they use.
+# Ends a command that is far beyond the limits. A report draws charts with V8, which reserves a terabyte of addresses.
 STOP_CPU_S, STOP_ADDRESSES = 60, 8 << 30
 MB = 1_000_000
+# The search for the largest file that is read ends at this share of its size.
+CLOSE_ENOUGH = 0.08
 
+HELD = "status held"
 COMMANDS = {
     "show": ["show", "{file}"],
     "show --json": ["show", "{file}", "--json"],
     "status": ["status", "{file}"],
+    HELD: ["status", "{file}"],
     "report": ["report", "{file}", "--output", "{folder}/out.html"],
     "compare": ["compare", "{file}", "{base}"],
 }
@@ -50,666 +59,13 @@ COMMANDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of one command, and the last line that the command printed."""
+    """What one command needed, and the last line that it printed."""
 
     command: str
     cpu_s: float
     memory_mb: float
     exit_code: int
     said: str
-
-
-Enlarge = Callable[[sqlite3.Connection, int], None]
-"""Enlarges an open run file to about this number of bytes."""
-
-CASES: dict[str, Enlarge] = {}
-
-
-def case(enlarge: Enlarge) -> Enlarge:
-    CASES[enlarge.__name__.replace("_", "-")] = enlarge
-    return enlarge
-
-
-def numbers(count: int) -> str:
-    """A table ``c`` of the numbers from 1, for SQL."""
-    return f"WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {count}) "
-
-
-def copy_rows(db: sqlite3.Connection, table: str, count: int, **changes: str) -> None:
-    """Copies of the first row of a table; ``changes`` are SQL with ``n``, the number of the copy."""
-    names = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-    key = names[0]
-    chosen = {name: f"t.{name}" for name in names}
-    chosen |= {key: f"(SELECT max({key}) FROM {table}) + n"}
-    chosen |= changes
-    db.execute(
-        numbers(count)
-        + f"INSERT INTO {table} SELECT {', '.join(chosen.values())} "
-        + f"FROM (SELECT * FROM {table} ORDER BY {key} LIMIT 1) t, c"
-    )
-
-
-def copy_steps(db: sqlite3.Connection, count: int, **changes: str) -> None:
-    """Copies of a step of a round, without seconds and histograms."""
-    names = [row[1] for row in db.execute("PRAGMA table_info(step)")]
-    (last,) = db.execute("SELECT max(sequence) FROM step").fetchone()
-    empty = dict.fromkeys(
-        ("seconds", "second_histograms", "fio_json", "read_histogram", "write_histogram"), "NULL"
-    )
-    chosen = {name: f"t.{name}" for name in names} | empty
-    chosen |= {"sequence": f"{last + 1000} + n"} | changes
-    db.execute(
-        numbers(count)
-        + f"INSERT INTO step SELECT {', '.join(chosen[name] for name in names)} "
-        + "FROM (SELECT * FROM step WHERE kind = 'round' ORDER BY sequence LIMIT 1) t, c"
-    )
-
-
-def set_fact(db: sqlite3.Connection, key: str, value: object) -> None:
-    db.execute("INSERT OR REPLACE INTO run VALUES (?, ?)", (key, json.dumps(value)))
-
-
-def change_json(
-    db: sqlite3.Connection, table: str, column: str, change: Callable[[dict[str, Any]], object]
-) -> None:
-    """Change the JSON in the first row of a table."""
-    row, text = db.execute(
-        f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1"
-    ).fetchone()
-    value = json.loads(text)
-    change(value)
-    db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (json.dumps(value), row))
-
-
-def nested(depth: int) -> str:
-    return "[" * depth + "]" * depth
-
-
-# Table run.
-
-
-@case
-def run_profile_keys(db: sqlite3.Connection, size: int) -> None:
-    set_fact(db, "profile", {f"k{n}": n for n in range(size // 20)})
-
-
-@case
-def run_profile_rows(db: sqlite3.Connection, size: int) -> None:
-    set_fact(db, "profile", {"iops": {"x": [[0]] * (size // 7)}})
-
-
-@case
-def run_profile_empty_tables(db: sqlite3.Connection, size: int) -> None:
-    set_fact(db, "profile", {"iops": {"x": [{}] * (size // 4)}})
-
-
-@case
-def run_profile_text(db: sqlite3.Connection, size: int) -> None:
-    set_fact(db, "profile", {"title": "x" * size})
-
-
-@case
-def run_deep_json(db: sqlite3.Connection, size: int) -> None:
-    db.execute("UPDATE run SET value = ? WHERE key = 'profile'", (nested(size // 2),))
-
-
-@case
-def run_name(db: sqlite3.Connection, size: int) -> None:
-    set_fact(db, "name", "x " * (size // 2))
-
-
-@case
-def run_name_of_controls(db: sqlite3.Connection, size: int) -> None:
-    set_fact(db, "name", "\x1b" * (size // 6))
-
-
-@case
-def run_notices(db: sqlite3.Connection, size: int) -> None:
-    set_fact(db, "notices", [f"n{n}" for n in range(size // 12)])
-
-
-@case
-def run_tests(db: sqlite3.Connection, size: int) -> None:
-    set_fact(db, "tests", [f"t{n}" for n in range(size // 12)])
-
-
-@case
-def run_command_line(db: sqlite3.Connection, size: int) -> None:
-    set_fact(db, "command_line", ["x"] * (size // 5))
-
-
-@case
-def run_options(db: sqlite3.Connection, size: int) -> None:
-    set_fact(db, "options", {f"o{n}": "x" for n in range(size // 20)})
-
-
-@case
-def run_device_members(db: sqlite3.Connection, size: int) -> None:
-    (text,) = db.execute("SELECT value FROM run WHERE key = 'device'").fetchone()
-    set_fact(db, "device", json.loads(text) | {"members": [{"model": "m"}] * (size // 16)})
-
-
-@case
-def run_device_facts(db: sqlite3.Connection, size: int) -> None:
-    (text,) = db.execute("SELECT value FROM run WHERE key = 'device'").fetchone()
-    set_fact(db, "device", json.loads(text) | {f"f{n}": "x" for n in range(size // 20)})
-
-
-@case
-def run_facts(db: sqlite3.Connection, size: int) -> None:
-    db.execute(numbers(size // 20) + "INSERT INTO run SELECT 'k' || n, '1' FROM c")
-
-
-# Table host.
-
-
-@case
-def host_rows(db: sqlite3.Connection, size: int) -> None:
-    db.execute(numbers(size // 20) + "INSERT INTO host SELECT n + 1, '{}' FROM c")
-
-
-@case
-def host_findings(db: sqlite3.Connection, size: int) -> None:
-    one = {"key": "k", "title": "t", "state": "disturbs", "text": "x", "values": ["x"]}
-
-    def change(facts: dict[str, Any]) -> None:
-        facts["audit"] = {"findings": [one] * (size // 90)}
-
-    change_json(db, "host", "facts", change)
-
-
-@case
-def host_facts(db: sqlite3.Connection, size: int) -> None:
-    change_json(
-        db, "host", "facts", lambda facts: facts.update({f"f{n}": "x" for n in range(size // 20)})
-    )
-
-
-# Table test.
-
-
-@case
-def test_plan_figures(db: sqlite3.Connection, size: int) -> None:
-    def change(plan: dict[str, Any]) -> None:
-        for section in plan["sections"]:
-            section["figures"] = (section.get("figures") or []) * 1
-            if section["figures"]:
-                section["figures"] *= max(1, size // len(json.dumps(section["figures"])))
-                return
-
-    change_json(db, "test", "plan", change)
-
-
-@case
-def test_plan_quantities(db: sqlite3.Connection, size: int) -> None:
-    def change(plan: dict[str, Any]) -> None:
-        section = plan["sections"][0]
-        for key, value in list(section.items()):
-            if isinstance(value, list) and value and isinstance(value[0], str):
-                section[key] = value * (size // len(json.dumps(value)))
-
-    change_json(db, "test", "plan", change)
-
-
-@case
-def test_plan_sections(db: sqlite3.Connection, size: int) -> None:
-    def change(plan: dict[str, Any]) -> None:
-        one = plan["sections"][0]
-        plan["sections"] = [{**one, "name": f"s{n}"} for n in range(size // len(json.dumps(one)))]
-
-    change_json(db, "test", "plan", change)
-
-
-@case
-def test_plan_text(db: sqlite3.Connection, size: int) -> None:
-    change_json(db, "test", "plan", lambda plan: plan.update(title="x " * (size // 2)))
-
-
-@case
-def test_names(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of tests that tkperf reads, with long names."""
-    copy_rows(db, "test", 90, name=f"'t' || n || hex(zeroblob({size // 200}))", plan="NULL")
-
-
-# Table purge.
-
-
-@case
-def purge_rows(db: sqlite3.Connection, size: int) -> None:
-    copy_rows(db, "purge", size // 40, sequence="10000000 + n")
-
-
-@case
-def purge_notes(db: sqlite3.Connection, size: int) -> None:
-    copy_rows(db, "purge", 100, sequence="10000000 + n", note=f"hex(zeroblob({size // 200}))")
-
-
-# The next cases enlarge the tables job and step.
-
-
-@case
-def job_text(db: sqlite3.Connection, size: int) -> None:
-    db.execute("UPDATE job SET text = hex(zeroblob(?)) WHERE id = 1", (size // 2,))
-
-
-@case
-def job_rows(db: sqlite3.Connection, size: int) -> None:
-    """Each step with a job of its own."""
-    count = size // 1000
-    db.execute(numbers(count) + "INSERT INTO job SELECT 100000 + n, n || hex(zeroblob(350)) FROM c")
-    copy_steps(db, count, job_id="100000 + n", number="n")
-
-
-@case
-def step_rounds(db: sqlite3.Connection, size: int) -> None:
-    """One cell with as many rounds as fit into the file."""
-    copy_steps(db, size // 260, number="n")
-
-
-@case
-def step_one_round(db: sqlite3.Connection, size: int) -> None:
-    """One round with as many steps of one workload as fit into the file."""
-    copy_steps(db, size // 260, number="1", position="n")
-
-
-@case
-def step_workloads(db: sqlite3.Connection, size: int) -> None:
-    """One round in which each step has a different workload."""
-    copy_steps(
-        db, size // 260, number="1", position="n", block_size_bytes="512 * (1 + n % 60000)",
-        read_percent="n % 101", io_depth="1 + n % 60000",
-    )  # fmt: skip
-
-
-@case
-def step_workloads_and_rounds(db: sqlite3.Connection, size: int) -> None:
-    """300 workloads, each with as many rounds as fit into the file."""
-    copy_steps(
-        db, size // 260, number="1 + n / 300", position="n % 300",
-        block_size_bytes="512 * (1 + n % 300)",
-    )  # fmt: skip
-
-
-@case
-def step_sections(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of sections that tkperf reads."""
-    copy_steps(db, size // 260, number="1 + n / 900", section="'s' || (n % 900)")
-
-
-@case
-def step_sections_of_tests(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of tests that tkperf reads, each with sections."""
-    copy_rows(db, "test", 85, name="'t' || n")
-    copy_steps(
-        db, size // 260, number="1 + n / 900", test_id="2 + n % 85", section="'s' || (n % 10)"
-    )
-
-
-@case
-def step_slices(db: sqlite3.Connection, size: int) -> None:
-    copy_steps(db, size // 260, kind="'continuous'", number="n", section="'WS'", started_s="n")
-
-
-@case
-def step_slices_of_sections(db: sqlite3.Connection, size: int) -> None:
-    copy_steps(
-        db, size // 260, kind="'continuous'", number="1 + n / 900", section="'s' || (n % 900)",
-        started_s="n",
-    )  # fmt: skip
-
-
-@case
-def step_fills(db: sqlite3.Connection, size: int) -> None:
-    copy_steps(db, size // 260, kind="'fill'", number="1", started_s="n")
-
-
-@case
-def step_areas(db: sqlite3.Connection, size: int) -> None:
-    copy_steps(
-        db, size // 260, kind="'area'", number="n", region_offset_bytes="n", region_length_bytes="1"
-    )
-
-
-@case
-def step_warm_ups(db: sqlite3.Connection, size: int) -> None:
-    copy_steps(db, size // 260, kind="'warm-up'", number="n")
-
-
-@case
-def step_bad_rows(db: sqlite3.Connection, size: int) -> None:
-    """Rows that no reader can accept, each of which is named."""
-    copy_steps(db, size // 260, kind="'no kind'", number="n")
-
-
-@case
-def step_host_use(db: sqlite3.Connection, size: int) -> None:
-    text = json.dumps({"seen_s": 1.0, "kernel_lines": ["x"] * 1000, "others": ["y"] * 1000})
-    copy_steps(db, size // len(text), number="n", host_use=f"'{text}'")
-
-
-@case
-def step_one_host_use(db: sqlite3.Connection, size: int) -> None:
-    text = json.dumps({"seen_s": 1.0, "kernel_lines": ["x"] * (size // 5)})
-    copy_steps(db, 1, number="1", host_use=f"'{text}'")
-
-
-@case
-def step_block_mixes(db: sqlite3.Connection, size: int) -> None:
-    mix = json.dumps([[512 * n, 1 if n < 50 else 51] for n in range(1, 51)])
-    copy_steps(
-        db, size // 800, number="1", position="n", block_mix=f"'{mix}'", block_size_bytes="25600",
-        io_depth="1 + n % 60000",
-    )  # fmt: skip
-
-
-@case
-def step_histograms(db: sqlite3.Connection, size: int) -> None:
-    """Full histograms, which compress to few bytes."""
-    blob = pack_integers(np.ones(BUCKETS, dtype=np.int64))
-    copy_steps(db, size // 330, number="n", read_histogram="?1".replace("?1", f"x'{blob.hex()}'"))
-
-
-@case
-def step_seconds(db: sqlite3.Connection, size: int) -> None:
-    """Seconds that compress to few bytes. Each step has the largest number of seconds that tkperf
-    reads.
-    """
-    seconds = 100_000
-    table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
-    table[0], table[1] = 10**6 * np.arange(seconds), 10**6
-    table[[2, 4]] = 1
-    blob = pack_integers(table)
-    copy_steps(db, size // (len(blob) + 300), number="n")
-    db.execute("UPDATE step SET seconds = ? WHERE seconds IS NULL", (blob,))
-
-
-@case
-def step_seconds_of_zeroes(db: sqlite3.Connection, size: int) -> None:
-    table = np.zeros((len(SECOND_COLUMNS), 131_000), dtype=np.int64)
-    table[1] = 1
-    blob = pack_integers(table)
-    copy_steps(db, size // (len(blob) + 300), number="n")
-    db.execute("UPDATE step SET seconds = ? WHERE seconds IS NULL", (blob,))
-
-
-@case
-def step_seconds_of_a_stream(db: sqlite3.Connection, size: int) -> None:
-    """One stream with as many different seconds as fit into the file."""
-    rng = np.random.default_rng(1)
-    seconds = 20_000
-    table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
-    table[0], table[1] = 10**6 * np.arange(seconds), 10**6
-    table[8], table[9] = rng.integers(1, 65536, seconds), 4096
-    table[10] = table[8]
-    table[11] = table[8] * 1000
-    blob = pack_integers(table)
-    copy_steps(
-        db, size // (len(blob) + 300), kind="'continuous'", section="'WS'", number="n",
-        started_s=f"n * {seconds}", duration_s=f"{seconds}",
-    )  # fmt: skip
-    db.execute("UPDATE step SET seconds = ? WHERE seconds IS NULL", (blob,))
-
-
-@case
-def step_fio_json(db: sqlite3.Connection, size: int) -> None:
-    blob = compress_output(bytes(200 * MB)) or b""
-    copy_steps(db, size // (len(blob) + 300), number="n")
-    db.execute("UPDATE step SET fio_json = ? WHERE fio_json IS NULL", (blob,))
-
-
-@case
-def second_histograms(db: sqlite3.Connection, size: int) -> None:
-    seconds = 1000
-    table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
-    table[1], table[[2, 4, 8, 10]] = 1, BUCKETS
-    filled = np.full(2 * seconds, BUCKETS)
-    buckets = np.tile(np.arange(BUCKETS), 2 * seconds)
-    packed = pack_integers(np.concatenate((filled, buckets, np.ones_like(buckets))))
-    copy_steps(db, size // (len(packed) + 300), number="n")
-    db.execute(
-        "UPDATE step SET seconds = ?, second_histograms = ? WHERE seconds IS NULL",
-        (pack_integers(table), packed),
-    )
-
-
-# Table disturbance.
-
-
-@case
-def disturbances_of_a_step(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(size // 40)
-        + "INSERT INTO disturbance SELECT (SELECT min(sequence) FROM step WHERE kind = 'round'), "
-        "100 + n, 'foreign-io', 'x', 0, 1, NULL FROM c"
-    )
-
-
-@case
-def disturbances_of_all_steps(db: sqlite3.Connection, size: int) -> None:
-    (steps,) = db.execute("SELECT count(*) FROM step").fetchone()
-    db.execute(
-        numbers(size // 40 // steps)
-        + "INSERT INTO disturbance SELECT sequence, 100 + n, 'foreign-io', 'x', 0, 1, NULL FROM step, c"
-    )
-
-
-@case
-def disturbances_of_no_step(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(size // 40)
-        + "INSERT INTO disturbance SELECT 50000000 + n, n, 'foreign-io', 'x', 0, 1, NULL FROM c"
-    )
-
-
-@case
-def disturbance_texts(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(60)
-        + "INSERT INTO disturbance SELECT (SELECT min(sequence) FROM step WHERE kind = 'round'), "
-        f"100 + n, 'foreign-io', hex(zeroblob({size // 120})), 0, 1, NULL FROM c"
-    )
-
-
-# The next cases enlarge the tables verdict and outcome.
-
-
-@case
-def verdict_rows(db: sqlite3.Connection, size: int) -> None:
-    (length,) = db.execute("SELECT length(verdict) FROM verdict LIMIT 1").fetchone()
-    copy_rows(db, "verdict", size // (length + 40), sequence="10000000 + n", number="n")
-
-
-@case
-def verdict_values(db: sqlite3.Connection, size: int) -> None:
-    def change(verdict: dict[str, Any]) -> None:
-        count = size // 14
-        verdict["values"], verdict["rounds"] = [1.5] * count, list(range(1, count + 1))
-
-    change_json(db, "verdict", "verdict", change)
-
-
-@case
-def verdict_reason(db: sqlite3.Connection, size: int) -> None:
-    change_json(db, "verdict", "verdict", lambda verdict: verdict.update(reason="x " * (size // 2)))
-
-
-@case
-def outcome_rows(db: sqlite3.Connection, size: int) -> None:
-    (length,) = db.execute("SELECT length(outcome) FROM outcome LIMIT 1").fetchone()
-    copy_rows(db, "outcome", size // (length + 40), sequence="10000000 + n")
-
-
-@case
-def outcome_window(db: sqlite3.Connection, size: int) -> None:
-    change_json(db, "outcome", "outcome", lambda one: one.update(window=list(range(1, size // 9))))
-
-
-@case
-def outcome_verdicts(db: sqlite3.Connection, size: int) -> None:
-    def change(outcome: dict[str, Any]) -> None:
-        one = outcome["verdict"]
-        outcome["verdicts"] = [one] * (size // len(json.dumps(one)))
-
-    change_json(db, "outcome", "outcome", change)
-
-
-# The next cases enlarge the tables telemetry, warning, note, resumption and under_way.
-
-
-@case
-def telemetry_rows(db: sqlite3.Connection, size: int) -> None:
-    copy_rows(db, "telemetry", size // 90, at_s="n")
-
-
-@case
-def telemetry_drives(db: sqlite3.Connection, size: int) -> None:
-    copy_rows(db, "telemetry", size // 90, at_s="n", drive="'d' || n")
-
-
-@case
-def telemetry_heat(db: sqlite3.Connection, size: int) -> None:
-    """Each two readings show heat, and each step lasts as long as all of them."""
-    copy_rows(
-        db, "telemetry", size // 90, at_s="n", thermal_1_s="n", source="'nvme'", percentage_used="1"
-    )
-    db.execute("UPDATE step SET started_s = 0, duration_s = 1e9")
-
-
-@case
-def telemetry_one_moment(db: sqlite3.Connection, size: int) -> None:
-    copy_rows(db, "telemetry", size // 90, at_s="1", thermal_1_s="n", source="'nvme'")
-
-
-@case
-def warning_rows(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(size // 25) + "INSERT INTO warning SELECT 1000000 + n, 'c', 'text', NULL, 1 FROM c"
-    )
-
-
-@case
-def warning_codes(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(size // 35)
-        + "INSERT INTO warning SELECT 1000000 + n, 'c' || n, 't' || n, 'iops', n FROM c"
-    )
-
-
-@case
-def warning_texts(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(100)
-        + f"INSERT INTO warning SELECT 1000000 + n, 'c', hex(zeroblob({size // 200})), NULL, 1 FROM c"
-    )
-
-
-@case
-def warning_bad_rows(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(size // 20) + "INSERT INTO warning SELECT 1000000 + n, 'c', x'ff', NULL, 1 FROM c"
-    )
-
-
-@case
-def note_rows(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(size // 25) + "INSERT INTO note SELECT 1000000 + n, 'c', 'text', NULL, 1 FROM c"
-    )
-
-
-RESUMPTION = (
-    "INSERT INTO resumption (number, resumed_utc, stopped_s, resumed_s, status, goes_on, test_id, "
-    "set_aside_from, set_aside_to, again, cut_off_written_bytes, repeated, repeated_ids, added, "
-    "changes, command_line) SELECT {number}, '2026-01-01T00:00:00Z', n, n + 0.5, 'interrupted', "
-    "'round', 1, {first}, {last}, '', 0, {repeated}, {ids}, '[]', {changes}, '[]' FROM c"
-)
-
-
-def add_resumptions(db: sqlite3.Connection, count: int, **values: str) -> None:
-    usual = {
-        "number": "n", "first": "900000000 + n", "last": "900000000 + n", "repeated": "'[]'",
-        "ids": "'[]'", "changes": "'[]'",
-    }  # fmt: skip
-    db.execute(numbers(count) + RESUMPTION.format(**usual | values))
-
-
-@case
-def resumption_rows(db: sqlite3.Connection, size: int) -> None:
-    """As many as are read, and as many steps and readings as there is room for."""
-    add_resumptions(db, 1000)
-    copy_steps(db, size // 520, number="n", test_id="1")
-    copy_rows(db, "telemetry", size // 180, at_s="n", source="'nvme'", percentage_used="1")
-
-
-@case
-def resumption_changes(db: sqlite3.Connection, size: int) -> None:
-    add_resumptions(db, 1, changes=f"'{json.dumps(['x'] * (size // 5))}'")
-
-
-@case
-def resumption_repeated(db: sqlite3.Connection, size: int) -> None:
-    add_resumptions(db, 1, ids=f"'{json.dumps(list(range(100, 100 + size // 9)))}'")
-
-
-@case
-def under_way_parts(db: sqlite3.Connection, size: int) -> None:
-    seconds = 100_000
-    table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
-    table[1] = 1
-    blob = pack_integers(table)
-    packed = pack_integers(np.zeros(2 * seconds, dtype=np.int64))
-    names = [row[1] for row in db.execute("PRAGMA table_info(under_way)")]
-    chosen = {name: name for name in names} | {"host_id": "1", "planned_bytes": "NULL"}
-    db.execute(
-        f"INSERT INTO under_way SELECT {', '.join(chosen[name] for name in names)} FROM step LIMIT 1"
-    )
-    count = size // (len(blob) + len(packed) + 50)
-    db.execute(
-        numbers(count) + "INSERT INTO under_way_part SELECT n, 1, ?, ? FROM c", (blob, packed)
-    )
-
-
-# The next cases change the database itself.
-
-
-@case
-def schema_tables(db: sqlite3.Connection, size: int) -> None:
-    for n in range(min(20_000, size // 1100)):
-        db.execute(f"CREATE TABLE x{n} (a)")
-
-
-@case
-def schema_columns(db: sqlite3.Connection, size: int) -> None:
-    for n in range(size // 300_000):
-        columns = ", ".join(f"c{m}" for m in range(1900))
-        db.execute(f"CREATE TABLE x{n} ({columns})")
-
-
-@case
-def schema_comment(db: sqlite3.Connection, size: int) -> None:
-    db.execute(f"CREATE TABLE x (a /*{'x' * size}*/)")
-
-
-@case
-def unused_pages(db: sqlite3.Connection, size: int) -> None:
-    db.execute("CREATE TABLE x (a)")
-    db.execute("INSERT INTO x VALUES (zeroblob(?))", (size,))
-
-
-# The next cases enlarge more than one table.
-
-
-@case
-def a_little_of_all(db: sqlite3.Connection, size: int) -> None:
-    """Every table has a tenth of the size. Each table may be within its bound, but all tables
-    together may be expensive.
-    """
-    part = size // 10
-    for name in (
-        "step-workloads-and-rounds", "disturbances-of-all-steps", "verdict-rows", "warning-codes",
-        "telemetry-rows", "purge-rows", "note-rows", "step-seconds", "step-histograms",
-    ):  # fmt: skip
-        CASES[name](db, part)
 
 
 def make_base(folder: Path) -> Path:
@@ -724,7 +80,12 @@ def make_base(folder: Path) -> Path:
     return path
 
 
-def make_file(name: str, base: Path, path: Path, size: int) -> None:
+def make_file(name: str, base: Path, path: Path, size: int, *, filled_to: int = 0) -> None:
+    """Make the file of a case.
+
+    Args:
+        filled_to: size in bytes up to which unused pages are added.
+    """
     shutil.copyfile(base, path)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = OFF")
@@ -732,6 +93,57 @@ def make_file(name: str, base: Path, path: Path, size: int) -> None:
         db.execute("BEGIN")
         CASES[name](db, size)
         db.execute("COMMIT")
+        # A page of 4,096 bytes holds 4,092 bytes of such a value.
+        unused = (filled_to - path.stat().st_size) * 4092 // 4096 - 8192
+        if unused > 0:
+            db.execute("CREATE TABLE unused (a)")
+            db.execute("INSERT INTO unused VALUES (zeroblob(?))", (unused,))
+
+
+def is_read(path: Path) -> bool:
+    """Return whether a file is within all bounds, in a child process whose memory ends with it."""
+    child = os.fork()
+    if child == 0:
+        code = 0
+        try:
+            resource.setrlimit(resource.RLIMIT_AS, (STOP_ADDRESSES, STOP_ADDRESSES))
+            with RunFile(path) as run_file:
+                record = run_file.record()
+                for test in record.tests:
+                    run_file.seconds(test)
+        except RunFileError:
+            code = 1
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def make_largest(name: str, base: Path, path: Path, size: int) -> None:
+    """Make the largest file of a case that is read: its bounds are those of a file with this size."""
+    least, most = 0, size
+    make_file(name, base, path, most, filled_to=size)
+    if is_read(path):
+        return
+    while most - least > max(CLOSE_ENOUGH * most, 50):
+        middle = (least + most) // 2
+        make_file(name, base, path, middle, filled_to=size)
+        if is_read(path):
+            least = middle
+        else:
+            most = middle
+    make_file(name, base, path, least, filled_to=size)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Make the run in a file one that is under way, and hold the file as its writer does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = OFF")
+        db.execute("""UPDATE run SET value = '"running"' WHERE key = 'status'""")
+        db.execute("UPDATE test SET status = 'running', ended_s = NULL")
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def measure(command: str, path: Path, base: Path, folder: Path) -> Cost:
@@ -740,7 +152,8 @@ def measure(command: str, path: Path, base: Path, folder: Path) -> Cost:
     def limit() -> None:
         os.nice(5)
         resource.setrlimit(resource.RLIMIT_CPU, (STOP_CPU_S, STOP_CPU_S + 1))
-        resource.setrlimit(resource.RLIMIT_AS, (STOP_ADDRESSES, STOP_ADDRESSES))
+        if command != "report":
+            resource.setrlimit(resource.RLIMIT_AS, (STOP_ADDRESSES, STOP_ADDRESSES))
 
     # The command must find no results of an earlier command; the cached script of charts remains.
     cache = folder / "cache"
@@ -774,6 +187,7 @@ def measure(command: str, path: Path, base: Path, folder: Path) -> Cost:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=int, default=60)
+    parser.add_argument("--below", action="store_true")
     parser.add_argument("--case", action="append", choices=list(CASES))
     parser.add_argument("--command", action="append", choices=list(COMMANDS))
     parser.add_argument("--folder", type=Path)
@@ -787,17 +201,22 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=asked.folder) as name:
         folder = Path(name)
         base = make_base(folder)
-        print(f"{'case':28}{'MB':>6}  {'command':12}{'CPU s':>7}{'MB':>7}  says")
+        print(f"{'case':34}{'MB':>6}  {'command':12}{'CPU s':>7}{'MB':>7}  says")
         for chosen in asked.case or CASES:
             path = folder / "hostile.tkperf"
-            make_file(chosen, base, path, asked.megabytes * MB)
+            if asked.below:
+                make_largest(chosen, base, path, asked.megabytes * MB)
+            else:
+                make_file(chosen, base, path, asked.megabytes * MB)
             file_mb = path.stat().st_size / MB
-            for command in asked.command or COMMANDS:
-                cost = measure(command, path, base, folder)
+            # The command that changes the file is the last one.
+            for command in sorted(asked.command or COMMANDS, key=HELD.__eq__):
+                with held(path) if command == HELD else nullcontext():
+                    cost = measure(command, path, base, folder)
                 is_over = cost.cpu_s > MOST_CPU_S or cost.memory_mb > MOST_MEMORY_MB
                 over += is_over
                 print(
-                    f"{chosen:28}{file_mb:6.1f}  {command:12}{cost.cpu_s:7.1f}{cost.memory_mb:7.0f}"
+                    f"{chosen:34}{file_mb:6.1f}  {command:12}{cost.cpu_s:7.1f}{cost.memory_mb:7.0f}"
                     f" {'!' if is_over else ' '} {cost.exit_code} {cost.said[:150]}",
                     flush=True,
                 )

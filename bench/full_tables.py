@@ -1,0 +1,297 @@
+"""Cases for hostile_files.py that fill several tables at once, or one table in a way that costs most below the bounds.
+
+Each case passes a bound at the usual size of 60 MB. ``hostile_files.py --below`` searches the greatest size that is
+still read.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import numpy as np
+from enlarging import case, copy_rows, copy_steps, numbers
+
+from tkperf.model.histogram import BUCKETS
+from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers
+from tkperf.runfile.limits import MOST_CELLS, MOST_DRIVES, MOST_ROWS, MOST_SECONDS, MOST_SECTIONS
+
+USUAL_BYTES = 60_000_000
+# A base file has some sections and workloads of its own.
+CELLS, SECTIONS = MOST_CELLS - 100, MOST_SECTIONS - 100
+
+
+def share(most: int, size: int) -> int:
+    """Return a little more than a bound at the usual size, and less in proportion at a smaller one."""
+    return max(1, int(1.1 * most * size / USUAL_BYTES))
+
+
+def sparse_histogram(buckets: int) -> str:
+    """A histogram with so many filled buckets, as SQL."""
+    counts = np.zeros(BUCKETS, dtype=np.int64)
+    counts[np.linspace(200, BUCKETS - 200, buckets, dtype=np.int64)] = 1000
+    return f"x'{pack_integers(counts).hex()}'"
+
+
+def seconds_blob(seconds: int) -> bytes:
+    """Seconds of writes, all different, as a run file keeps them."""
+    rng = np.random.default_rng(1)
+    table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
+    table[0], table[1] = 10**6 * np.arange(seconds), 10**6
+    table[8] = table[10] = rng.integers(1, 200, seconds)
+    table[9], table[11] = 4096 * table[8], 1000 * table[8]
+    return pack_integers(table)
+
+
+@case
+def full_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
+    """As many workloads of one section as are read, each in as many rounds as there is room for."""
+    copy_steps(
+        db, share(MOST_ROWS["step"], size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
+        block_size_bytes=f"512 * (1 + n % {CELLS})",
+    )  # fmt: skip
+
+
+@case
+def full_workloads_in_three_dimensions(db: sqlite3.Connection, size: int) -> None:
+    """As many workloads as are read, of 54 sizes and 54 mixes."""
+    copy_steps(
+        db, share(MOST_ROWS["step"], size), number="1 + n / 2916", position="n % 2916",
+        block_size_bytes="512 * (1 + n % 54)", read_percent="(n / 54) % 54",
+    )  # fmt: skip
+
+
+@case
+def full_workloads_of_sections(db: sqlite3.Connection, size: int) -> None:
+    """As many sections as are read, each with three workloads."""
+    copy_steps(
+        db, share(MOST_ROWS["step"], size), number=f"1 + n / {3 * SECTIONS}",
+        position=f"(n / {SECTIONS}) % 3", section=f"'s' || (n % {SECTIONS})",
+        block_size_bytes=f"512 * (1 + (n / {SECTIONS}) % 3)",
+    )  # fmt: skip
+
+
+@case
+def full_workloads_of_streams(db: sqlite3.Connection, size: int) -> None:
+    """As many workloads as are read, in the slices of one stream."""
+    copy_steps(
+        db, share(MOST_ROWS["step"], size), kind="'continuous'", number="n", started_s="n",
+        block_size_bytes=f"512 * (1 + n % {CELLS})",
+    )  # fmt: skip
+
+
+@case
+def full_workloads_with_histograms(db: sqlite3.Connection, size: int) -> None:
+    """As many workloads as are read, and as many histograms of 400 buckets as there is room for."""
+    copy_steps(
+        db, share(MOST_ROWS["step"], size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
+        block_size_bytes=f"512 * (1 + n % {CELLS})", write_histogram=sparse_histogram(400),
+    )  # fmt: skip
+
+
+@case
+def full_histograms_of_streams(db: sqlite3.Connection, size: int) -> None:
+    copy_steps(
+        db, share(MOST_ROWS["step"], size), kind="'continuous'", section="'WS'", number="n",
+        started_s="n", write_histogram=sparse_histogram(400), read_histogram=sparse_histogram(20),
+    )  # fmt: skip
+
+
+@case
+def full_block_mixes(db: sqlite3.Connection, size: int) -> None:
+    """As many workloads as are read, each with a mix of 20 sizes and three zones."""
+    mix = json.dumps([[512 * n, 5] for n in range(1, 21)])
+    zones = json.dumps([[50, 5], [30, 15], [20, 80]])
+    copy_steps(
+        db, share(MOST_ROWS["step"], size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
+        block_mix=f"'{mix}'", zones=f"'{zones}'", block_size_bytes="10240",
+        io_depth=f"1 + n % {CELLS}",
+    )  # fmt: skip
+
+
+@case
+def full_areas(db: sqlite3.Connection, size: int) -> None:
+    """Areas of a hard disk: all of one workload, in a hundred sections."""
+    copy_steps(
+        db, share(MOST_ROWS["step"], size), kind="'area'", number="1 + n / 100",
+        section="'s' || (n % 100)", region_offset_bytes="1000000 * n", region_length_bytes="1000000",
+    )  # fmt: skip
+
+
+@case
+def full_jobs(db: sqlite3.Connection, size: int) -> None:
+    """Each step with a job of 2,000 characters."""
+    count = share(MOST_ROWS["step"], size)
+    db.execute(numbers(count) + "INSERT INTO job SELECT 100000 + n, n || hex(zeroblob(999)) FROM c")
+    copy_steps(db, count, job_id="100000 + n", number="n")
+
+
+@case
+def full_disturbances(db: sqlite3.Connection, size: int) -> None:
+    """A thousand disturbances of each step, of all codes, each with its own text."""
+    copy_steps(db, 220, number="n", watched="1", host_use="'{}'")
+    db.execute(
+        numbers(900)
+        + "INSERT INTO disturbance SELECT step.sequence, 100 + n, CASE n % 4 WHEN 0 THEN 'foreign-io' "
+        "WHEN 1 THEN 'host-cpu' WHEN 2 THEN 'steal' ELSE 'idle-inside' END, 'text ' || n, n, 1, 0.5 "
+        f"FROM (SELECT sequence FROM step ORDER BY sequence DESC LIMIT {share(200, size)}) step, c"
+    )
+
+
+@case
+def full_readings_of_drives(db: sqlite3.Connection, size: int) -> None:
+    """As many drives as are read, each with as many readings as there is room for."""
+    drives = MOST_DRIVES - 10
+    copy_rows(
+        db, "telemetry", share(MOST_ROWS["telemetry"], size), at_s=f"n / {drives}",
+        drive=f"'d' || (n % {drives})", source="'nvme'", percentage_used="1",
+        host_written_bytes="1000000 * n", nand_written_bytes="2000000 * n", temperature_c="n % 90",
+    )  # fmt: skip
+
+
+@case
+def full_heat(db: sqlite3.Connection, size: int) -> None:
+    """As many times as are read at which steps were throttled, of many drives and steps."""
+    count = share(400, size)
+    copy_steps(db, 250, number="n", started_s="n", duration_s="1", section="'s' || (n % 50)")
+    copy_rows(
+        db, "telemetry", 2 * count, at_s="(n % 2) * 1e6", drive="'d' || (n / 10)", source="'nvme'",
+        percentage_used="1", thermal_1_s="n",
+    )  # fmt: skip
+    copy_rows(
+        db, "telemetry", 40 * count, at_s="n / 40.0", drive="'d' || (n % 40)", source="'nvme'",
+        percentage_used="1", thermal_1_s="n",
+    )  # fmt: skip
+
+
+@case
+def full_verdicts_of_sections(db: sqlite3.Connection, size: int) -> None:
+    """Verdicts in as many sections as are read, with their steps."""
+    copy_steps(
+        db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}",
+        section=f"'s' || (n % {SECTIONS})",
+    )  # fmt: skip
+    copy_rows(
+        db, "verdict", share(MOST_ROWS["verdict"] // 2, size), sequence="10000000 + n",
+        number=f"1 + n / {SECTIONS}", section=f"'s' || (n % {SECTIONS})",
+    )  # fmt: skip
+
+
+@case
+def full_outcomes_of_sections(db: sqlite3.Connection, size: int) -> None:
+    """Outcomes of as many sections as are read, each with rounds, and more than once."""
+    copy_steps(
+        db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}",
+        section=f"'s' || (n % {SECTIONS})",
+    )  # fmt: skip
+    copy_rows(
+        db, "outcome", share(MOST_ROWS["outcome"], size), sequence="10000000 + n",
+        section=f"'s' || (n % {SECTIONS})",
+    )  # fmt: skip
+
+
+@case
+def full_seconds_of_streams(db: sqlite3.Connection, size: int) -> None:
+    """As many seconds as are read, in ten streams of slices of an hour."""
+    blob, seconds = seconds_blob(3600), 3600
+    copy_steps(
+        db, share(MOST_SECONDS // seconds, size), kind="'continuous'", section="'WS' || (n % 10)",
+        number="1 + n / 10", started_s=f"n * {seconds}", duration_s=f"{seconds}",
+    )  # fmt: skip
+    db.execute("UPDATE step SET seconds = ? WHERE seconds IS NULL", (blob,))
+
+
+@case
+def full_seconds_of_rounds(db: sqlite3.Connection, size: int) -> None:
+    """As many seconds as are read, in steps of a minute, in as many workloads as are read."""
+    blob = seconds_blob(60)
+    copy_steps(
+        db, share(MOST_SECONDS // 60, size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
+        block_size_bytes=f"512 * (1 + n % {CELLS})", started_s="60 * n", duration_s="60",
+    )  # fmt: skip
+    db.execute("UPDATE step SET seconds = ? WHERE seconds IS NULL", (blob,))
+
+
+@case
+def full_under_way(db: sqlite3.Connection, size: int) -> None:
+    """A step under way with as many minutes as are read, each with histograms of 40 buckets a second."""
+    seconds, buckets = 60, 40
+    table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
+    table[1], table[[8, 10]] = 10**6, 1000 * buckets
+    filled = np.concatenate((np.zeros(seconds, np.int64), np.full(seconds, buckets)))
+    indices = np.tile(np.arange(200, 200 + buckets), seconds)
+    packed = pack_integers(np.concatenate((filled, indices, np.full_like(indices, 1000))))
+    names = [row[1] for row in db.execute("PRAGMA table_info(under_way)")]
+    chosen = {name: name for name in names} | {"host_id": "1", "planned_bytes": "NULL"}
+    db.execute(
+        f"INSERT INTO under_way SELECT {', '.join(chosen[name] for name in names)} FROM step LIMIT 1"
+    )
+    db.execute(
+        numbers(share(MOST_ROWS["under_way_part"], size))
+        + "INSERT INTO under_way_part SELECT n, 1, ?, ? FROM c",
+        (pack_integers(table), packed),
+    )
+
+
+@case
+def full_texts(db: sqlite3.Connection, size: int) -> None:
+    """Warnings and notes, each with a long text of its own."""
+    for table in ("warning", "note"):
+        db.execute(
+            numbers(share(4500, size))
+            + f"INSERT INTO {table} SELECT 1000000 + n, 'c' || n, n || hex(zeroblob(2500)), 'iops', n FROM c"
+        )
+
+
+@case
+def full_unreadable_steps(db: sqlite3.Connection, size: int) -> None:
+    """Steps that no reader can accept, in as many sections and rounds as there is room for."""
+    copy_steps(
+        db, share(MOST_ROWS["step"], size), number=f"1 + n / {SECTIONS}",
+        section=f"'s' || (n % {SECTIONS})", position=f"n % {SECTIONS}", read_ios="-1",
+    )  # fmt: skip
+
+
+@case
+def full_unreadable_histograms(db: sqlite3.Connection, size: int) -> None:
+    """Steps whose histograms, CPU times and uses of the host are all unreadable."""
+    copy_steps(
+        db, share(15_000, size), number="n", read_histogram="x'00'", write_histogram="x'00'",
+        cpu_busiest_thread_percent="-1", host_use="'x'",
+    )  # fmt: skip
+
+
+@case
+def full_tests(db: sqlite3.Connection, size: int) -> None:
+    """As many tests as are read, each with its plan, ten sections and verdicts."""
+    copy_rows(db, "test", 95, name="'t' || n")
+    copy_steps(
+        db, share(MOST_ROWS["step"], size), number="1 + n / 950", test_id="4 + n % 95",
+        section="'s' || ((n / 95) % 10)",
+    )  # fmt: skip
+    copy_rows(
+        db, "verdict", share(1000, size), sequence="10000000 + n", number="1 + n / 950",
+        test_id="4 + n % 95", section="'s' || ((n / 95) % 10)",
+    )  # fmt: skip
+
+
+@case
+def full_of_rows(db: sqlite3.Connection, size: int) -> None:
+    """Every table with the same share of its bound."""
+    part = size // 2
+    full_workloads_of_sections(db, part)
+    full_readings_of_drives(db, part)
+    full_disturbances(db, part)
+    full_verdicts_of_sections(db, part // 4)
+    full_outcomes_of_sections(db, part // 4)
+    full_texts(db, part // 2)
+    copy_rows(db, "purge", share(MOST_ROWS["purge"], part), sequence="20000000 + n")
+
+
+@case
+def full_of_seconds_and_workloads(db: sqlite3.Connection, size: int) -> None:
+    """Streams with their seconds, workloads with their histograms, heat, and readings of drives."""
+    full_workloads_with_histograms(db, size // 3)
+    full_seconds_of_streams(db, size)
+    full_readings_of_drives(db, size // 2)
+    full_heat(db, size // 2)
