@@ -44,6 +44,10 @@ from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.demand_intensity import GRID, DemandGridTable
 from tkperf.procedures.walk import first_rounds
 
+# A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/sweep.py), all other tests
+# together about a hundred.
+MOST_SEARCHED_WORKLOADS = 1200
+
 
 def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
     """Return all results of a run, up to the point that the run reached.
@@ -52,8 +56,9 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
     figures, sections no rounds, histograms and findings over time. The record then needs no histograms.
     """
     resumptions = tuple(_resumption(record, resumption) for resumption in record.resumptions)
+    courses = has_few_workloads(record)
     tests = tuple(
-        _test(record, test, resumptions, telemetry, figures=figures)
+        _test(record, test, resumptions, telemetry, figures=figures, courses=courses)
         for test, telemetry in zip(record.tests, find_telemetry(record), strict=True)
     )
     # A run without a known device may be an imported one.
@@ -73,6 +78,14 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
         left_out=tuple(record.left_out),
         media_errors=count_media_errors(record),
     )
+
+
+def has_few_workloads(record: RunRecord) -> bool:
+    """Return whether findings over time are searched for the workloads of a run, which takes milliseconds for each."""
+    workloads = {
+        (test.name, step.section, step.key) for test in record.tests for step in test.steps
+    }
+    return len(workloads) <= MOST_SEARCHED_WORKLOADS
 
 
 def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
@@ -177,6 +190,7 @@ def _test(
     telemetry: tuple[DriveTelemetry, ...],
     *,
     figures: bool,
+    courses: bool,
 ) -> TestResult:
     info, plan = record.info, _plan(record.info.suite, test)
     planned, ceiling_us = _planned_areas(info, test), _find_ceiling_us(info, test.name)
@@ -215,6 +229,7 @@ def _test(
                 lost,
                 ceiling_us if section.name == GRID else None,
                 figures=figures,
+                courses=courses,
             )
             for section in plan.sections
         ),

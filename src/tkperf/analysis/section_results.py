@@ -196,6 +196,7 @@ def build_section(
     latency_ceiling_us: float | None,
     *,
     figures: bool = True,
+    courses: bool = True,
 ) -> SectionResult:
     """Build one section of a test.
 
@@ -263,7 +264,7 @@ def build_section(
                 () if in_areas else rounds, slices, as_new=is_as_new(purge, filled_bytes)
             )
         )
-        if figures
+        if figures and courses
         else (),
     )
 

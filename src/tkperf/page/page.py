@@ -23,6 +23,8 @@ _FIGURE = re.compile(r"-$|$|[(]?[-+\N{MINUS SIGN}<>≤≥]?\s?[0-9]")
 
 MOST_ROWS, FEW_MORE = 10, 4
 """A long table of steps shows so many at first; one with only a few more shows all."""
+# A sweep has at most 1,024 rows (MOST_COMBINATIONS in procedures/sweep.py).
+MOST_ROWS_AT_ONCE = 1200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +84,14 @@ class TableView:
         )
 
     @property
-    def lead(self) -> tuple[int, ...]:
-        """Return the rows that are shown first: all, or of many steps some from the first to the last."""
+    def lead(self) -> Sequence[int]:
+        """Return the rows that are shown first: all, or of many steps some from the first to the last.
+
+        Of a table that is longer than any sweep, these are the first rows.
+        """
         count = len(self.rows)
         if not self.stepwise or count <= MOST_ROWS + FEW_MORE:
-            return tuple(range(count))
+            return range(min(count, MOST_ROWS_AT_ONCE))
         return tuple(round(place * (count - 1) / (MOST_ROWS - 1)) for place in range(MOST_ROWS))
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tkperf.analysis.timeline.series import Series, spread
+from tkperf.analysis.timeline.series import Series, median, spread
 from tkperf.model.seconds import FloatArray
 
 # Standard deviation of the median of several normally distributed values, relative to that of their mean.
@@ -78,7 +78,7 @@ def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
     sigma = spread(strays)
     if sigma == 0:
         return Noise(sigma=0.0, correlation=0.0)
-    bounded = np.clip(strays - np.median(strays), -3 * sigma, 3 * sigma)
+    bounded = np.clip(strays - median(strays), -3 * sigma, 3 * sigma)
     alike = float(np.sum(bounded[1:] * bounded[:-1]) / np.sum(bounded**2))
     correlation = float(np.clip(alike + errors / values.size**0.5, 0.0, _MOST_CORRELATION))
     free = max(1.0, values.size * (1 - correlation) / (1 + correlation) - 2)
@@ -98,7 +98,7 @@ def fit_change(series: Series, first: int, end: int) -> float:
     kept = apart > 0
     if not kept.any():
         return 0.0
-    slope = float(np.median((values[other] - values[one])[kept] / apart[kept]))
+    slope = median((values[other] - values[one])[kept] / apart[kept])
     return slope * float(series.place[end - 1] - series.place[first])
 
 

@@ -23,7 +23,7 @@ from tkperf.analysis.timeline.flatness import (
     measure_noise,
     reduce_to_medians,
 )
-from tkperf.analysis.timeline.series import Series, running_median, spread
+from tkperf.analysis.timeline.series import Series, median, running_median, spread
 from tkperf.model.seconds import FloatArray
 
 LEAST_FOR_LEVELS = 10
@@ -171,7 +171,7 @@ def _find_end(series: Series) -> _End:
     window = 5 if count >= 40 else 3
     smooth = running_median(values, window)
     tail = _find_last_part(series)
-    last = float(np.median(smooth[tail:]))
+    last = median(smooth[tail:])
     noise = measure_noise(values[min(tail, count - LEAST_FOR_LEVELS) :])
     band = max(BAND * abs(last), LEVEL_NOISE_SIGMAS * noise.of_median(window))
     outside = np.abs(smooth - last) > band
@@ -260,7 +260,7 @@ def _find_held_levels(series: Series, latest: int, end: _End) -> tuple[int, int]
     first_end = _find_held(series, 0)
     if first_end > latest or not _is_apart(values[:first_end], end.value, end.noise):
         return 0, 0
-    first = float(np.median(values[:first_end]))
+    first = median(values[:first_end])
     # One of the next values may lie between both levels.
     for start in range(first_end, min(first_end + SHORTEST_PHASE, len(series))):
         second_end = _find_held(series, start)
@@ -292,7 +292,7 @@ def _find_held(series: Series, start: int) -> int:
     inside = max(SHORTEST_PHASE, int(longest * (1 - ON_ITS_WAY_OUT)))
     change = abs(fit_change(series, start, start + inside))
     by_chance = HELD_NOISE_SIGMAS * _measure_local_noise(values[:longest]).of_change(inside)
-    level = abs(float(np.median(values[:longest])))
+    level = abs(median(values[:longest]))
     leap = _measure_leap(values, longest)
     if leap < LEAST_ABRUPT * change:
         return start
@@ -309,7 +309,7 @@ def _measure_leap(values: FloatArray, count: int) -> float:
     following = values[count : 2 * count]
     if following.size < SHORTEST_PHASE:
         return float("inf")
-    return abs(float(np.median(following)) - float(np.median(values[:count])))
+    return abs(median(following) - median(values[:count]))
 
 
 def _grow(values: FloatArray, smooth: FloatArray, count: int, grown: dict[int, int]) -> int:
@@ -327,7 +327,7 @@ def _grow(values: FloatArray, smooth: FloatArray, count: int, grown: dict[int, i
 
 def _count_at_level(values: FloatArray, smooth: FloatArray, count: int) -> int:
     """Return how many values lie in the band around the median of the first ``count``; 0: too few."""
-    level = float(np.median(values[:count]))
+    level = median(values[:count])
     noise = _measure_local_noise(values[: max(count, LEAST_APART)])
     band = max(HELD_BAND * abs(level), HELD_NOISE_SIGMAS * noise.of_median(5))
     outside = np.abs(smooth[: GROWTH * max(count, LEAST_TRIED)] - level) > band
@@ -349,7 +349,7 @@ def _is_apart(values: FloatArray, level: float, noise: Noise) -> bool:
     """Return whether these values are another level."""
     if values.size < SHORTEST_PHASE:
         return False
-    distance = abs(float(np.median(values)) - level)
+    distance = abs(median(values) - level)
     by_chance = LEVEL_NOISE_SIGMAS * 2**0.5 * noise.of_median(min(values.size, 5))
     return distance > max(OTHER_LEVEL * abs(level), by_chance)
 
@@ -361,7 +361,7 @@ def _phase(kind: LevelKind, series: Series, first: int, end: int) -> RateLevel |
         kind=kind,
         start=float(series.place[first]),
         end=float(series.place[end - 1] + series.width[end - 1]),
-        value=float(np.median(series.values[first:end])),
+        value=median(series.values[first:end]),
     )
 
 
@@ -427,7 +427,7 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
         index, before = fall
         end = _end_of(values, index, before)
         follow = values[index : min(end, index + BEFORE)]
-        after, least = float(np.median(follow)), float(follow.min())
+        after, least = median(follow), float(follow.min())
         stalled = least <= NEARLY_NOTHING * before and before - least > deep_for_stalls
         lasting = end - index >= LASTING and after < DEEP * before
         if stalled or lasting:
@@ -490,7 +490,7 @@ def _drop(series: Series, start: int, end: int, before: float) -> Drop:
         start=float(series.place[start]),
         end=float(series.place[end - 1] + series.width[end - 1]),
         before=before,
-        after=float(np.median(follow)),
+        after=median(follow),
         least=float(follow.min()),
         recovered=end < len(series),
     )

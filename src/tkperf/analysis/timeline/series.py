@@ -12,6 +12,8 @@ from tkperf.model.seconds import FloatArray
 
 # Standard deviation of normally distributed values, in median distances from their median.
 _MAD_TO_SIGMA = 1.4826
+# Above this number of values, sorting takes longer than numpy's own search.
+_FEW = 500
 _IDLE_S = 0.5  # a fio that starts late takes 0.3 s
 
 
@@ -35,7 +37,7 @@ class Series:
     @property
     def spacing(self) -> float:
         """Distance of two neighbours: 1 for rounds, about 1 s for seconds."""
-        return float(np.median(np.diff(self.place))) if len(self) > 1 else 1.0
+        return median(np.diff(self.place)) if len(self) > 1 else 1.0
 
 
 def has_idle(
@@ -75,8 +77,20 @@ def running_median(values: FloatArray, window: int) -> FloatArray:
     return np.partition(sliding_window_view(padded, 2 * half + 1), half, axis=1)[:, half]
 
 
+def median(values: FloatArray) -> float:
+    """Return ``numpy.median`` of measured values: for few of them it takes a fifth of the time."""
+    if not 0 < values.size <= _FEW:
+        return float(np.median(values))
+    ordered, middle = np.sort(values), values.size // 2
+    if np.isnan(ordered[-1]):
+        return float(ordered[-1])
+    if values.size % 2:
+        return float(ordered[middle])
+    return float((ordered[middle - 1] + ordered[middle]) / 2)
+
+
 def spread(values: FloatArray) -> float:
     """Return a standard deviation that outliers do not widen: 1.4826 times the median distance to the median."""
     if not values.size:
         return 0.0
-    return float(_MAD_TO_SIGMA * np.median(np.abs(values - np.median(values))))
+    return _MAD_TO_SIGMA * median(np.abs(values - median(values)))

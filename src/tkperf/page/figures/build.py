@@ -13,6 +13,10 @@ from tkperf.page.figures import cells, over_time, response_times
 from tkperf.page.page import ChartView, TableView, Views
 from tkperf.page.subject import SectionSubject
 
+# A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/sweep.py). No line of a chart of more workloads
+# can be told apart; tables contain all of them.
+MOST_DRAWN_WORKLOADS = 1200
+_TABLES = (FigureKind.MATRIX, FigureKind.LISTING)
 _OVER_TIME = (FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.TIMELINE)
 
 
@@ -20,7 +24,10 @@ def build_figures(subject: SectionSubject) -> tuple[tuple[TableView, ...], tuple
     """Return the tables and charts that the section's plan asks for, as far as they have something to show."""
     tables: list[TableView] = []
     charts: list[ChartView] = []
+    is_drawn = len(subject.section.cells) <= MOST_DRAWN_WORKLOADS
     for figure in subject.section.plan.figures:
+        if not is_drawn and figure.kind not in _TABLES:
+            continue
         views = list(BUILD[figure.kind](subject, figure))
         tables += (view for view in views if isinstance(view, TableView))
         charts += name_views(figure, (view for view in views if isinstance(view, ChartView)))

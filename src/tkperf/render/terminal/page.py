@@ -269,7 +269,8 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
     console.print(drawn)
     console.width = before
     if more := len(table.rows) - len(table.lead):
-        console.print(f"{format_count(more, 'row')} between them: in the report", style="dim")
+        where = "between them" if table.stepwise else "after them"
+        console.print(f"{format_count(more, 'row')} {where}: in the report", style="dim")
     print_notes(table, console)
 
 

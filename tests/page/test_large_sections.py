@@ -1,0 +1,75 @@
+"""Runs with more workloads than a sweep has: all are in tables, but nothing is searched or drawn for each."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from tests.runfile.runs import a_run
+from tests.runfile.test_limits import many_steps
+from tkperf.analysis import run_results
+from tkperf.analysis.run_results import analyse
+from tkperf.analysis.timeline.series import median
+from tkperf.model.record import RunRecord
+from tkperf.page.figures import build
+from tkperf.page.page import MOST_ROWS_AT_ONCE, TableView
+from tkperf.page.view import build_view
+from tkperf.runfile.reader import RunFile
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+    """A run with five workloads, each in twelve rounds."""
+    path, writer = a_run(tmp_path_factory.mktemp("large"), 1)
+    writer.close()
+    with closing(sqlite3.connect(path)) as db:
+        many_steps(
+            db, 59, number="1 + n / 5", position="n % 5", block_size_bytes="512 * (8 + n % 5)"
+        )
+        db.commit()
+    with RunFile(path) as run_file:
+        return run_file.record()
+
+
+def test_findings_over_time_are_searched_for_few_workloads(
+    record: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of workloads counts for the whole run; a sweep is far below it."""
+    for most, found in ((5, 5), (4, 0)):
+        monkeypatch.setattr(run_results, "MOST_SEARCHED_WORKLOADS", most)
+        (section,) = analyse(record).tests[0].sections
+        assert len({timeline.workload for timeline in section.timelines}) == found
+        assert len(section.cells) == 5
+
+
+def test_charts_are_drawn_of_few_workloads(
+    record: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables of a section remain whole."""
+    views = {}
+    for most in (5, 4):
+        monkeypatch.setattr(build, "MOST_DRAWN_WORKLOADS", most)
+        (views[most],) = build_view(analyse(record)).tests[0].sections
+    assert views[5].charts
+    assert not views[4].charts
+    assert views[4].tables == views[5].tables
+
+
+def test_a_table_longer_than_any_sweep_shows_its_first_rows() -> None:
+    """The others are in the page, below a switch."""
+    rows = tuple((str(n),) for n in range(MOST_ROWS_AT_ONCE + 5))
+    table = TableView(title="", columns=("n",), rows=rows)
+    assert list(table.lead) == list(range(MOST_ROWS_AT_ONCE))
+    assert list(TableView(title="", columns=("n",), rows=rows[:-5]).lead) == list(range(1200))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 499, 500, 501, 1000])
+def test_the_median_is_that_of_numpy(count: int) -> None:
+    """To the last digit, also with NaN."""
+    values = np.random.default_rng(count).normal(1000, 30, count)
+    assert median(values) == np.median(values)
+    values[count // 2] = np.nan
+    assert np.isnan(median(values))
