@@ -157,6 +157,14 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewestSamples:
+    """The newest samples of a step, and the number of earlier ones that are left out."""
+
+    left_out: int = 0
+    samples: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CpuUse:
     """CPU time of the load generator's threads, in percent of one CPU."""
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tkperf.analysis.overview import (
     RunOverview,
@@ -91,6 +91,15 @@ def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None
     return origin_s + max(0.0, ((now or datetime.now(UTC)) - began).total_seconds())
 
 
+class FileState(NamedTuple):
+    """Values that change when a writer writes or ends."""
+
+    inode: int
+    size_bytes: int
+    changed_ns: int
+    is_held: bool
+
+
 class FollowedFile:
     """A run file that is looked at now and then, without its content if nothing has changed.
 
@@ -101,8 +110,9 @@ class FollowedFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._delta = look_first(path)
-        self._state: tuple[int, int, int, bool] | None = None
+        self._state: FileState | None = None
         self._follower = Follower()
+        self._rests_until_s = 0.0
 
     @property
     def record(self) -> RunRecord:
@@ -116,7 +126,7 @@ class FollowedFile:
     @property
     def is_held(self) -> bool:
         """Whether a process held the file at the last look: that of a run, or of a resumption that has not begun."""
-        return (self._state or self._find_state())[-1]
+        return (self._state or self._find_state()).is_held
 
     @property
     def has_changed(self) -> bool:
@@ -125,7 +135,7 @@ class FollowedFile:
         Raises:
             RunFileError: the file can no longer be read.
         """
-        return self._find_state() != self._state
+        return self._is_due(self._find_state())
 
     def first_events(self) -> list[Event]:
         """Return all events until the file was opened."""
@@ -137,18 +147,32 @@ class FollowedFile:
         Raises:
             RunFileError: the file can no longer be read.
         """
-        state = self._find_state()
-        if state == self._state:
+        state, began_s = self._find_state(), time.monotonic()
+        if not self._is_due(state):
             return []
         self._state = state
         self._delta = look(self._path, self._delta)
-        return list(self._follower.take(self._delta))
+        events = list(self._follower.take(self._delta))
+        ended_s = time.monotonic()
+        self._rests_until_s = ended_s + (ended_s - began_s)
+        return events
 
-    def _find_state(self) -> tuple[int, int, int, bool]:
+    def _is_due(self, state: FileState) -> bool:
+        """Return whether to look at the file, which is in this state.
+
+        There is a pause after each look, as long as the look took: a file that changes all the time then takes half of
+        a CPU. The end of the run is seen at once.
+        """
+        if self._state is None or state.is_held != self._state.is_held:
+            return True
+        return state != self._state and time.monotonic() >= self._rests_until_s
+
+    def _find_state(self) -> FileState:
         """Return values that change when the writer writes or ends."""
         try:
             status = self._path.stat()
-            return status.st_ino, status.st_size, status.st_mtime_ns, is_being_written(self._path)
+            is_held = is_being_written(self._path)
+            return FileState(status.st_ino, status.st_size, status.st_mtime_ns, is_held)
         except OSError as error:
             raise RunFileError(
                 f"{self._path} can no longer be read: {reason_of(error)}; the run may continue "

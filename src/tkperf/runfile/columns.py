@@ -11,13 +11,14 @@ from __future__ import annotations
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.model.histogram import BUCKETS, EMPTY, Histogram, IntArray, coarsen
-from tkperf.model.measurement import IoStats, Sample
+from tkperf.model.measurement import IoStats, NewestSamples, Sample
 from tkperf.model.seconds import Seconds
 
 DIRECTIONS = ("read", "write")
@@ -39,6 +40,8 @@ _MOST = 2**63 - 1
 _ALWAYS_SECONDS, _MOST_SECONDS = 1 << 17, 10 * 86_400
 # Limit of filled buckets in all seconds of a step, two integers each; real ones take about a byte.
 _ALWAYS_FILLED, _FILLED_PER_BYTE, _MOST_FILLED = 4 << 20, 8, 32 << 20
+# The same for a view of a run under way, which reads on: an hour of reads and writes has less than a million.
+_MOST_FILLED_IN_PASSING = 2 << 20
 # fio takes its counts one after the other while threads go on. So a histogram's total
 # differs a little from the count next to it, or more if fio itself was delayed.
 _MOST_TRAILING_IOS, _MOST_TRAILING_SHARE = 1024, 0.5
@@ -47,6 +50,16 @@ _MOST_OUTPUT_BYTES, _ALWAYS_OUTPUT_BYTES, _OUTPUT_PER_BYTE = 256 << 20, 16 << 20
 
 _ENDS_ELSEWHERE = "it does not end where it should"
 _DO_NOT_FIT = "histograms do not fit their seconds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondsTotal:
+    """The sums of some seconds, without histograms; ``end_s`` is the end of the last second."""
+
+    count: int
+    end_s: float
+    read: IoStats
+    write: IoStats
 
 
 def pack_integers(numbers: IntArray) -> bytes:
@@ -167,34 +180,103 @@ def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sam
     Raises:
         ValueError: a blob is damaged, or the two do not belong together.
     """
+    return _decode_samples(seconds, histograms, decode_seconds(seconds), 0, _MOST_FILLED)
+
+
+def decode_newest_samples(
+    seconds: bytes | None, histograms: bytes | None, most: int
+) -> NewestSamples:
+    """Return the last seconds of a step, at most so many, in the same way. Records of all of them could take gigabytes.
+
+    Raises:
+        ValueError: a blob is damaged, has too many buckets to be read in passing, or the two do not belong together.
+    """
     table = decode_seconds(seconds)
+    left_out = max(0, table.shape[1] - most)
+    samples = _decode_samples(seconds, histograms, table, left_out, _MOST_FILLED_IN_PASSING)
+    return NewestSamples(left_out=left_out, samples=samples)
+
+
+def _decode_samples(
+    seconds: bytes | None, histograms: bytes | None, table: IntArray, first: int, most_filled: int
+) -> tuple[Sample, ...]:
+    """Return the seconds from one on.
+
+    Args:
+        table: what the blob ``seconds`` contains.
+    """
     if (seconds is None) != (histograms is None):
         raise ValueError("seconds lack their histograms")
     if histograms is None:
         return ()
-    own = iter(_decode_histograms(histograms, 2 * table.shape[1]))
-    first, width = 2, len(SIDE_COLUMNS)
-    read = _as_stats(table[first : first + width], own)
-    write = _as_stats(table[first + width :], own)
+    own = iter(_decode_histograms(histograms, table.shape[1], first, most_filled))
+    table = table[:, first:]
+    read_column, width = 2, len(SIDE_COLUMNS)
+    read = _as_stats(table[read_column : read_column + width], own)
+    write = _as_stats(table[read_column + width :], own)
     return tuple(
         Sample(start_s=start_us / 1e6, duration_s=duration_us / 1e6, read=r, write=w)
         for start_us, duration_us, r, w in zip(*table[:2].tolist(), read, write, strict=True)
     )
 
 
-def _decode_histograms(blob: bytes, count: int) -> Iterator[Histogram]:
-    most = min(_ALWAYS_FILLED + _FILLED_PER_BYTE * len(blob), count * BUCKETS, _MOST_FILLED)
+def _decode_histograms(
+    blob: bytes, seconds: int, first: int, most_filled: int
+) -> Iterator[Histogram]:
+    """Yield the histograms of the seconds from one on, first of the reads and then of the writes."""
+    count = 2 * seconds
+    most = min(_ALWAYS_FILLED + _FILLED_PER_BYTE * len(blob), count * BUCKETS, most_filled)
     numbers = unpack_integers(blob, count + 2 * most)
     if numbers.size < count or (numbers[:count] < 0).any():
         raise ValueError(_DO_NOT_FIT)
     buckets, counts = numbers[count:].reshape(2, -1)
-    ends = numbers[:count].cumsum()
-    if count and ends[-1] != buckets.size:
+    ends = np.concatenate(([0], numbers[:count].cumsum()))
+    if ends[-1] != buckets.size:
         raise ValueError(_DO_NOT_FIT)
-    first = 0
-    for end in ends.tolist():
-        yield Histogram(buckets[first:end].copy(), counts[first:end].copy())
-        first = end
+    for side in range(2):
+        of_side = ends[side * seconds + first : (side + 1) * seconds + 1].tolist()
+        for begin, end in pairwise(of_side):
+            yield Histogram(buckets[begin:end].copy(), counts[begin:end].copy())
+
+
+def decode_total(seconds: bytes | None, most: int) -> SecondsTotal:
+    """Return the sums of the seconds in a blob.
+
+    Raises:
+        ValueError: the blob is damaged, or has more seconds than ``most``.
+    """
+    table = decode_seconds(seconds)
+    if table.shape[1] > most:
+        raise ValueError(f"{table.shape[1]:,} seconds in one part")
+    read_column, width = 2, len(SIDE_COLUMNS)
+    last_us = int(table[:2, -1].sum()) if table.size else 0
+    return SecondsTotal(
+        count=table.shape[1],
+        end_s=last_us / 1e6,
+        read=_total_of(table[read_column : read_column + width]),
+        write=_total_of(table[read_column + width :]),
+    )
+
+
+def _total_of(side: IntArray) -> IoStats:
+    """Return the sum of one direction."""
+    ios, moved, latency_ios, sum_ns = map(_sum_exactly, side[:4])
+    least, most = (column[column != NO_EXTREME] for column in side[4:])
+    return IoStats(
+        ios=ios,
+        bytes=moved,
+        latency_ios=latency_ios,
+        latency_sum_ns=sum_ns,
+        latency_min_ns=int(least.min()) if least.size else None,
+        latency_max_ns=int(most.max()) if most.size else None,
+    )
+
+
+def _sum_exactly(column: IntArray) -> int:
+    """Return a sum that may need more than 63 bits. Python's numbers cannot overflow, but take longer than numpy's."""
+    if int(column.max(initial=0)) <= _MOST // max(1, column.size):
+        return int(column.sum())
+    return sum(column.tolist())
 
 
 def _as_stats(side: IntArray, histograms: Iterator[Histogram]) -> list[IoStats]:

@@ -5,7 +5,9 @@ Examples are pages listed many times, text shared by all rows, packed zeroes, an
 place of a table, and a million warnings. With these, a file of 2 MB could take gigabytes and hours.
 docs/run-file.md lists the limits. Each is at least ten times what the largest run of 24 hours needs
 (tests/runfile/test_limits.py). A file that is larger than USUAL_FILE_BYTES may contain more, in
-proportion.
+proportion. A run of 16 loads at the same time, which tkperf cannot measure yet, counts as 17 runs: each step
+has rows, seconds and histograms of each load and of their sum. The file of such a run grows by
+the same factor, and the limits grow with it.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ from tkperf.runfile.writers import is_being_written, journal_of, may_roll_back, 
 
 MOST_FILE_BYTES = 2 * GIB
 USUAL_FILE_BYTES = 60_000_000
+# A larger file of a run under way is not copied to memory: a copy takes twice its size.
+MOST_COPIED_BYTES = 200 * MIB
 
 MOST_ROWS = {
     "run": 1000,
     "host": 100,
-    "test": 100,
+    "test": 200,
     "purge": 5000,
     "job": 60_000,
     "step": 60_000,
@@ -46,7 +50,12 @@ MOST_ROWS = {
 """Rows of each table, in a file of the usual size."""
 MOST_SECTIONS, MOST_DRIVES, MOST_DISTURBANCES_OF_A_STEP, MOST_LEFT_OUT = 1000, 256, 1000, 60_000
 MOST_SECONDS = 2_000_000
-# Workloads, counted in each section; each workload is a row of tables and a line of charts.
+# Of a run under way, a view shows the newest seconds only: records of all seconds of a long step could
+# take gigabytes. A part of such a step has about a minute. Of a look after a long pause, the
+# newest steps only are shown second by second.
+MOST_NEWEST_SECONDS, MOST_NEWEST_STEPS = 1200, 60
+# Workloads, counted in each section; each workload is a row of tables and a line of charts. Five rounds of a minute
+# each let 24 hours have 288 workloads. A sweep may have 1,024, which take 85 hours.
 MOST_CELLS = 3000
 # Tables and indexes of the database; a run file has 16.
 _MOST_TABLES = 100
@@ -220,7 +229,8 @@ def open_metered(
         OSError, sqlite3.Error, ExcessError: it cannot be read, or contains too much.
     """
     status = _require_database(path)
-    meter = Meter(status.st_size)
+    # The file may have grown since its content was read.
+    meter = Meter(status.st_size if content is None else len(content))
     if content is None:
         with only_confined():
             db = _open(path, status, LOCKED_S if locked_s is None else locked_s)

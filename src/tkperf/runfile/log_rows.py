@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.model.disturbance.codes import OF_HISTORY, Disturbance
-from tkperf.model.measurement import Sample
+from tkperf.model.measurement import NewestSamples, Sample
 from tkperf.model.record import (
     LogEntry,
     Logged,
@@ -18,8 +19,18 @@ from tkperf.model.record import (
 )
 from tkperf.model.throttling import Intervals, find_stretches, is_throttled
 from tkperf.model.units import drop_controls
-from tkperf.runfile.columns import SECOND_BYTES, decode_samples
-from tkperf.runfile.limits import MOST_DISTURBANCES_OF_A_STEP, Meter, require_few
+from tkperf.runfile.columns import (
+    SECOND_BYTES,
+    SecondsTotal,
+    decode_newest_samples,
+    decode_total,
+)
+from tkperf.runfile.limits import (
+    MOST_DISTURBANCES_OF_A_STEP,
+    MOST_NEWEST_SECONDS,
+    Meter,
+    require_few,
+)
 from tkperf.runfile.rows import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
 from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
 from tkperf.runfile.step_rows import (
@@ -70,6 +81,8 @@ class LogRows:
         self.entries: list[LogEntry] = []
         self.places: dict[tuple[object, ...], int] = {}
         self._jobs: dict[object, str | Exception] = {}
+        # The number of seconds in each part of the step under way that was read.
+        self._part_seconds: dict[int, int] = {}
 
     def read(self, tests: Mapping[int, str], resumptions: Sequence[Resumption]) -> None:
         """Read the rows of these tests, named by the number of the test's row."""
@@ -255,32 +268,65 @@ class LogRows:
         rows = [row for row in self._salvage.rows("under_way") if row["test_id"] == test_id]
 
         def parse(columns: Columns) -> UnfinishedStep:
-            return parse_under_way(columns, self.samples_under_way()[1])
+            return parse_under_way(columns, self._totals_under_way())
 
         name = f"data of the unfinished step of {test}"
         return next(self._salvage.parse(rows, parse, lambda _: name, test=test), None)
 
-    def samples_under_way(self, after_part: int = 0) -> tuple[int, list[Sample]]:
-        """Return the number of the newest part of the step under way, and the seconds of the parts after one.
+    def _totals_under_way(self) -> list[SecondsTotal]:
+        """Return the sums of the seconds in each part of the step under way.
 
         Raises:
             ValueError: a part cannot be read.
         """
+        totals = []
+        for number, row in self._parts(0, "seconds"):
+            total = decode_total(row["seconds"], MOST_NEWEST_SECONDS)
+            self._count_part(number, total.count)
+            if total.count:
+                totals.append(total)
+        return totals
+
+    def newest_under_way(self, after_part: int) -> tuple[int, NewestSamples]:
+        """Return the number of the newest part of the step under way, and the newest seconds of the parts after one.
+
+        Raises:
+            ValueError: a part cannot be read.
+        """
+        newest, total, kept = after_part, 0, 0
+        parts: deque[tuple[int, bytes | None, bytes | None]] = deque()
+        for newest, row in self._parts(after_part, "seconds, second_histograms"):
+            if newest not in self._part_seconds:
+                self._count_part(newest, decode_total(row["seconds"], MOST_NEWEST_SECONDS).count)
+            count = self._part_seconds[newest]
+            parts.append((count, row["seconds"], row["second_histograms"]))
+            total, kept = total + count, kept + count
+            # The last parts have enough seconds without this one.
+            while kept - parts[0][0] >= MOST_NEWEST_SECONDS:
+                kept -= parts.popleft()[0]
+        samples = [
+            sample
+            for _, seconds, histograms in parts
+            for sample in decode_newest_samples(seconds, histograms, MOST_NEWEST_SECONDS).samples
+        ]
+        kept_samples = tuple(samples[-MOST_NEWEST_SECONDS:])
+        return newest, NewestSamples(left_out=total - len(kept_samples), samples=kept_samples)
+
+    def _count_part(self, number: int, seconds: int) -> None:
+        self._meter.count_seconds(seconds)
+        self._meter.unpack(SECOND_BYTES * seconds)
+        self._part_seconds[number] = seconds
+
+    def _parts(self, after: int, columns: str) -> Iterator[tuple[int, Columns]]:
+        """Yield the number and the columns of the parts of the step under way after one."""
 
         def lost(_first: int, _last: int | None, error: sqlite3.DatabaseError) -> None:
             raise ValueError(str(error)) from error
 
-        samples: list[Sample] = []
-        newest = after_part
-        columns = "number, seconds, second_histograms"
         for row in read_rows(
-            self._db, "under_way_part", columns, self._meter, after=after_part, lost=lost
+            self._db, "under_way_part", f"number, {columns}", self._meter, after=after, lost=lost
         ):
-            newest = row["number"]
-            part = decode_samples(row["seconds"], row["second_histograms"])
-            count_samples(self._meter, part)
-            samples += part
-        return newest, samples
+            yield row["number"], row
 
 
 def _row_name(test: str, columns: Columns) -> str:

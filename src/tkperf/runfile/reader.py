@@ -13,7 +13,7 @@ from typing import Self
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import LockedRunFileError, RunFileError, closest, reason_of
 from tkperf.model.input_files import require_confined
-from tkperf.model.measurement import Sample
+from tkperf.model.measurement import NewestSamples, Sample
 from tkperf.model.record import (
     LeftOut,
     LogEntry,
@@ -22,15 +22,26 @@ from tkperf.model.record import (
     TestRecord,
 )
 from tkperf.model.seconds import Seconds
+from tkperf.model.units import format_capacity
 from tkperf.runfile.causes import find_read_cause, is_busy
 from tkperf.runfile.columns import (
     SECOND_BYTES,
     as_seconds,
+    decode_newest_samples,
     decode_samples,
     decode_seconds,
     decompress_output,
 )
-from tkperf.runfile.limits import MOST_SECONDS, ExcessError, Meter, open_metered, require_few
+from tkperf.runfile.limits import (
+    MOST_COPIED_BYTES,
+    MOST_NEWEST_SECONDS,
+    MOST_NEWEST_STEPS,
+    MOST_SECONDS,
+    ExcessError,
+    Meter,
+    open_metered,
+    require_few,
+)
 from tkperf.runfile.log_rows import count_samples
 from tkperf.runfile.rows import BAD_ROW
 from tkperf.runfile.run_rows import RunRows
@@ -56,9 +67,10 @@ class RunFile:
     killed.
 
     ``briefly``: a file being written is copied to memory, so that its writer waits only for the copy,
-    and not for the reading of a long run. ``own``: the caller will act on its content. The content is then read
-    once, with ``state``, and only if no other user can have written it. ``locked_s``: how long to
-    wait for another program's lock; None: ten seconds.
+    and not for the reading of a long run. A very large file is read in place. ``own``: the caller
+    will act on its content. The content is then read once, with ``state``, and only if no other
+    user can have written it. ``locked_s``: how long to wait for another program's lock; None: ten
+    seconds.
 
     Raises:
         RefusedError: another user can have written it; with ``own`` only.
@@ -90,7 +102,7 @@ class RunFile:
                 content, self.state = _take_own(path, status)
             self._db, self._meter = open_metered(path, content=content, locked_s=locked_s)
             require_schema(self._db, path)
-            if briefly and is_being_written(path):
+            if briefly and path.stat().st_size <= MOST_COPIED_BYTES and is_being_written(path):
                 self._written_when_copied = True
                 content = _read_at_once(self._db, path)
                 self._db.close()
@@ -126,12 +138,11 @@ class RunFile:
             begun = _under_way_since(record)
             if since is not None and begun != since.begun_s:
                 after_part = 0
-            part, under_way = rows.log.samples_under_way(after_part)
-            seconds = {
-                entry.sequence: self._samples_left(entry.sequence)
-                for entry in (rows.log.entries if since is not None else rows.log.entries[-1:])
-                if isinstance(entry.record, StepRecord)
-            }
+            part, under_way = rows.log.newest_under_way(after_part)
+            new = rows.log.entries if since is not None else rows.log.entries[-1:]
+            seconds = self._newest_seconds(
+                [entry.sequence for entry in new if isinstance(entry.record, StepRecord)]
+            )
         return Delta(
             record=record,
             log=tuple(rows.log.entries),
@@ -139,7 +150,7 @@ class RunFile:
             part=part,
             begun_s=begun,
             seconds=seconds,
-            seconds_under_way=tuple(under_way),
+            seconds_under_way=under_way,
         )
 
     def outline(self) -> Outline:
@@ -166,13 +177,22 @@ class RunFile:
             return self._written_when_copied
         return is_being_written(self._path)
 
-    def _samples_left(self, sequence: int) -> tuple[Sample, ...]:
-        """Return the seconds of a step; none if they cannot be read."""
-        try:
-            return self._samples(sequence)
-        except _DAMAGED_ROW as error:
-            require_damage(error)
-            return ()
+    def _newest_seconds(self, sequences: Sequence[int]) -> dict[int, NewestSamples]:
+        """Return the newest seconds of the newest of these steps; none of a step if they cannot be read."""
+        found, left = dict[int, NewestSamples](), MOST_NEWEST_SECONDS
+        for sequence in reversed(sequences[-MOST_NEWEST_STEPS:]):
+            try:
+                packed, histograms = self._blobs(sequence, "seconds", "second_histograms")
+                newest = decode_newest_samples(packed, histograms, left)
+            except _DAMAGED_ROW as error:
+                require_damage(error)
+                continue
+            count_samples(self._meter, newest.samples)
+            found[sequence] = newest
+            left -= len(newest.samples)
+            if not left:
+                break
+        return found
 
     def _samples(self, sequence: int) -> tuple[Sample, ...]:
         samples = decode_samples(*self._blobs(sequence, "seconds", "second_histograms"))
@@ -355,7 +375,11 @@ def _read_at_once(db: sqlite3.Connection, path: Path) -> bytes:
         require_confined(file.fileno())
         db.execute("BEGIN")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        content = file.read()
+        # A file of a stranger may grow while it is read, without end.
+        size = os.fstat(file.fileno()).st_size
+        if size > MOST_COPIED_BYTES:
+            raise RunFileError(f"{path} has grown to {format_capacity(size)} while it was read")
+        content = file.read(size)
         db.execute("ROLLBACK")
     return content
 

@@ -12,10 +12,15 @@ import msgspec
 from tkperf.model.disturbance.codes import Disturbance
 from tkperf.model.histogram import EMPTY
 from tkperf.model.host_use import HostUse
-from tkperf.model.measurement import CpuUse, IoStats, Measurement, Sample, add_all
+from tkperf.model.measurement import CpuUse, IoStats, Measurement, add_all
 from tkperf.model.record import StepRecord, UnfinishedStep
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload, Zone
-from tkperf.runfile.columns import DIRECTIONS, decode_histogram, encode_histogram
+from tkperf.runfile.columns import (
+    DIRECTIONS,
+    SecondsTotal,
+    decode_histogram,
+    encode_histogram,
+)
 from tkperf.runfile.rows import (
     BAD_ROW,
     Columns,
@@ -248,16 +253,15 @@ def parse_under_way_place(columns: Columns) -> dict[str, Any]:
     return _UNDER_WAY.parse(columns)
 
 
-def parse_under_way(columns: Columns, samples: Sequence[Sample]) -> UnfinishedStep:
-    """Return the step under way from its row and its kept seconds."""
+def parse_under_way(columns: Columns, totals: Sequence[SecondsTotal]) -> UnfinishedStep:
+    """Return the step under way from its row and the sums of its kept seconds."""
     place = parse_under_way_place(columns)
-    last = samples[-1]
     return UnfinishedStep(
         **place,
         workload=parse_workload("under_way", columns),
         measured_so_far=Measurement(
-            duration_s=last.start_s + last.duration_s,
-            read=add_all(sample.read for sample in samples),
-            write=add_all(sample.write for sample in samples),
+            duration_s=totals[-1].end_s,
+            read=add_all(total.read for total in totals),
+            write=add_all(total.write for total in totals),
         ),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tkperf.model.figures import TestPlan
-from tkperf.model.measurement import Sample
+from tkperf.model.measurement import NewestSamples, Sample
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.model.record import (
     LogEntry,
@@ -288,8 +288,8 @@ class Delta:
         record: the whole run, but only its new steps, purges and verdicts.
         log: the new rows in their order.
         sequence, part, begun_s: the place that this look reached: in the log, and in the current step.
-        seconds: the seconds of the new steps, by sequence; a first look has only the last step's.
-        seconds_under_way: the new seconds of the current step.
+        seconds: the newest seconds of the newest new steps, by sequence; a first look has only the last step's.
+        seconds_under_way: the newest of the new seconds of the current step.
     """
 
     record: RunRecord
@@ -297,8 +297,8 @@ class Delta:
     sequence: int
     part: int
     begun_s: float | None
-    seconds: Mapping[int, tuple[Sample, ...]]
-    seconds_under_way: tuple[Sample, ...]
+    seconds: Mapping[int, NewestSamples]
+    seconds_under_way: NewestSamples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

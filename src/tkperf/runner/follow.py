@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tkperf.model.measurement import Sample
+from tkperf.model.measurement import IoStats, NewestSamples, Sample
 from tkperf.model.phases import Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.model.record import (
     LogEntry,
@@ -136,15 +136,15 @@ class Follower:
             yield TestEnded(test=test.name, status=test.status, at_s=test.ended_s)
 
     def _entry(
-        self, test: str, entry: LogEntry, seconds: Mapping[int, tuple[Sample, ...]]
+        self, test: str, entry: LogEntry, seconds: Mapping[int, NewestSamples]
     ) -> Iterator[Event]:
         record = entry.record
         if isinstance(record, PurgeRecord):
             yield PurgeEnded(test=test, record=record)
         elif isinstance(record, StepRecord):
-            yield from self._seconds(
-                test, record.started_s, seconds.get(entry.sequence, ())[self._seen :]
-            )
+            newest = seconds.get(entry.sequence, NewestSamples())
+            unseen = newest.samples[max(0, self._seen - newest.left_out) :]
+            yield from self._seconds(test, record.started_s, unseen)
             self._step, self._seen = None, 0
             yield StepEnded(test=test, record=record)
         elif isinstance(record, SectionOutcome):
@@ -190,8 +190,12 @@ class Follower:
                 yield step
             self._step = step
         if step is not None and kept is not None and _is_kept(step, kept):
-            self._seen += len(delta.seconds_under_way)
-            yield from self._seconds(step.test, kept.started_s, delta.seconds_under_way)
+            newest = delta.seconds_under_way
+            is_first = not self._seen
+            self._seen += newest.left_out + len(newest.samples)
+            if is_first and newest.left_out:
+                yield from self._seconds(step.test, kept.started_s, (_sum_before(kept, newest),))
+            yield from self._seconds(step.test, kept.started_s, newest.samples)
 
     def _step_of(
         self, progress: Progress, record: RunRecord, kept: UnfinishedStep | None
@@ -217,6 +221,23 @@ class Follower:
             if isinstance(entry.record, StepRecord | PurgeRecord) and not entry.set_aside
         ]
         return max(progress.began_s, end_s(done[-1])) if done else progress.began_s
+
+
+def _sum_before(kept: UnfinishedStep, newest: NewestSamples) -> Sample:
+    """Return the beginning of a long step, before its newest seconds, as one long sample."""
+    so_far = kept.measured_so_far
+    starts_s = newest.samples[0].start_s if newest.samples else so_far.duration_s
+    read, write = (
+        IoStats(
+            ios=max(0, total.ios - sum(part.ios for part in parts)),
+            bytes=max(0, total.bytes - sum(part.bytes for part in parts)),
+        )
+        for total, parts in (
+            (so_far.read, [sample.read for sample in newest.samples]),
+            (so_far.write, [sample.write for sample in newest.samples]),
+        )
+    )
+    return Sample(start_s=0.0, duration_s=max(starts_s, 1e-6), read=read, write=write)
 
 
 def _is_same_step(one: StepStarted, other: StepStarted) -> bool:

@@ -101,7 +101,8 @@ def _place(
     done: Mapping[str, Sequence[SectionOutcome]],
 ) -> Progress:
     info = record.info
-    assert info.active_range_length_bytes is not None
+    if info.active_range_length_bytes is None:
+        raise ValueError("the active range is not known")
     profile = _profile_of(record, done)
     test = _test_of(info, under_way.name)
     later = [

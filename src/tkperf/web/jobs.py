@@ -112,9 +112,10 @@ def _build_points(delta: Delta, disturbed_steps: int | None, at_s: float) -> Ite
     began_s = at_s - run_now_s
     for test in record.tests:
         step = test.under_way
-        if step is not None and delta.seconds_under_way:
+        samples = delta.seconds_under_way.samples
+        if step is not None and samples:
             of_step = labels | label_step(test.name, step)
-            yield build_second(delta.seconds_under_way[-1], of_step, began_s + step.started_s)
+            yield build_second(samples[-1], of_step, began_s + step.started_s)
     for reading in {reading.drive: reading for reading in record.telemetry}.values():
         yield build_reading(reading, labels, began_s + reading.at_s)
 

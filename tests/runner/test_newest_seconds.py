@@ -1,0 +1,221 @@
+"""Views of a run under way read its newest seconds only: a step of a stranger's file may have millions."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.builders import io_stats
+from tests.fuzz.run import run_limited
+from tests.runfile.runs import a_run, a_step
+from tkperf.model.errors import RunFileError
+from tkperf.model.measurement import NO_IO, NewestSamples, Sample, add_all
+from tkperf.pipeline import following
+from tkperf.pipeline.following import FollowedFile, look, read_overview
+from tkperf.runfile import reader
+from tkperf.runfile.columns import (
+    SECOND_COLUMNS,
+    decode_newest_samples,
+    decode_samples,
+    decode_total,
+    encode_second_histograms,
+    encode_seconds,
+    pack_integers,
+)
+from tkperf.runfile.limits import MOST_NEWEST_SECONDS
+from tkperf.runfile.reader import RunFile
+from tkperf.runner.events import Delta, SampleSeen, StepEnded
+from tkperf.runner.follow import Follower, _sum_before
+from tkperf.runner.progress import find_progress
+
+
+def seconds_from(first: int, count: int) -> tuple[Sample, ...]:
+    return tuple(
+        Sample(start_s=n, duration_s=1, read=NO_IO, write=io_stats([1000] * (1 + n % 7)))
+        for n in range(first, first + count)
+    )
+
+
+def packed(samples: tuple[Sample, ...]) -> tuple[bytes | None, bytes | None]:
+    return encode_seconds(samples), encode_second_histograms(samples)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[sqlite3.Connection]:
+    """Hold a run file as its writer does; the run in it is one that was killed."""
+    with path.open("rb") as file, closing(sqlite3.connect(path, isolation_level=None)) as db:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield db
+
+
+def begun_step(db: sqlite3.Connection, parts: list[tuple[bytes | None, bytes | None]]) -> None:
+    """Replace the only step by one that is under way, with these parts."""
+    names = [row[1] for row in db.execute("PRAGMA table_info(under_way)")]
+    chosen = ", ".join("NULL" if name == "planned_bytes" else name for name in names)
+    db.execute(f"INSERT INTO under_way SELECT {chosen} FROM step LIMIT 1")
+    db.execute("DELETE FROM step")
+    db.executemany("INSERT INTO under_way_part VALUES (NULL, 1, ?, ?)", parts)
+
+
+@pytest.mark.parametrize("most", [1, 7, 100])
+def test_the_newest_seconds_are_the_last_ones(most: int) -> None:
+    """They are equal to the last seconds of the whole, and the number of the others is known."""
+    samples = tuple(replace(each, read=each.write) for each in seconds_from(0, 40))
+    newest = decode_newest_samples(*packed(samples), most)
+    assert newest == NewestSamples(
+        left_out=max(0, 40 - most), samples=decode_samples(*packed(samples))[-most:]
+    )
+    assert decode_newest_samples(None, None, most) == NewestSamples()
+
+
+def test_the_sum_of_seconds_is_that_of_their_records() -> None:
+    """It has no histogram, which nobody asks for."""
+    samples = seconds_from(3, 50)
+    total = decode_total(packed(samples)[0], 50)
+    assert (total.count, total.end_s, total.read) == (50, 53.0, NO_IO)
+    assert total.write == replace(
+        add_all(each.write for each in samples), histogram=NO_IO.histogram
+    )
+    with pytest.raises(ValueError, match="50 seconds in one part"):
+        decode_total(packed(samples)[0], 49)
+
+
+def test_the_beginning_of_a_long_step_is_one_sample(tmp_path: Path) -> None:
+    """Whoever attaches late sees the newest seconds, and no byte of the earlier ones is missing in the sum."""
+    path, writer = a_run(tmp_path, 1)
+    parts = [seconds_from(60 * n, 60) for n in range(30)]
+    writer.close()
+    with held(path) as db:
+        begun_step(db, [packed(part) for part in parts])
+        delta = look(path)
+        newest = delta.seconds_under_way
+        assert newest.left_out == 1800 - MOST_NEWEST_SECONDS
+        assert len(newest.samples) == MOST_NEWEST_SECONDS
+        assert newest.samples[-1].start_s == 1799
+    (kept,) = [test.under_way for test in delta.record.tests]
+    assert kept is not None
+    before = _sum_before(kept, newest)
+    assert (before.start_s, before.duration_s) == (0.0, newest.left_out)
+    assert before.write.bytes == sum(each.write.bytes for part in parts[:10] for each in part)
+
+
+def test_seconds_that_were_seen_under_way_are_not_told_again(tmp_path: Path) -> None:
+    """Of a step longer than what a look returns, only the seconds after the last part are new at its end."""
+    path, writer = a_run(tmp_path)
+    samples = seconds_from(0, MOST_NEWEST_SECONDS + 500)
+    step = a_step()
+    step = replace(step, measurement=replace(step.measurement, samples=samples))
+    follower = Follower()
+    list(follower.take(look(path)))
+    follower._seen = len(samples) - 20
+    since = look(path)
+    writer(StepEnded(test="iops", record=step))
+    seen = [e for e in follower.take(look(path, since)) if isinstance(e, SampleSeen)]
+    assert [event.sample.start_s for event in seen] == [each.start_s for each in samples[-20:]]
+    writer.close()
+
+
+def test_a_step_under_way_with_millions_of_seconds_is_shown(tmp_path: Path) -> None:
+    """In a child process with little memory: records of its seconds would take gigabytes."""
+    path, writer = a_run(tmp_path, 1)
+    writer.close()
+    seconds = 1000
+    table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
+    table[0], table[1], table[2], table[3] = 10**6 * np.arange(seconds), 10**6, 1, 4096
+    part = pack_integers(table), pack_integers(np.zeros(2 * seconds, dtype=np.int64))
+    with held(path) as db:
+        db.execute("BEGIN")
+        begun_step(db, [part] * 950)
+        db.execute("COMMIT")
+        assert run_limited(lambda: str(read_overview(path).state)) == "running"
+        assert run_limited(lambda: str(look(path).seconds_under_way.left_out)) == str(
+            950_000 - MOST_NEWEST_SECONDS
+        )
+
+
+def test_thousands_of_new_steps_have_no_seconds(tmp_path: Path) -> None:
+    """Of the newest steps alone the seconds are read, however many rows a writer adds between two looks."""
+    path, writer = a_run(tmp_path, 1)
+    writer.close()
+    with held(path) as db:
+        since = look(path)
+        names = ", ".join(
+            "n + 1" if row[1] == "sequence" else row[1]
+            for row in db.execute("PRAGMA table_info(step)")
+        )
+        db.execute(
+            "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2000) "
+            f"INSERT INTO step SELECT {names} FROM step, c WHERE sequence = 1"
+        )
+        delta = look(path, since)
+    assert len(delta.log) == 2000
+    assert list(delta.seconds) == list(range(2001, 1941, -1))
+
+
+def test_a_file_that_grows_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its copy in memory has a limit."""
+    path, writer = a_run(tmp_path, 1)
+    size = path.stat().st_size
+    read_at_once = reader._read_at_once
+
+    def grown(db: sqlite3.Connection, path: Path) -> bytes:
+        with path.open("ab") as file:
+            file.write(bytes(5000))
+        return read_at_once(db, path)
+
+    monkeypatch.setattr(reader, "_read_at_once", grown)
+    monkeypatch.setattr(reader, "MOST_COPIED_BYTES", size + 4999)
+    with pytest.raises(RunFileError, match="has grown to"):
+        RunFile(path, briefly=True)
+    writer.close()
+
+
+def test_a_run_whose_active_range_is_lost_has_no_place(tmp_path: Path) -> None:
+    """A row of table run may vanish between two looks."""
+    path, writer = a_run(tmp_path, 1)
+    delta = look(path)
+    writer.close()
+    info = replace(delta.record.info, active_range_length_bytes=None)
+    progress = find_progress(replace(delta.record, info=info), delta.log)
+    assert (progress.test, progress.phase) == ("iops", None)
+
+
+def test_a_file_that_changes_all_the_time_is_not_read_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a look of ten seconds there are ten without a look; but the end of the run is seen at once."""
+    path, writer = a_run(tmp_path, 1)
+    followed = FollowedFile(path)
+    now_s, looks = 100.0, list[Delta | None]()
+
+    def slow_look(path: Path, since: Delta | None = None) -> Delta:
+        nonlocal now_s
+        now_s += 10
+        looks.append(since)
+        return look(path, since)
+
+    monkeypatch.setattr("tkperf.pipeline.following.time.monotonic", lambda: now_s)
+    monkeypatch.setattr(following, "look", slow_look)
+    followed.new_events()
+    for _ in range(10):
+        os.utime(path, (now_s, now_s))
+        assert not followed.has_changed
+        assert not followed.new_events()
+        now_s += 1
+    assert followed.has_changed
+    followed.new_events()
+    assert len(looks) == 2
+    writer.close()
+    assert followed.has_changed
+    followed.new_events()
+    assert len(looks) == 3
