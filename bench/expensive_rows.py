@@ -169,7 +169,7 @@ def test_plan_text(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def test_names(db: sqlite3.Connection, size: int) -> None:
-    """As many tests as are read, with long names."""
+    """The largest number of tests that tkperf reads, with long names."""
     copy_rows(db, "test", 90, name=f"'t' || n || hex(zeroblob({size // 200}))", plan="NULL")
 
 
@@ -186,7 +186,7 @@ def purge_notes(db: sqlite3.Connection, size: int) -> None:
     copy_rows(db, "purge", 100, sequence="10000000 + n", note=f"hex(zeroblob({size // 200}))")
 
 
-# Tables job and step.
+# The next cases enlarge the tables job and step.
 
 
 @case
@@ -204,19 +204,19 @@ def job_rows(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_rounds(db: sqlite3.Connection, size: int) -> None:
-    """One cell, of as many rounds as there is room for."""
+    """One cell with as many rounds as fit into the file."""
     copy_steps(db, size // 260, number="n")
 
 
 @case
 def step_one_round(db: sqlite3.Connection, size: int) -> None:
-    """One round, of as many steps as there is room for, all of one workload."""
+    """One round with as many steps of one workload as fit into the file."""
     copy_steps(db, size // 260, number="1", position="n")
 
 
 @case
 def step_workloads(db: sqlite3.Connection, size: int) -> None:
-    """One round, in which each step has a workload of its own."""
+    """One round in which each step has a different workload."""
     copy_steps(
         db, size // 260, number="1", position="n", block_size_bytes="512 * (1 + n % 60000)",
         read_percent="n % 101", io_depth="1 + n % 60000",
@@ -225,7 +225,7 @@ def step_workloads(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_workloads_and_rounds(db: sqlite3.Connection, size: int) -> None:
-    """300 workloads, each in as many rounds as there is room for."""
+    """300 workloads, each with as many rounds as fit into the file."""
     copy_steps(
         db, size // 260, number="1 + n / 300", position="n % 300",
         block_size_bytes="512 * (1 + n % 300)",
@@ -234,13 +234,13 @@ def step_workloads_and_rounds(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_sections(db: sqlite3.Connection, size: int) -> None:
-    """As many sections as are read."""
+    """The largest number of sections that tkperf reads."""
     copy_steps(db, size // 260, number="1 + n / 900", section="'s' || (n % 900)")
 
 
 @case
 def step_sections_of_tests(db: sqlite3.Connection, size: int) -> None:
-    """As many tests as are read, each with sections."""
+    """The largest number of tests that tkperf reads, each with sections."""
     copy_rows(db, "test", 85, name="'t' || n")
     copy_steps(
         db, size // 260, number="1 + n / 900", test_id="2 + n % 85", section="'s' || (n % 10)"
@@ -306,14 +306,16 @@ def step_block_mixes(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_histograms(db: sqlite3.Connection, size: int) -> None:
-    """Full histograms, which are packed to little."""
+    """Full histograms, which compress to few bytes."""
     blob = pack_integers(np.ones(BUCKETS, dtype=np.int64))
     copy_steps(db, size // 330, number="n", read_histogram="?1".replace("?1", f"x'{blob.hex()}'"))
 
 
 @case
 def step_seconds(db: sqlite3.Connection, size: int) -> None:
-    """Seconds that are packed to little, in each step as many as are read."""
+    """Seconds that compress to few bytes. Each step has the largest number of seconds that tkperf
+    reads.
+    """
     seconds = 100_000
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
     table[0], table[1] = 10**6 * np.arange(seconds), 10**6
@@ -334,7 +336,7 @@ def step_seconds_of_zeroes(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_seconds_of_a_stream(db: sqlite3.Connection, size: int) -> None:
-    """As many seconds of one stream as there is room for, all different."""
+    """One stream with as many different seconds as fit into the file."""
     rng = np.random.default_rng(1)
     seconds = 20_000
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
@@ -410,7 +412,7 @@ def disturbance_texts(db: sqlite3.Connection, size: int) -> None:
     )
 
 
-# Tables verdict and outcome.
+# The next cases enlarge the tables verdict and outcome.
 
 
 @case
@@ -453,7 +455,7 @@ def outcome_verdicts(db: sqlite3.Connection, size: int) -> None:
     change_json(db, "outcome", "outcome", change)
 
 
-# Tables telemetry, warning, note, resumption, under_way.
+# The next cases enlarge the tables telemetry, warning, note, resumption and under_way.
 
 
 @case
@@ -569,7 +571,7 @@ def under_way_parts(db: sqlite3.Connection, size: int) -> None:
     )
 
 
-# The database itself.
+# The next cases change the database itself.
 
 
 @case
@@ -596,12 +598,14 @@ def unused_pages(db: sqlite3.Connection, size: int) -> None:
     db.execute("INSERT INTO x VALUES (zeroblob(?))", (size,))
 
 
-# More than one table at once.
+# The next cases enlarge more than one table.
 
 
 @case
 def a_little_of_all(db: sqlite3.Connection, size: int) -> None:
-    """Every table with a tenth of the size: each may be within its bound, and all together cost much."""
+    """Every table has a tenth of the size. Each table may be within its bound, but all tables
+    together may be expensive.
+    """
     part = size // 10
     for name in (
         "step-workloads-and-rounds", "disturbances-of-all-steps", "verdict-rows", "warning-codes",

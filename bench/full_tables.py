@@ -45,7 +45,7 @@ def seconds_blob(seconds: int) -> bytes:
 
 @case
 def full_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
-    """As many workloads of one section as are read, each in as many rounds as there is room for."""
+    """The largest number of workloads of one section that tkperf reads, each with as many rounds as fit."""
     copy_steps(
         db, share(MOST_ROWS["step"], size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
         block_size_bytes=f"512 * (1 + n % {CELLS})",
@@ -54,7 +54,7 @@ def full_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_workloads_in_three_dimensions(db: sqlite3.Connection, size: int) -> None:
-    """As many workloads as are read, of 54 sizes and 54 mixes."""
+    """The largest number of workloads that tkperf reads, of 54 sizes and 54 mixes."""
     copy_steps(
         db, share(MOST_ROWS["step"], size), number="1 + n / 2916", position="n % 2916",
         block_size_bytes="512 * (1 + n % 54)", read_percent="(n / 54) % 54",
@@ -63,7 +63,7 @@ def full_workloads_in_three_dimensions(db: sqlite3.Connection, size: int) -> Non
 
 @case
 def full_workloads_of_sections(db: sqlite3.Connection, size: int) -> None:
-    """As many sections as are read, each with three workloads."""
+    """The largest number of sections that tkperf reads, each with three workloads."""
     copy_steps(
         db, share(MOST_ROWS["step"], size), number=f"1 + n / {3 * SECTIONS}",
         position=f"(n / {SECTIONS}) % 3", section=f"'s' || (n % {SECTIONS})",
@@ -73,7 +73,7 @@ def full_workloads_of_sections(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_workloads_of_streams(db: sqlite3.Connection, size: int) -> None:
-    """As many workloads as are read, in the slices of one stream."""
+    """The largest number of workloads that tkperf reads, in the slices of one stream."""
     copy_steps(
         db, share(MOST_ROWS["step"], size), kind="'continuous'", number="n", started_s="n",
         block_size_bytes=f"512 * (1 + n % {CELLS})",
@@ -82,7 +82,7 @@ def full_workloads_of_streams(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_workloads_with_histograms(db: sqlite3.Connection, size: int) -> None:
-    """As many workloads as are read, and as many histograms of 400 buckets as there is room for."""
+    """The largest number of workloads that tkperf reads, and as many histograms of 400 buckets as fit."""
     copy_steps(
         db, share(MOST_ROWS["step"], size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
         block_size_bytes=f"512 * (1 + n % {CELLS})", write_histogram=sparse_histogram(400),
@@ -99,7 +99,7 @@ def full_histograms_of_streams(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_block_mixes(db: sqlite3.Connection, size: int) -> None:
-    """As many workloads as are read, each with a mix of 20 sizes and three zones."""
+    """The largest number of workloads that tkperf reads, each with a mix of 20 sizes and three zones."""
     mix = json.dumps([[512 * n, 5] for n in range(1, 21)])
     zones = json.dumps([[50, 5], [30, 15], [20, 80]])
     copy_steps(
@@ -140,7 +140,7 @@ def full_disturbances(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_readings_of_drives(db: sqlite3.Connection, size: int) -> None:
-    """As many drives as are read, each with as many readings as there is room for."""
+    """The largest number of drives that tkperf reads, each with as many readings as fit."""
     drives = MOST_DRIVES - 10
     copy_rows(
         db, "telemetry", share(MOST_ROWS["telemetry"], size), at_s=f"n / {drives}",
@@ -151,7 +151,7 @@ def full_readings_of_drives(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_heat(db: sqlite3.Connection, size: int) -> None:
-    """As many times as are read at which steps were throttled, of many drives and steps."""
+    """Many drives that were throttled during many steps."""
     count = share(400, size)
     copy_steps(db, 250, number="n", started_s="n", duration_s="1", section="'s' || (n % 50)")
     copy_rows(
@@ -166,7 +166,7 @@ def full_heat(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_verdicts_of_sections(db: sqlite3.Connection, size: int) -> None:
-    """Verdicts in as many sections as are read, with their steps."""
+    """Verdicts in the largest number of sections that tkperf reads, with their steps."""
     copy_steps(
         db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}",
         section=f"'s' || (n % {SECTIONS})",
@@ -179,7 +179,7 @@ def full_verdicts_of_sections(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_outcomes_of_sections(db: sqlite3.Connection, size: int) -> None:
-    """Outcomes of as many sections as are read, each with rounds, and more than once."""
+    """Outcomes of the largest number of sections that tkperf reads, each with rounds, and more than once."""
     copy_steps(
         db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}",
         section=f"'s' || (n % {SECTIONS})",
@@ -192,7 +192,7 @@ def full_outcomes_of_sections(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_seconds_of_streams(db: sqlite3.Connection, size: int) -> None:
-    """As many seconds as are read, in ten streams of slices of an hour."""
+    """The largest number of seconds that tkperf reads, in ten streams of slices of an hour."""
     blob, seconds = seconds_blob(3600), 3600
     copy_steps(
         db, share(MOST_SECONDS // seconds, size), kind="'continuous'", section="'WS' || (n % 10)",
@@ -203,7 +203,7 @@ def full_seconds_of_streams(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_seconds_of_rounds(db: sqlite3.Connection, size: int) -> None:
-    """As many seconds as are read, in steps of a minute, in as many workloads as are read."""
+    """The largest number of seconds that tkperf reads, in steps of a minute, in the largest number of workloads that tkperf reads."""
     blob = seconds_blob(60)
     copy_steps(
         db, share(MOST_SECONDS // 60, size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
@@ -214,7 +214,7 @@ def full_seconds_of_rounds(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_under_way(db: sqlite3.Connection, size: int) -> None:
-    """A step under way with as many minutes as are read, each with histograms of 40 buckets a second."""
+    """A step under way with the largest number of minutes that tkperf reads, each with histograms of 40 buckets a second."""
     seconds, buckets = 60, 40
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
     table[1], table[[8, 10]] = 10**6, 1000 * buckets
@@ -245,7 +245,7 @@ def full_texts(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_unreadable_steps(db: sqlite3.Connection, size: int) -> None:
-    """Steps that no reader can accept, in as many sections and rounds as there is room for."""
+    """Steps that no reader can accept, in as many sections and rounds as fit."""
     copy_steps(
         db, share(MOST_ROWS["step"], size), number=f"1 + n / {SECTIONS}",
         section=f"'s' || (n % {SECTIONS})", position=f"n % {SECTIONS}", read_ios="-1",
@@ -263,7 +263,7 @@ def full_unreadable_histograms(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_tests(db: sqlite3.Connection, size: int) -> None:
-    """As many tests as are read, each with its plan, ten sections and verdicts."""
+    """The largest number of tests that tkperf reads, each with its plan, ten sections and verdicts."""
     copy_rows(db, "test", 95, name="'t' || n")
     copy_steps(
         db, share(MOST_ROWS["step"], size), number="1 + n / 950", test_id="4 + n % 95",

@@ -59,7 +59,7 @@ COMMANDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one command needed, and the last line that it printed."""
+    """The cost of one command, and the last line that the command printed."""
 
     command: str
     cpu_s: float
