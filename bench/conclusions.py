@@ -1,8 +1,9 @@
 """How often noise changes a conclusion: every known conclusion, on many noisy copies of its seconds.
 
-Each second of a copy is multiplied by white noise of 1 %, with a seed of its own. A second variant of each copy lacks
-the last tenth; a conclusion is judged there only if its place lies before the cut. Only the analysis runs, in memory.
-The output ends with the table of docs/accuracy.md.
+Each second of a copy is multiplied by white noise of 1 %, with a different seed for each copy. A
+second variant of each copy lacks the last tenth; there, only conclusions about places before the
+cut are judged. Only the analysis runs, in memory. The output ends with the table of
+docs/accuracy.md.
 
     python bench/conclusions.py [--copies 200] [--drawn 2000 2900] [--only NAME]
 
@@ -56,7 +57,7 @@ class Known:
     wrong: Counter[str] = field(default_factory=Counter)
 
     def add(self, differences: list[str], *, cut: bool) -> None:
-        """Count a copy for each conclusion that it leaves unchanged."""
+        """Count a copy for each conclusion that the noise of the copy does not change."""
         self.wrong.update({f"{'cut: ' if cut else ''}{text}" for text in differences})
         for conclusion in self.conclusions:
             begins = OF_A_COURSE.get(conclusion, ("",))
@@ -72,7 +73,7 @@ class Known:
 
 
 def try_series(named: NamedSeries, copies: int) -> Known:
-    """Return what copies of a series say about its course."""
+    """Return the conclusions on copies of a series about its course."""
     series = named.build()
     known = Known(name=named.name, conclusions=tuple(OF_A_COURSE), copies=copies)
     for seed in range(copies):
@@ -83,7 +84,7 @@ def try_series(named: NamedSeries, copies: int) -> Known:
 
 
 def try_case(case: Case, copies: int) -> Known:
-    """Return what copies of another case say."""
+    """Return the conclusions on copies of another case."""
     known = Known(name=case.name, conclusions=(case.conclusion,), copies=copies)
     for seed in range(copies):
         for cut in (False, True):
@@ -114,7 +115,7 @@ def try_all(only: str, copies: int) -> Iterator[Known]:
 def print_table(found: list[Known]) -> None:
     """Print a Markdown table of the share of copies with the known conclusion, by conclusion."""
     print(
-        "\n| conclusion | series or cases | whole: all copies, least of a series | cut: likewise |"
+        "\n| conclusion | series or cases | whole: all copies, series with the lowest share | without the last tenth: the same |"
     )
     print("|---|---|---|---|")
     for conclusion in dict.fromkeys(each for known in found for each in known.conclusions):

@@ -27,7 +27,7 @@ def _log(random: _Random, low: float, high: float) -> float:
 
 
 def _levels(*parts: tuple[int, float]) -> FloatArray:
-    """So many seconds at each rate."""
+    """Return the given number of seconds at each rate."""
     return np.concatenate([np.full(seconds, rate) for seconds, rate in parts])
 
 

@@ -40,7 +40,7 @@ def _lines(*pieces: tuple[int, float, float]) -> FloatArray:
 
 
 def make_noise(count: int, share: float, seed: int, correlation: float = 0.0) -> FloatArray:
-    """Factors around 1 with this standard deviation; neighbours are correlated as in AR(1) noise."""
+    """Factors around 1 with this standard deviation. Neighbours are correlated as in AR(1) noise."""
     random = np.random.default_rng(seed)
     strays = share * random.normal(size=count)
     if correlation:
@@ -125,7 +125,7 @@ def _power_law() -> FloatArray:
 
 
 def _stalled() -> FloatArray:
-    """A hard disk that stands still for 4 s three times."""
+    """A hard disk that stops three times for 4 s."""
     rate = np.full(2400, 150.0 * _MB)
     for at in (400, 1111, 1930):
         rate[at : at + 4] = 0.5 * _MB
@@ -147,7 +147,7 @@ def _small_cache() -> FloatArray:
 
 
 def _drift(percent: float) -> Curve:
-    """50,000 IOPS, and a line to so many percent above or below over the last quarter."""
+    """50,000 IOPS, and over the last quarter a line that ends this many percent higher or lower."""
     return partial(_lines, (2700, 50_000, 50_000), (3600, 50_000, 50_000 * (1 + percent / 100)))
 
 
@@ -286,7 +286,7 @@ FURTHER_SERIES = (
     ),
     # Within 10 % of the last level after 812 s.
     _shape("exponential decline", _decay, Course(settled=(40_000, 812))),
-    # Falls by 7 % in the last quarter.
+    # The rate falls by 7 % in the last quarter.
     _shape("decline by a power of time", _power_law, Course()),
     # Throttling.
     _shape(

@@ -33,7 +33,7 @@ OTHER = work(block_size_bytes=8192)
 KEPT = 0.9
 
 Noise = Callable[[int], FloatArray]
-"""Returns a factor for each of so many seconds."""
+"""Returns a factor for each of a number of seconds."""
 
 
 def quiet(count: int) -> FloatArray:
@@ -95,7 +95,7 @@ class OfferedRate:
         }
         no_backlog, saturated = found[NO_BACKLOG.key], found[SATURATED.key]
         wrong = []
-        # Two levels beyond a limit show it.
+        # Two levels beyond the limit show the limit.
         if not cut or (self.saturated or 0.0) < (count - 2) * self.step_iops:
             wrong += [
                 f"{key}: {value} for {known}"
@@ -130,7 +130,9 @@ class OfferedRate:
 
 
 def _is_alike(value: float | None, known: float | None) -> bool:
-    """Noise of 1 % hides a small difference to the next level, so 3 % count as alike."""
+    """Noise of 1 % hides a small difference to the next level, so results within 3 % count as
+    equal.
+    """
     if value is None or known is None:
         return value is known
     return isclose(value, known, rel_tol=0.03)
@@ -190,7 +192,7 @@ _OWN = (0.4, -1.1, 0.9, -0.6, 0.4)
 
 
 def measure(level: float, noise: Noise, *, cut: bool = False, spread: float = 0.002) -> Entry:
-    """A figure over five rounds of a minute; ``spread`` is that of the rounds."""
+    """A figure over five rounds of a minute; ``spread`` is the spread of the rounds."""
     seconds = np.concatenate([level * (1 + spread * own) * noise(ROUND_S) for own in _OWN])
     seconds = seconds[: int(seconds.size * KEPT)] if cut else seconds
     rounds = [float(seconds[at : at + ROUND_S].mean()) for at in range(0, seconds.size, ROUND_S)]
@@ -206,7 +208,9 @@ def _row(entries: Sequence[Entry], quantity: Quantity = IOPS) -> ComparedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two runs; ``ratio`` is that of the second figure to the first, ``spread`` that of the rounds of both."""
+    """Two runs; ``ratio`` is the second figure divided by the first, and ``spread`` is the spread
+    of the rounds of both runs.
+    """
 
     ratio: float
     change: Change
@@ -227,7 +231,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """Runs of one drive, a month apart."""
+    """Runs of one drive at intervals of a month."""
 
     name: str
     levels: Sequence[float]
@@ -247,7 +251,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drives:
-    """Drives of one model; ``outliers`` are numbers, from 1."""
+    """Drives of one model; ``outliers`` are the numbers of drives, from 1."""
 
     name: str
     levels: Sequence[float]
@@ -282,13 +286,13 @@ OFFERED_RATES = (
     OfferedRate(
         name="hard disk", able=_able(182), no_backlog=180, saturated=182, step_iops=10, levels=25
     ),
-    # It stands still for 3 s at one level, and catches up.
+    # The drive stops for 3 s at one level, and catches up.
     OfferedRate(
         name="one stall",
         able=lambda offered, second: 0.0 if offered == 30_000 and 10 <= second < 13 else 50_500,
         no_backlog=50_000, saturated=50_500,
     ),
-    # It keeps up with 39,000 IOPS, but not after it became hot.
+    # The drive keeps up with 39,000 IOPS, but not after it became hot.
     OfferedRate(
         name="throttled from 40,000 on",
         able=lambda offered, second: 60_000 if offered < 40_000 else 35_400,

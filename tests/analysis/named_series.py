@@ -60,7 +60,7 @@ class NamedSeries:
     workload: Workload
     noise: float = 0.0
     long: bool = False
-    """Many copies of it take too long for a test; bench/conclusions.py tries them."""
+    """Many copies of this series take too long for a test; bench/conclusions.py tests them."""
 
 
 def build_columns(
@@ -144,7 +144,9 @@ def build_review(
     *,
     long: bool = False,
 ) -> NamedSeries:
-    """A drive by the figures of its review: so many MB/s until so many GB are written."""
+    """A drive with the figures of its review: the rates in MB/s, each until a number of GB is
+    written.
+    """
     return NamedSeries(
         name=name,
         source=f"review of the drive, page on its write cache: {page}",
@@ -297,7 +299,9 @@ def cut_off_last_tenth(series: Seconds) -> Seconds:
 
 
 def within_drop(named: NamedSeries, drop: Drop) -> float:
-    """Return the share by which the level after a drop may differ: four standard deviations of its median of few seconds."""
+    """Return the share by which the level after a drop may differ from the known level: four
+    standard deviations of the median of the few seconds.
+    """
     count = min(BEFORE, drop.end - drop.start)
     return max(WITHIN_VALUE, 4 * 1.25 * hypot(named.noise, ADDED_NOISE) / sqrt(count))
 

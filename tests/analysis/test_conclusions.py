@@ -35,7 +35,7 @@ KNOWN_SERIES = (*SERIES, *FURTHER_SERIES)
 
 
 def require_alike(find: Callable[[int], list[str]]) -> None:
-    """Require that at least 95 % of the copies differ in nothing from what is known."""
+    """Require that at least 95 % of the copies give the known conclusions."""
     wrong = [differences for seed in range(COPIES) if (differences := find(seed))]
     assert len(wrong) <= int(COPIES * (1 - LEAST_ALIKE) + 1e-9), wrong
 

@@ -180,7 +180,8 @@ def test_jobs_of_different_names_are_no_rounds() -> None:
 
 
 def test_rounds_that_ran_at_the_same_time_are_told() -> None:
-    """Two fios at once, on two drives or on one: no rounds, and nothing in the files says which.
+    """Results of two fio processes at the same time are not rounds. The files do not show whether
+    the processes used one drive or two.
 
     Results that followed each other stay rounds of one series.
     """
@@ -197,7 +198,9 @@ def test_rounds_that_ran_at_the_same_time_are_told() -> None:
 
 
 def test_five_drives_at_once_are_never_five_rounds() -> None:
-    """Five equal drives that ran at the same time are not steady in rounds 1 to 5; the rounds before them are."""
+    """Results of five equal drives that ran at the same time are not rounds 1 to 5 of a steady
+    drive. Only the rounds before them are rounds.
+    """
     before = [(f"r{each}.json", written(100, 60 * each)) for each in range(1, 6)]
     at_once = [(f"r{each}.json", written(100 + each, 1000)) for each in range(6, 11)]
     found = rounds_of(run_of(*before, *at_once))
@@ -706,7 +709,9 @@ def test_status_reports_of_hosts_count_once_in_any_order() -> None:
 
 
 def test_bins_that_contradict_the_count_give_no_percentiles() -> None:
-    """Bins of a hundred I/Os say nothing about a job of ten thousand; the rest of its result is kept."""
+    """Bins with a hundred I/Os do not describe a job of ten thousand I/Os. The rest of the result
+    is kept.
+    """
     of_job = job(writes=10_000, options={"rw": "randwrite", "bs": "4k"}, bins=True)
     whole = parse_fio_json([("r1.json", json.dumps(document(of_job)))], name="x")
     assert whole.tests[0].steps[0].measurement.write.histogram.total == 10_000

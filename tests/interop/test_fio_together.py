@@ -127,7 +127,9 @@ def test_new_groups_without_waiting_ran_together(version: str) -> None:
 
 
 def test_a_short_load_beside_a_long_one_ran_together() -> None:
-    """fio's total time covers all groups one after the other: even a small lack of time shows that two overlapped."""
+    """fio's total time covers groups that run one after the other. If the total time is even a
+    little too short, two groups overlapped.
+    """
     found = document(
         load("randread", runtime_ms=600_000), load("write", runtime_ms=10_000, group=1)
     )

@@ -297,7 +297,9 @@ def test_words_before_the_number_of_a_round(name: str, expected: list[int]) -> N
 def test_of_a_word_given_twice_the_number_that_counts_is_taken(
     names: list[str], numbers: list[list[int]]
 ) -> None:
-    """A letter such as r may also be before a mix or a drive: that number does not count rounds."""
+    """A letter such as r may also precede a mix or the name of a drive. Such a number does not
+    count rounds.
+    """
     files = [name.format(each) for name in names for each in (3, 4, 5)]
     run = run_of(*((file, written(100 + at, 60 * at)) for at, file in enumerate(files)))
     assert list(numbers_of(run).values()) == numbers
@@ -306,7 +308,7 @@ def test_of_a_word_given_twice_the_number_that_counts_is_taken(
 
 @pytest.mark.parametrize("name", ["x-{}op-{}.json", "x_{}C_{}.json", "{}W-{}.json"])
 def test_a_unit_after_a_number_makes_it_a_condition(name: str) -> None:
-    """Spare areas of 7 % and 28 % are two conditions, each with its rounds."""
+    """Spare areas of 7 % and 28 % are two conditions, each with its own rounds."""
     files = [name.format(condition, each) for condition in (7, 28) for each in (1, 2, 3)]
     run = run_of(*((file, written(100 + at, 60 * at)) for at, file in enumerate(files)))
     assert list(numbers_of(run).values()) == [[1, 2, 3], [1, 2, 3]]

@@ -492,7 +492,9 @@ def test_a_stream_that_still_falls_says_how_much() -> None:
 
 
 def test_the_headline_of_a_stream_that_still_falls_says_so() -> None:
-    """The mean of the whole stream is not the rate of the drive at the end; a verdict on steady state comes first."""
+    """The mean of the whole stream is not the rate of the drive at the end. A verdict on steady
+    state has priority over this remark.
+    """
 
     def verdict_of(stream: SectionResult) -> str:
         return build_headlines(made_up_run("run", {"writesat": [stream]}).tests)[0].verdict
@@ -512,7 +514,9 @@ def test_the_headline_of_a_stream_that_still_falls_says_so() -> None:
 def test_a_rate_that_was_reached_only_for_a_moment_says_what_followed(
     least: float, words: str
 ) -> None:
-    """A single slice at the old rate is no recovery if the rate then falls again; noise is not mentioned."""
+    """A single slice at the old rate does not count as a recovery if the rate then falls again. The
+    report does not mention a fall within noise.
+    """
     found = (
         Characteristic(key=RECOVERY.key, workload=WRITES, value=180.0),
         Characteristic(key=AFTER_RECOVERY.key, workload=WRITES, value=least),

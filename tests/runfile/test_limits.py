@@ -440,7 +440,7 @@ def test_what_tkperf_writes_is_far_below_the_limits(tmp_path: Path) -> None:
 
 
 def test_a_long_text_is_found_in_any_row_and_column() -> None:
-    """Also if no earlier row of the table has a text there."""
+    """This also holds if no earlier row of the table has a text in that column."""
     meter = Meter(0)
     for value in (None, 1, b"x" * 100_000, "short"):
         meter.count_row("note", {"id": 1, "text": value})

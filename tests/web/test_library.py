@@ -355,7 +355,9 @@ def test_a_file_that_may_be_read_later_is_tried_again(
 def test_the_library_hardly_waits_for_a_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other files wait in the meantime, and a locked file is tried again a minute later."""
+    """The library waits only briefly for a lock, because other files wait in the meantime. It tries
+    a locked file again a minute later.
+    """
     assert LISTED_WITHIN_S <= 1
     monkeypatch.setattr("tkperf.runfile.limits.LOCKED_S", 3600.0)
     monkeypatch.setattr("tkperf.web.jobs.LISTED_WITHIN_S", 0.0)

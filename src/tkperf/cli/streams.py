@@ -116,5 +116,5 @@ def without_garbage_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.freeze()  # else enabling would search all of them now
+        gc.freeze()  # otherwise enabling the collector would search all these objects now
         gc.enable()

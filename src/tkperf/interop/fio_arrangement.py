@@ -25,7 +25,7 @@ from tkperf.model.figures import LoadCaution
 from tkperf.model.workload import Workload
 
 _LARGEST_COUNTER = 10  # times the number of files
-# These texts are parts of the section's name, like a name from the user.
+# These texts are parts of the section's name, as a name from the user is.
 _FILL = "fill by amount"
 _WITH_OTHER_FILES = "at once with another file"
 
@@ -221,7 +221,8 @@ def _group_by_run(
 def _divide_by_time(
     series: CellSeries, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks
 ) -> Iterator[CellSeries]:
-    """Yield a series of its own for each result that was measured at the same time as another one of another file.
+    """Yield a separate series for each result that was measured at the same time as a result of
+    another file.
 
     Either they shared one drive, or they are from several drives. They are not rounds in both cases.
     """
@@ -257,7 +258,7 @@ def _find_overlapping(
             remarks.say(
                 "rounds-overlap",
                 "results of one workload were measured at the same time: either they shared one drive, or "
-                "they are from several drives; they are not rounds, so each has a section of its own",
+                "they are from several drives; they are not rounds, so each has a separate section",
                 names[after.source],
                 f" (with {readable(names[before.source])})",
             )
@@ -476,7 +477,7 @@ def _name_files(files: Sequence[str]) -> list[str]:
     """Return the words in which the names of the files differ, without counts of rounds; if no such
     words exist, return the whole names.
     """
-    # The function of a PCI address, as in 01:00.0, is no word of its own.
+    # The function of a PCI address, as in 01:00.0, is not a separate word.
     words = [re.split(r"(?:[-_ ()]|\.(?![0-7](?!\w)))+", file) for file in files]
     if len(set(map(len, words))) > 1:
         return list(files)

@@ -105,7 +105,7 @@ class PlainFields:
         try:
             row = msgspec.convert(self._take(columns), self._values)
         except msgspec.ValidationError:
-            # Only the names of the columns tell which of them is wrong.
+            # Only the names of the columns show which value is wrong.
             own = {name: columns[column] for name, column in self._columns.items()}
             row = convert(self._table, own, self._row)
         values = msgspec.structs.asdict(row)

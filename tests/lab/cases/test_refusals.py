@@ -331,7 +331,7 @@ def test_a_write_to_a_partition_while_the_question_is_open(drive_of: Callable[..
         open_while("dd if=/dev/urandom of=/mnt/case/a bs=1M count=8 conv=fsync status=none; sync")
         assert drive.written_bytes() - before >= 8 << 20
         start = int(Path(f"/sys/class/block/{second.name}/start").read_text())
-        # Zeros take the place of zeros, between two samples.
+        # The write replaces zeros with zeros, between two samples.
         place = start + (64 << 20) // 512 + 8
         with pytest.raises(RefusedError, match=r"the kernel counts 512 B written or discarded"):
             open_while(

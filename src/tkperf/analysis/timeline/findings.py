@@ -248,7 +248,9 @@ def _with_level_after(drop: Drop, found: Levels, spacing: float) -> Drop:
 
 
 def _recurs(drop: Drop, drops: Sequence[Drop]) -> bool:
-    """Return whether the rate fell likewise before and recovered, so that a recovery after the end of the series is likely."""
+    """Return whether an earlier, similar fall of the rate recovered. A recovery after the end of
+    the series is then likely.
+    """
     return any(
         earlier.recovered
         and earlier.start < drop.start

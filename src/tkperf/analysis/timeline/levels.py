@@ -302,7 +302,8 @@ def _find_held(series: Series, start: int) -> int:
 
 
 def _measure_leap(values: FloatArray, count: int) -> float:
-    """Return the distance of the median of the first values to the median of as many following values.
+    """Return the distance between the median of the first values and the median of the same number
+    of following values.
 
     A level that reaches to the end of the series has no end that could be gradual: infinite.
     """

@@ -278,7 +278,9 @@ def _of_stream(
 
 
 def _with_course(candidate: _Candidate, course: Timeline | None) -> _Candidate:
-    """Say that the mean of a stream is that of a rate that still changed, if no rule of steady state judged the stream."""
+    """Say that the rate still changed at the end, if the figure is the mean of a stream that no
+    rule of steady state judged.
+    """
     headline = candidate.headline
     if course is None or course.settled is not False or headline.verdict:
         return candidate

@@ -72,7 +72,8 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
             within = f", after {say_value(fresh.value, rate)} fresh out of box{within}"
         if not mean:
             return ""
-        # The rate is the mean of a whole stream, or of a window: the drive does not run at it at the end.
+        # The rate is the mean of a whole stream or of a window. At the end, the drive runs at
+        # another rate.
         return f"{mean} on average and were {describe_still_changing(course)}{within}"
     start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
     changes = start is not None and start.value is not None and course.changes
@@ -113,7 +114,8 @@ def _describe_fall(section: SectionResult) -> str:
 
 
 _MOST_RIVALS = 2
-# Twice as far below as a rate may be that counts as reached: the lowest of many slices is lower than each of them.
+# Twice the distance within which a rate counts as reached. The lowest of many slices is lower than
+# a typical slice.
 _FELL_AGAIN_PERCENT = 100 * (1 - 2 * RECOVERED_WITHIN)
 _THE_HIGHEST = "the highest rate "
 _NEGLIGIBLE_WAIT = 0.01  # of the mean latency

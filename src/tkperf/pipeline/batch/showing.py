@@ -62,5 +62,5 @@ def show_drive(
 
 
 def short(text: str | None) -> str:
-    """Return a text from outside as a message carries it: one line without control characters."""
+    """Return a text from outside in the form for messages: one line without control characters."""
     return on_one_line(text or "")[:_LONGEST_TEXT]
