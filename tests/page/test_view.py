@@ -316,7 +316,7 @@ def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
 
 
 def test_the_header_says_which_fact_is_not_known() -> None:
-    """The capacity of an imported run's device."""
+    """The page shows that the capacity of an imported run's device is not known."""
     run = made_up_run("R", {"iops": [made_up_section("IOPS", {FOUR_KIB_WRITES: (100.0,) * 5})]})
     imported = replace(run, info=replace(run.info, device={"kind": IMPORTED}))
     assert build_view(imported).subtitle == "imported result, capacity not known"

@@ -324,9 +324,9 @@ def _remark_on_order(rounds: Sequence[Result], names: Sequence[str], remarks: Re
     for displaced in _find_displaced(rounds, names):
         remarks.say(
             "order-conflict",
-            "the numbers in the names are not in the order of the times that fio wrote: a number "
-            "after a word such as round stays the number of its round; other rounds are in the "
-            "order of the times",
+            "the numbers in the names are not in the order of the times that fio wrote: a round "
+            "with a number after a word such as 'round' keeps this number, and the other rounds are "
+            "in the order of the times",
             names[displaced.source],
         )
 

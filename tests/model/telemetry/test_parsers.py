@@ -224,7 +224,9 @@ def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
 def test_device_statistics_win_over_a_unit_that_contradicts_them(
     name: str, raw: int, what: str
 ) -> None:
-    """The sectors of the standard's log count in each reading. The reason names both amounts."""
+    """Each reading uses the sectors in the log that the standard defines. The reason names both
+    amounts.
+    """
     sectors = 5_000 * GIB // 512
     if what == "Read":
         name = name.replace("Written", "Read").replace("Writes", "Reads")
