@@ -196,7 +196,7 @@ def job_text(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def job_rows(db: sqlite3.Connection, size: int) -> None:
-    """Each step with a job of its own."""
+    """Each step with a different job."""
     count = size // 1000
     db.execute(numbers(count) + "INSERT INTO job SELECT 100000 + n, n || hex(zeroblob(350)) FROM c")
     copy_steps(db, count, job_id="100000 + n", number="n")
@@ -470,7 +470,7 @@ def telemetry_drives(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def telemetry_heat(db: sqlite3.Connection, size: int) -> None:
-    """Each two readings show heat, and each step lasts as long as all of them."""
+    """Every second reading shows heat, and each step lasts as long as all readings together."""
     copy_rows(
         db, "telemetry", size // 90, at_s="n", thermal_1_s="n", source="'nvme'", percentage_used="1"
     )

@@ -17,17 +17,19 @@ from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers
 from tkperf.runfile.limits import MOST_CELLS, MOST_DRIVES, MOST_ROWS, MOST_SECONDS, MOST_SECTIONS
 
 USUAL_BYTES = 60_000_000
-# A base file has some sections and workloads of its own.
+# The base file already has some sections and workloads.
 CELLS, SECTIONS = MOST_CELLS - 100, MOST_SECTIONS - 100
 
 
 def share(most: int, size: int) -> int:
-    """Return a little more than a bound at the usual size, and less in proportion at a smaller one."""
+    """Return a little more than a bound at the usual size of a file. For a smaller file, the number
+    is smaller in proportion.
+    """
     return max(1, int(1.1 * most * size / USUAL_BYTES))
 
 
 def sparse_histogram(buckets: int) -> str:
-    """A histogram with so many filled buckets, as SQL."""
+    """SQL for a histogram with this number of filled buckets."""
     counts = np.zeros(BUCKETS, dtype=np.int64)
     counts[np.linspace(200, BUCKETS - 200, buckets, dtype=np.int64)] = 1000
     return f"x'{pack_integers(counts).hex()}'"
@@ -111,7 +113,7 @@ def full_block_mixes(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_areas(db: sqlite3.Connection, size: int) -> None:
-    """Areas of a hard disk: all of one workload, in a hundred sections."""
+    """Areas of a hard disk, all with the same workload, in a hundred sections."""
     copy_steps(
         db, share(MOST_ROWS["step"], size), kind="'area'", number="1 + n / 100",
         section="'s' || (n % 100)", region_offset_bytes="1000000 * n", region_length_bytes="1000000",
@@ -128,7 +130,7 @@ def full_jobs(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_disturbances(db: sqlite3.Connection, size: int) -> None:
-    """A thousand disturbances of each step, of all codes, each with its own text."""
+    """A thousand disturbances of each step, with all codes and different texts."""
     copy_steps(db, 220, number="n", watched="1", host_use="'{}'")
     db.execute(
         numbers(900)
@@ -214,7 +216,9 @@ def full_seconds_of_rounds(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_under_way(db: sqlite3.Connection, size: int) -> None:
-    """A step under way with the largest number of minutes that tkperf reads, each with histograms of 40 buckets a second."""
+    """A step under way with the largest number of minutes that tkperf reads. Each minute has
+    histograms of 40 buckets a second.
+    """
     seconds, buckets = 60, 40
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
     table[1], table[[8, 10]] = 10**6, 1000 * buckets
@@ -235,7 +239,7 @@ def full_under_way(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_texts(db: sqlite3.Connection, size: int) -> None:
-    """Warnings and notes, each with a long text of its own."""
+    """Warnings and notes, each with a different long text."""
     for table in ("warning", "note"):
         db.execute(
             numbers(share(4500, size))
@@ -277,7 +281,7 @@ def full_tests(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_of_rows(db: sqlite3.Connection, size: int) -> None:
-    """Every table with the same share of its bound."""
+    """Every table is filled to the same share of its bound."""
     part = size // 2
     full_workloads_of_sections(db, part)
     full_readings_of_drives(db, part)

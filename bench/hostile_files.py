@@ -43,7 +43,7 @@ MOST_MEMORY_MB = 600.0
 # Ends a command that is far beyond the limits. A report draws charts with V8, which reserves a terabyte of addresses.
 STOP_CPU_S, STOP_ADDRESSES = 60, 8 << 30
 MB = 1_000_000
-# The search for the largest file that is read ends at this share of its size.
+# The search for the largest file that tkperf reads ends when the size is known to this share.
 CLOSE_ENOUGH = 0.08
 
 HELD = "status held"
@@ -119,7 +119,9 @@ def is_read(path: Path) -> bool:
 
 
 def make_largest(name: str, base: Path, path: Path, size: int) -> None:
-    """Make the largest file of a case that is read: its bounds are those of a file with this size."""
+    """Make the largest file of a case that tkperf reads. The bounds are those of a file with this
+    size.
+    """
     least, most = 0, size
     make_file(name, base, path, most, filled_to=size)
     if is_read(path):
@@ -136,7 +138,7 @@ def make_largest(name: str, base: Path, path: Path, size: int) -> None:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Make the run in a file one that is under way, and hold the file as its writer does."""
+    """Mark the run in a file as under way, and hold the file as its writer does."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = OFF")
         db.execute("""UPDATE run SET value = '"running"' WHERE key = 'status'""")

@@ -64,12 +64,14 @@ def of_bins(size: int) -> str:
 
 
 def of_digits(keys: int):  # type: ignore[no-untyped-def]
-    """Histograms of so many bins, whose keys are too many for a decoder to share all of them."""
+    """Histograms with this number of bins. The decoder cannot share all their keys, because there
+    are too many.
+    """
     return of_jobs("{" + ",".join(f'"{100 + n}":1' for n in range(keys)) + "}")
 
 
 def of_small_jobs(size: int) -> str:
-    """Usable jobs, each as short as it can be, in documents of a thousand jobs."""
+    """Usable jobs, each as short as possible, in documents of a thousand jobs."""
     jobs, documents = [], []
     for number in range(size // 128):
         jobs.append(
@@ -83,7 +85,7 @@ def of_small_jobs(size: int) -> str:
 
 
 def of_small_documents(size: int) -> str:
-    """Documents of one job, each as short as it can be."""
+    """Documents of one job, each as short as possible."""
     return "".join(
         f'{{"jobs":[{{"job options":{{"rw":"read","bs":"4k"}},"read":{{"total_ios":{1 + number},"io_bytes":4096,'
         f'"runtime":1000}}}}]}}'

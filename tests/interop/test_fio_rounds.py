@@ -734,7 +734,9 @@ def test_a_name_with_line_feeds_stays_on_the_line_of_its_warning() -> None:
 
 
 def test_results_of_two_runs_at_once_in_one_file_are_both_kept() -> None:
-    """They ran for the same time: a status report of one fio would have a longer one. Both orders give the same."""
+    """Both runs had the same runtime. A later status report of one fio would have a longer runtime.
+    Both orders of the results give the same.
+    """
     slow, fast = written(1000, 60.0), written(1100, 60.4)
     for text in (f"{slow}\n{fast}", f"{fast}\n{slow}"):
         steps = run_of(("both.json", text)).tests[0].steps

@@ -14,7 +14,7 @@ from tkperf.interop.fio_documents import Documents
 from tkperf.interop.imported import Unusable
 from tkperf.interop.json_memory import fits_msgspec, fits_python
 
-# Enough for thousands of values, so that what a decoder needs in any case does not matter.
+# This size is enough for thousands of values, so the constant memory of a decoder does not matter.
 SIZE = 120_000
 
 
@@ -83,7 +83,9 @@ def test_the_count_is_an_upper_bound(name: str) -> None:
 def test_the_count_does_not_depend_on_where_a_text_is_divided(
     monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
-    """Pieces may end inside strings, numbers and escapes: each may change the count by a value, but no more."""
+    """A piece may end inside a string, a number or an escape. This may change the count by at most
+    one value.
+    """
     text = "".join(SHAPES[name] for name in ("one object", "escapes", "strings", "long numbers"))
     text += jobs_of(r'"\\\"{[\\\\"')
     whole = json_memory._find_need(text)

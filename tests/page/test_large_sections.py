@@ -1,4 +1,6 @@
-"""Runs with more workloads than a sweep has: all are in tables, but nothing is searched or drawn for each."""
+"""Runs with more workloads than any sweep. The tables contain all workloads, but tkperf searches
+for no findings and draws no charts for them.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
 def test_findings_over_time_are_searched_for_few_workloads(
     record: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of workloads counts for the whole run; a sweep is far below it."""
+    """The limit is for the workloads of the whole run. A sweep is far below the limit."""
     for most, found in ((5, 5), (4, 0)):
         monkeypatch.setattr(run_results, "MOST_SEARCHED_WORKLOADS", most)
         (section,) = analyse(record).tests[0].sections
@@ -59,7 +61,7 @@ def test_charts_are_drawn_of_few_workloads(
 
 
 def test_a_table_longer_than_any_sweep_shows_its_first_rows() -> None:
-    """The others are in the page, below a switch."""
+    """The page contains the other workloads, hidden until the reader opens them."""
     rows = tuple((str(n),) for n in range(MOST_ROWS_AT_ONCE + 5))
     table = TableView(title="", columns=("n",), rows=rows)
     assert list(table.lead) == list(range(MOST_ROWS_AT_ONCE))
@@ -68,7 +70,7 @@ def test_a_table_longer_than_any_sweep_shows_its_first_rows() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 499, 500, 501, 1000])
 def test_the_median_is_that_of_numpy(count: int) -> None:
-    """To the last digit, also with NaN."""
+    """The result equals that of numpy to the last digit, also with NaN."""
     values = np.random.default_rng(count).normal(1000, 30, count)
     assert median(values) == np.median(values)
     values[count // 2] = np.nan

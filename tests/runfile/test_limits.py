@@ -277,7 +277,8 @@ def steps_of_a_day() -> float:
 LOADS_AT_ONCE = 16 + 1
 # A day of one stream, measured with bench/run_file_size.py (docs/run-file.md).
 BYTES_OF_A_DAY = 9_100_000
-# Tables whose rows grow with the time of a run; all others grow with its tests and sections.
+# Tables whose number of rows grows with the duration of a run. The other tables grow with the
+# number of tests and sections.
 GROWING = ("step", "job", "verdict", "disturbance", "note", "warning")
 
 

@@ -1,4 +1,6 @@
-"""Views of a run under way read its newest seconds only: a step of a stranger's file may have millions."""
+"""A view of a run under way reads only the newest seconds, because a step in a stranger's file may
+have millions.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def packed(samples: tuple[Sample, ...]) -> tuple[bytes | None, bytes | None]:
 
 @contextmanager
 def held(path: Path) -> Iterator[sqlite3.Connection]:
-    """Hold a run file as its writer does; the run in it is one that was killed."""
+    """Hold a run file as its writer does. The run in the file was killed."""
     with path.open("rb") as file, closing(sqlite3.connect(path, isolation_level=None)) as db:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield db
@@ -67,7 +69,9 @@ def begun_step(db: sqlite3.Connection, parts: list[tuple[bytes | None, bytes | N
 
 @pytest.mark.parametrize("most", [1, 7, 100])
 def test_the_newest_seconds_are_the_last_ones(most: int) -> None:
-    """They are equal to the last seconds of the whole, and the number of the others is known."""
+    """The newest seconds equal the last seconds of the whole step, and the number of the other
+    seconds is known.
+    """
     samples = tuple(replace(each, read=each.write) for each in seconds_from(0, 40))
     newest = decode_newest_samples(*packed(samples), most)
     assert newest == NewestSamples(
@@ -77,7 +81,7 @@ def test_the_newest_seconds_are_the_last_ones(most: int) -> None:
 
 
 def test_the_sum_of_seconds_is_that_of_their_records() -> None:
-    """It has no histogram, which nobody asks for."""
+    """The sample has no histogram, because no output needs one."""
     samples = seconds_from(3, 50)
     total = decode_total(packed(samples)[0], 50)
     assert (total.count, total.end_s, total.read) == (50, 53.0, NO_IO)
@@ -89,7 +93,9 @@ def test_the_sum_of_seconds_is_that_of_their_records() -> None:
 
 
 def test_the_beginning_of_a_long_step_is_one_sample(tmp_path: Path) -> None:
-    """Whoever attaches late sees the newest seconds, and no byte of the earlier ones is missing in the sum."""
+    """A user who attaches late sees the newest seconds. The sum contains all bytes of the earlier
+    seconds.
+    """
     path, writer = a_run(tmp_path, 1)
     parts = [seconds_from(60 * n, 60) for n in range(30)]
     writer.close()
@@ -108,7 +114,9 @@ def test_the_beginning_of_a_long_step_is_one_sample(tmp_path: Path) -> None:
 
 
 def test_seconds_that_were_seen_under_way_are_not_told_again(tmp_path: Path) -> None:
-    """Of a step longer than what a look returns, only the seconds after the last part are new at its end."""
+    """If a step is longer than a reading returns, only the seconds after the last part are new at
+    the end of the step.
+    """
     path, writer = a_run(tmp_path)
     samples = seconds_from(0, MOST_NEWEST_SECONDS + 500)
     step = a_step()
@@ -142,7 +150,9 @@ def test_a_step_under_way_with_millions_of_seconds_is_shown(tmp_path: Path) -> N
 
 
 def test_thousands_of_new_steps_have_no_seconds(tmp_path: Path) -> None:
-    """Of the newest steps alone the seconds are read, however many rows a writer adds between two looks."""
+    """tkperf reads the seconds of only the newest steps, however many rows a writer adds between
+    two readings.
+    """
     path, writer = a_run(tmp_path, 1)
     writer.close()
     with held(path) as db:
@@ -163,7 +173,7 @@ def test_thousands_of_new_steps_have_no_seconds(tmp_path: Path) -> None:
 def test_a_file_that_grows_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its copy in memory has a limit."""
+    """The copy in memory has a limit."""
     path, writer = a_run(tmp_path, 1)
     size = path.stat().st_size
     read_at_once = reader._read_at_once
@@ -181,7 +191,7 @@ def test_a_file_that_grows_while_it_is_read(
 
 
 def test_a_run_whose_active_range_is_lost_has_no_place(tmp_path: Path) -> None:
-    """A row of table run may vanish between two looks."""
+    """A row of table run may vanish between two readings."""
     path, writer = a_run(tmp_path, 1)
     delta = look(path)
     writer.close()
@@ -193,7 +203,9 @@ def test_a_run_whose_active_range_is_lost_has_no_place(tmp_path: Path) -> None:
 def test_a_file_that_changes_all_the_time_is_not_read_all_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a look of ten seconds there are ten without a look; but the end of the run is seen at once."""
+    """After a reading of ten seconds, ten seconds follow without a reading. The end of the run is
+    still noticed at once.
+    """
     path, writer = a_run(tmp_path, 1)
     followed = FollowedFile(path)
     now_s, looks = 100.0, list[Delta | None]()

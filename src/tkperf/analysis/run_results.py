@@ -81,7 +81,9 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
 
 
 def has_few_workloads(record: RunRecord) -> bool:
-    """Return whether findings over time are searched for the workloads of a run, which takes milliseconds for each."""
+    """Return whether tkperf searches for findings over time in a run. The search takes milliseconds
+    for each workload.
+    """
     workloads = {
         (test.name, step.section, step.key) for test in record.tests for step in test.steps
     }

@@ -21,7 +21,7 @@ from tkperf.model.units import MIB
 IDLE_MS = 2000.0
 # Shortest time that jobs ran between two reports, if fio gives no time of day.
 SHORTEST_INTERVAL_MS = 100.0
-# Most I/Os that complete between two reports with the same runtime.
+# Largest number of I/Os that complete between two reports with the same runtime.
 MOST_OUTSTANDING_IOS = 256
 # fio writes no larger number.
 LARGEST = 1e18
@@ -240,7 +240,8 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 
 def _grows_without_time(grown: Sequence[float], later: tuple[float, float, float]) -> bool:
-    """Return whether a direction did more I/Os in the same runtime: these are two runs at the same time.
+    """Return whether a direction did more I/Os in the same runtime. The results are then from two
+    runs at the same time.
 
     Between two reports of one fio, I/Os of less than a millisecond may be added, and those that were outstanding.
     """

@@ -27,7 +27,8 @@ _OBJECT, _ENTRIES, _ENTRY, _ARRAY, _PLACES, _PLACE, _NUMBER = 64, 128, 44, 64, 3
 _FIRST_ENTRIES = 4
 # While a dictionary grows, its old table still exists. This matters for the largest dictionary only.
 _GROWING_ENTRY = 22
-# A string without its characters: one of ASCII only, and one with other characters.
+# Memory of a string without its characters: a string of only ASCII characters, and a string with
+# other characters.
 _STRING, _OTHER_STRING = 66, 92
 # An entry of the table in which Python's decoder finds equal keys.
 _SHARED_KEY = _ENTRY + _GROWING_ENTRY
@@ -87,7 +88,8 @@ def fits_python(text: str, file_bytes: int, *, begins_inside: bool = False) -> b
             which makes objects look like the inside of a string.
     """
     left_bytes = _find_room(text, file_bytes)
-    # Equal keys take long to find. Usually all keys have room, too, with a place for each in the table of keys.
+    # Finding equal keys takes long. Usually the memory suffices for all keys, each with a place in
+    # the table of keys.
     need = _find_need(text, begins_inside=begins_inside)
     if need.bytes + need.growing_bytes + _SHARED_KEY * need.keys <= left_bytes:
         return True
@@ -183,7 +185,9 @@ def _count_pairs(outside: _Bytes, pair: str) -> int:
 
 
 def _find_numbers_bytes(outside: _Bytes) -> int:
-    """Return the memory of all numbers, and half a byte for each of their digits, of which a number may have thousands."""
+    """Return the memory of all numbers. Each digit adds half a byte, because a number may have
+    thousands of digits.
+    """
     of_number = _OF_NUMBERS[outside]
     ends = of_number.copy()
     ends[:-1] &= ~of_number[1:]
@@ -191,7 +195,7 @@ def _find_numbers_bytes(outside: _Bytes) -> int:
     long[: _LEAST_DIGITS - 1] = False
     for back in range(1, _LEAST_DIGITS):
         long[back:] &= of_number[:-back]
-    # A negative number of one digit is a number of its own, too.
+    # A negative number of one digit also counts as a number.
     negative = np.zeros_like(ends)
     negative[1:] = ends[1:] & (outside[:-1] == ord("-"))
     numbers = int(np.count_nonzero(long | negative))

@@ -158,10 +158,10 @@ class FollowedFile:
         return events
 
     def _is_due(self, state: FileState) -> bool:
-        """Return whether to look at the file, which is in this state.
+        """Return whether to read the file now, whose present state is given.
 
-        There is a pause after each look, as long as the look took: a file that changes all the time then takes half of
-        a CPU. The end of the run is seen at once.
+        After each reading, a pause follows that is as long as the reading: a file that changes all
+        the time then takes half of a CPU. The end of the run is seen at once.
         """
         if self._state is None or state.is_held != self._state.is_held:
             return True

@@ -40,7 +40,8 @@ _MOST = 2**63 - 1
 _ALWAYS_SECONDS, _MOST_SECONDS = 1 << 17, 10 * 86_400
 # Limit of filled buckets in all seconds of a step, two integers each; real ones take about a byte.
 _ALWAYS_FILLED, _FILLED_PER_BYTE, _MOST_FILLED = 4 << 20, 8, 32 << 20
-# The same for a view of a run under way, which reads on: an hour of reads and writes has less than a million.
+# The same limit for a view of a run under way, which reads repeatedly. An hour of reads and writes
+# has less than a million buckets.
 _MOST_FILLED_IN_PASSING = 2 << 20
 # fio takes its counts one after the other while threads go on. So a histogram's total
 # differs a little from the count next to it, or more if fio itself was delayed.
@@ -200,7 +201,7 @@ def decode_newest_samples(
 def _decode_samples(
     seconds: bytes | None, histograms: bytes | None, table: IntArray, first: int, most_filled: int
 ) -> tuple[Sample, ...]:
-    """Return the seconds from one on.
+    """Return the seconds from a given second on.
 
     Args:
         table: what the blob ``seconds`` contains.
@@ -223,7 +224,9 @@ def _decode_samples(
 def _decode_histograms(
     blob: bytes, seconds: int, first: int, most_filled: int
 ) -> Iterator[Histogram]:
-    """Yield the histograms of the seconds from one on, first of the reads and then of the writes."""
+    """Yield the histograms from a given second on, first those of the reads and then those of the
+    writes.
+    """
     count = 2 * seconds
     most = min(_ALWAYS_FILLED + _FILLED_PER_BYTE * len(blob), count * BUCKETS, most_filled)
     numbers = unpack_integers(blob, count + 2 * most)

@@ -229,7 +229,7 @@ def open_metered(
         OSError, sqlite3.Error, ExcessError: it cannot be read, or contains too much.
     """
     status = _require_database(path)
-    # The file may have grown since its content was read.
+    # The file may have grown since it was read.
     meter = Meter(status.st_size if content is None else len(content))
     if content is None:
         with only_confined():

@@ -178,7 +178,9 @@ class RunFile:
         return is_being_written(self._path)
 
     def _newest_seconds(self, sequences: Sequence[int]) -> dict[int, NewestSamples]:
-        """Return the newest seconds of the newest of these steps; none of a step if they cannot be read."""
+        """Return the newest seconds of the newest steps. A step has none if its seconds cannot be
+        read.
+        """
         found, left = dict[int, NewestSamples](), MOST_NEWEST_SECONDS
         for sequence in reversed(sequences[-MOST_NEWEST_STEPS:]):
             try:

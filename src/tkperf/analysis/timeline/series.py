@@ -78,7 +78,9 @@ def running_median(values: FloatArray, window: int) -> FloatArray:
 
 
 def median(values: FloatArray) -> float:
-    """Return ``numpy.median`` of measured values: for few of them it takes a fifth of the time."""
+    """Return ``numpy.median`` of measured values. For few values, this function takes a fifth of
+    the time of numpy.
+    """
     if not 0 < values.size <= _FEW:
         return float(np.median(values))
     ordered, middle = np.sort(values), values.size // 2
