@@ -85,7 +85,7 @@ ROW_BYTES = {
     "test": 8000,
     "resumption": 4000,
 }
-_SMALL_ROW_BYTES, _BUCKET_BYTES, _JSON_BYTES = 1000, 16, 24
+_SMALL_ROW_BYTES, _BUCKET_BYTES, _JSON_BYTES = 1000, 24, 24
 _JSON_COLUMNS = (
     "value",
     "facts",
