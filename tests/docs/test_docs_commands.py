@@ -68,7 +68,9 @@ def test_every_command_of_the_pages_is_accepted(
         return
     command, words = open_command(shlex.split(call, comments=True))
     try:
-        command.make_context(command.name, words)
+        # click keeps the help option of the first context, so the context must be that of a call.
+        parent = click.Context(cli, info_name="tkperf", **cli.context_settings)
+        command.make_context(command.name, words, parent=parent)
     except click.exceptions.Exit:
         pass  # options such as --help
     except (click.UsageError, TkperfError) as error:

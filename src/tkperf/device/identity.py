@@ -154,8 +154,8 @@ def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
     if not same:
         raise DeviceError(
             f"{path} is not the same as {real}, to which its links resolve: the file is in another "
-            "mount namespace, or its name was removed. Nothing was touched; give a path without "
-            "links of /proc"
+            "mount namespace, or its name was removed. Nothing was touched; give a path that "
+            "contains no link of /proc"
         )
 
 

@@ -196,7 +196,9 @@ class Library:
         self._looked.set()
 
     def _look(self) -> tuple[Found, bool, list[KnownFile]]:
-        """Return the files, whether they have changed since the last look, and those to be read, the newest last."""
+        """Return the files, whether they have changed since the last search, and the files to read,
+        with the newest file last.
+        """
         found = find_files(self._folders, self._ending.is_set)
         # A file with several names is read only once.
         due = {known.stamp[:2]: known for known in found.files if self._is_due(known)}

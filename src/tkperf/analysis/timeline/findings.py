@@ -98,8 +98,8 @@ class Timeline:
 
 
 def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
-    """Return each finding once: the findings of slices leave out each quantity that seconds have,
-    too.
+    """Return each finding once. If the seconds have findings about a quantity, the findings of
+    slices leave this quantity out.
     """
     finer = {
         (timeline.workload, timeline.quantity)

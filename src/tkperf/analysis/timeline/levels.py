@@ -447,9 +447,10 @@ def _falls(values: FloatArray, kept: FloatArray, sigma: float) -> NDArray[np.boo
 
 
 def _find_next_fall(values: FloatArray, back_since: int, sigma: float) -> tuple[int, float] | None:
-    """Return the place of a fall soon after a rate is back, and the level before the fall; None: no such fall.
+    """Return the place of a fall soon after a rate has returned, and the level before the fall;
+    None: no such fall.
 
-    Only the values since the rate is back count as the level before, even if they are few.
+    Only the values since the return count as the level before, even if there are few such values.
     Otherwise, the earlier drop would hide the next one.
     """
     soon = values[back_since : back_since + BEFORE]
