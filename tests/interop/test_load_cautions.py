@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop.fio_files import document, job, written
 from tests.interop.test_pts_rounds import imported
-from tkperf.page.findings import findings, headlines
+from tkperf.page.findings import build_findings, findings, headlines
 from tkperf.page.view import build_view
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
@@ -50,6 +50,8 @@ def test_a_caution_is_said_everywhere(tmp_path: Path, how: str) -> None:
     assert section.plan.cautions == (code,)
     assert words in section.name
     assert words in headlines(run)[0].label
+    (finding, *_) = build_findings(run.tests)
+    assert ": random 4 KiB " in finding.text, "the condition precedes the figure"
     plain = json.loads(render_json(run))
     assert code in [reason["code"] for reason in plain["verdict"]["reasons"]]
     assert plain["tests"][0]["sections"][0]["plan"]["cautions"] == [code]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tkperf.analysis.characteristics import SHARE_OF_FIRST
 from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
+from tkperf.model.figures import LoadCaution
 from tkperf.model.quantity import Quantity
 from tkperf.model.record import RunStatus
 from tkperf.model.units import capital, format_number
@@ -46,6 +47,16 @@ class Finding:
     alarm: bool = False
 
 
+# A figure under such a condition must not be read without it.
+_CONDITIONS = {
+    LoadCaution.BUFFERED: "through the host's page cache",
+    LoadCaution.NO_DEVICE: "without a device",
+    LoadCaution.RATE_LIMITED: "with a limit on the rate",
+    LoadCaution.SHARED_LOAD: "with other loads at the same time",
+    LoadCaution.ENDED_EARLY: "until it ended early",
+}
+
+
 def build_findings(tests: Sequence[TestResult]) -> tuple[Finding, ...]:
     """Return the findings of each test: its figures first, then its doubts."""
     return tuple(finding for test in tests for finding in _of_test(test))
@@ -82,8 +93,10 @@ def _of_section(
     if not text:
         return
     load = name_ios(choose_cells(section.cells)[0].workload) if section.cells else ""
-    if load in loads:
-        text = f"{section.name}: {text[0].lower()}{text[1:]}"
+    # The name of a section has its conditions.
+    conditions = capital(", ".join(_CONDITIONS[caution] for caution in section.plan.cautions))
+    if load in loads or conditions:
+        text = f"{section.name if load in loads else conditions}: {text[0].lower()}{text[1:]}"
     loads.add(load)
     if first is not None:
         recovery = ", ".join(describe_recovery(section, first))
