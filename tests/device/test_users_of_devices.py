@@ -352,7 +352,7 @@ def test_a_block_device_below_a_loop_device_is_used(loop_device: MakeLoop, tmp_p
             assert f"[mounted] {under.name} is mounted at {tmp_path}/mnt" in said(upper)
         holder = os.open(under, os.O_RDWR | os.O_EXCL)
         try:
-            assert f"[busy] {under.name}, which is below it, is in use" in said(upper)
+            assert f"[busy] {under.name}, which this device uses, is in use" in said(upper)
         finally:
             os.close(holder)
 

@@ -147,14 +147,14 @@ def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objec
     disks = [find_disk(subject.nodes[device]) for device in subject.exact]
     for system_disk, why in find_system_disks(survey.sys_root, survey.mounts).items():
         if system_disk in disks:
-            below = "" if system_disk == disks[0] else f"{system_disk.name} is below it, and "
+            below = "" if system_disk == disks[0] else f"it uses {system_disk.name}, and "
             yield Objection(Reason.SYSTEM_DISK, below + why)
     target = [subject.nodes[device] for device in subject.exact[:1]]
     if any(number(folder / "ro") == 1 for folder in [*target, *disks[:1]]):
         yield Objection(Reason.READ_ONLY, "it is read-only")
     for disk in disks:
         if find_zone_model(disk) == HOST_MANAGED:
-            what = "it" if disk == disks[0] else f"{disk.name}, which is below it,"
+            what = "it" if disk == disks[0] else f"{disk.name}, which this device uses,"
             sentence = (
                 f"{what} is zoned and host-managed: each zone can be written only from its start to its end, "
                 "and tkperf also writes at random places"
@@ -263,7 +263,7 @@ def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objec
     for below in survey.subject.exact[1:]:
         name = survey.subject.nodes[below].name
         if _is_claimed(Path("/dev") / name, below):
-            sentence = f"{name}, which is below it, is in use: another program or the kernel has it open exclusively"
+            sentence = f"{name}, which this device uses, is in use: another program or the kernel has it open exclusively"
             yield Objection(Reason.BUSY, sentence)
 
 
