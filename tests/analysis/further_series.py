@@ -31,7 +31,7 @@ Curve = Callable[[], FloatArray]
 
 
 def _lines(*pieces: tuple[int, float, float]) -> FloatArray:
-    """The seconds of straight lines, each until so many seconds, from one rate to another."""
+    """The seconds of straight lines, each from one rate to another until a given second."""
     parts, at_s = [], 0
     for until_s, begin, end in pieces:
         parts.append(np.linspace(begin, end, until_s - at_s))

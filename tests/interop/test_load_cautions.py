@@ -12,7 +12,8 @@ import pytest
 
 from tests.interop.fio_files import document, job, written
 from tests.interop.test_pts_rounds import imported
-from tkperf.page.findings import build_findings, findings, headlines
+from tkperf.page.findings import findings, headlines
+from tkperf.page.findings.build import build_findings
 from tkperf.page.view import build_view
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown

@@ -94,7 +94,7 @@ def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | Non
 def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None:
     """Return the standard deviation of the number of I/Os that are due but not done at the end.
 
-    Noise differs from each second to the next. It is measured by these differences, because a rate
+    Noise changes from one second to the next. It is measured by these differences, because a rate
     that rises and falls slowly leaves a real backlog at the end of each fall. A level that keeps up
     does the same number of I/Os in nearly every second, so its noise is small. None: fewer than
     four seconds, or no offered rate.

@@ -222,7 +222,7 @@ class Hold:
     def _find_written(
         self, descriptor: int, start_bytes: int, end_bytes: int, name: str
     ) -> tuple[Signature, ...]:
-        """Find written data in a part of a file, whatever the data is."""
+        """Find written data of any kind in a part of a file."""
         try:
             written = look_for_written_data(
                 descriptor,

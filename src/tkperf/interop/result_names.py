@@ -148,8 +148,8 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
 def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
     """Return the numbers that count rounds, by their place and the word before them: ``("file", "round"): 12``.
 
-    If a place has a word several times, its last number counts rounds, and the others have places of their own:
-    ``r70_r3.json`` is round 3 of a mix, ``r3_r70.json`` may be.
+    If a word occurs several times at a place, its last number counts rounds, and the other numbers
+    have separate places: ``r70_r3.json`` is round 3 of a mix, ``r3_r70.json`` may be.
     """
     folder, name = split_path(file)
     places = [

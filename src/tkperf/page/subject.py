@@ -30,7 +30,7 @@ class SectionSubject:
 
     Attributes:
         key: unique in the report.
-        details: the samples and histograms behind its cells, as far as they are at hand.
+        details: the samples and histograms of its cells, if they are available.
         links: the key that a click on each cell opens.
         capacity_bytes: size of one drive fill; None: not known.
         course: the drives' own reports during its stream; None without any.

@@ -187,7 +187,8 @@ def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sam
 def decode_newest_samples(
     seconds: bytes | None, histograms: bytes | None, most: int
 ) -> NewestSamples:
-    """Return the last seconds of a step, at most so many, in the same way. Records of all of them could take gigabytes.
+    """Return the last seconds of a step, up to a given number, in the same way. Records of all of
+    them could take gigabytes.
 
     Raises:
         ValueError: a blob is damaged, has too many buckets to be read in passing, or the two do not belong together.

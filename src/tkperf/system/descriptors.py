@@ -13,7 +13,7 @@ from tkperf.model.errors import EngineError, TkperfError, is_lack_of_resources, 
 def require_descriptors(
     count: int, *, purpose: str, fault: type[TkperfError] = EngineError
 ) -> None:
-    """Check that this process can open so many more files now.
+    """Check that this process can open ``count`` more files now.
 
     Args:
         purpose: what needs the files, for the message.

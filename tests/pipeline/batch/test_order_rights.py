@@ -153,7 +153,7 @@ def test_the_environment_of_the_caller_has_no_effect(
 
 
 def test_a_program_of_the_caller_is_not_run_as_root(tmp_path: Path) -> None:
-    """The host's own fio answers, whatever PATH and TKPERF_FIO name."""
+    """tkperf uses the host's own fio, even if PATH and TKPERF_FIO name another program."""
     trap, touched = tmp_path / "fio", tmp_path / "touched"
     trap.write_text(f"#!/bin/sh\ntouch {touched}\necho fio-3.99\n")
     trap.chmod(0o755)

@@ -157,7 +157,7 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """A host for the audit; tests give a root folder of their own.
+    """A host for the audit; tests use another root folder.
 
     Attributes:
         cpus: numbers of the CPUs that tkperf and fio may run on.

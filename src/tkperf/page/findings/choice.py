@@ -148,7 +148,7 @@ class CellPlace:
 
 
 def find_peaks_of_sections(sections: Sequence[SectionResult]) -> dict[CellPlace, CellPlace]:
-    """Map each cell whose load ran in several sections to the one with the highest rate.
+    """Map each cell whose load ran in several sections to the cell with the highest rate.
 
     Imported results have a section for each demand, drive, host or condition. A load with cautions, such as
     buffered I/O, is compared only with loads that have the same cautions.
