@@ -12,9 +12,14 @@ import pytest
 
 from tests.interop.fio_files import document, job, written
 from tests.interop.test_pts_rounds import imported
+from tkperf.analysis.claim_findings import Checked, ClaimKind
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
+from tkperf.analysis.results import RunResult
 from tkperf.page.findings import findings, headlines
 from tkperf.page.findings.build import build_findings
 from tkperf.page.view import build_view
+from tkperf.render.export_check import render_check_json
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 
@@ -57,6 +62,50 @@ def test_a_caution_is_said_everywhere(tmp_path: Path, how: str) -> None:
     assert code in [reason["code"] for reason in plain["verdict"]["reasons"]]
     assert plain["tests"][0]["sections"][0]["plan"]["cautions"] == [code]
     assert words.replace("_", r"\_") in render_markdown(build_view(run))
+
+
+CLAIMS = """
+[[claim]]
+test = "fio"
+metric = "iops"
+read_percent = 0
+block_size = "4k"
+at_least = {at_least}
+"""
+
+
+def no_baseline(_path: Path) -> RunResult:
+    raise AssertionError("no baseline is named")
+
+
+def checked_against(run: RunResult, at_least: float, folder: Path) -> Checked:
+    claims = parse_claims(CLAIMS.format(at_least=at_least), file="claims")
+    return check_claims(claims, run, load=no_baseline, folder=folder)
+
+
+@pytest.mark.parametrize("how", MARKED)
+def test_a_claim_on_a_load_with_a_caution_is_not_judged(tmp_path: Path, how: str) -> None:
+    """The value says little about the device. Only a limited rate that reaches the promise passes,
+    because without the limit the device would not be slower. The note names the caution.
+    """
+    options, code, _ = MARKED[how]
+    run = imported(tmp_path, ("a.json", written(500, options=options)))
+    for at_least in (1.0, 1e9):
+        checked = checked_against(run, at_least, tmp_path)
+        (one,) = checked.findings
+        assert one.load_cautions == (code,)
+        assert one.note
+        reaches = code == "rate-limited" and at_least == 1.0
+        assert checked.judge(one) is (ClaimKind.MET if reaches else ClaimKind.NOT_JUDGED)
+        assert bool(checked.find_doubts(one)) is not reaches
+    assert json.loads(render_check_json(checked))["findings"][0]["load_cautions"] == [code]
+
+
+def test_a_claim_on_a_load_without_cautions_is_judged(tmp_path: Path) -> None:
+    run = imported(tmp_path, ("a.json", written(500, options={"direct": "1"})))
+    for at_least, kind in ((1.0, ClaimKind.MET), (1e9, ClaimKind.FAILED)):
+        checked = checked_against(run, at_least, tmp_path)
+        assert [checked.judge(one) for one in checked.findings] == [kind]
 
 
 @pytest.mark.parametrize(

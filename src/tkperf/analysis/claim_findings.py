@@ -17,8 +17,9 @@ from tkperf.analysis.uncertainty.estimate import (
     build_exact,
 )
 from tkperf.analysis.uncertainty.spread import COVERED
+from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import TOO_FEW_IOS
-from tkperf.model.quantity import Measure
+from tkperf.model.quantity import QUANTITIES, Better, Measure
 from tkperf.model.record import RunStatus
 from tkperf.model.units import (
     NOT_FOUND,
@@ -58,9 +59,22 @@ class Doubt(StrEnum):
     UNDER_WAY = "under way"
     DAMAGED = "damaged"
     NOT_STEADY = "not steady"
+    NO_DEVICE = "no device measured"
+    BUFFERED = "buffered I/O"
+    RATE_LIMITED = "limited rate"
+    SHARED_LOAD = "other loads at the same time"
+    ENDED_EARLY = "ended early"
     NOT_MEASURED = ClaimState.NOT_MEASURED.value
     INCONCLUSIVE = ClaimState.INCONCLUSIVE.value
 
+
+DOUBTS_OF_LOADS = {
+    LoadCaution.NO_DEVICE: Doubt.NO_DEVICE,
+    LoadCaution.BUFFERED: Doubt.BUFFERED,
+    LoadCaution.RATE_LIMITED: Doubt.RATE_LIMITED,
+    LoadCaution.SHARED_LOAD: Doubt.SHARED_LOAD,
+    LoadCaution.ENDED_EARLY: Doubt.ENDED_EARLY,
+}
 
 _JUDGED = (ClaimState.MET, ClaimState.NOT_MET)
 
@@ -78,6 +92,7 @@ class ClaimFinding:
             difference of both values); None: the value has no uncertainty, or it gives no answer.
         note: facts that a reader must know, such as that steady state was not reached.
         is_steady: whether the value is of a steady state; None: it was not judged.
+        load_cautions: reasons, known from the load, why the value does not show what the device alone can do.
         about: the claim as its file has it.
         workload: the workload that it means; None: the run has none, or several.
     """
@@ -94,6 +109,7 @@ class ClaimFinding:
     margin_sigmas: float | None = None
     certain: bool | None = None
     is_steady: bool | None = None
+    load_cautions: tuple[LoadCaution, ...] = ()
     about: Claim
     workload: Workload | None = None
 
@@ -142,6 +158,7 @@ class Checked:
             Doubt.UNDER_WAY: self.result.status is RunStatus.RUNNING,
             Doubt.DAMAGED: bool(self.result.left_out),
             Doubt.NOT_STEADY: finding.is_steady is False,
+            **{DOUBTS_OF_LOADS[caution]: True for caution in _find_doubtful(finding)},
             Doubt.NOT_MEASURED: finding.state is ClaimState.NOT_MEASURED,
             Doubt.INCONCLUSIVE: finding.state is ClaimState.INCONCLUSIVE,
         }
@@ -172,6 +189,20 @@ class CheckedFile:
         """Return whether the drive meets every claim."""
         checked = self.checked
         return checked is not None and not checked.not_passed
+
+
+def _find_doubtful(finding: ClaimFinding) -> Iterator[LoadCaution]:
+    """Yield the cautions of the load that make a claim's value doubtful.
+
+    A limit of the rate does not explain a rate that reaches the promise: without the limit, the device would not be
+    slower.
+    """
+    measure = QUANTITIES.get(finding.about.metric)
+    is_rate = measure is not None and measure.better is Better.HIGHER
+    reaches = is_rate and finding.about.at_least is not None and finding.state is ClaimState.MET
+    for caution in finding.load_cautions:
+        if caution is not LoadCaution.RATE_LIMITED or not reaches:
+            yield caution
 
 
 def fold_copies(files: Iterable[CheckedFile]) -> tuple[CheckedFile, ...]:

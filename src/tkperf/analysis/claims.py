@@ -52,6 +52,7 @@ from tkperf.analysis.uncertainty.estimate import (
 from tkperf.interop import FIO_TEST
 from tkperf.model.disturbance.codes import HOST_LIMITED, describe_disturbed
 from tkperf.model.errors import UsageError
+from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES, QUANTITIES, Better, Direction, Quantity
 from tkperf.model.units import NOT_FOUND, format_block_size, format_mix
@@ -145,6 +146,8 @@ def _promises_of(
                 unsteady = section.steady_of(cell.workload) is False
                 note = "the baseline was not steady" if unsteady else None
                 note = note if section.complete else "of the baseline, too, " + NOT_ENDED
+                of_load = [f"of the baseline: {text}" for text in _describe_cautions(section)]
+                note = "; ".join(filter(None, (note, *of_load))) or None
                 quantity = QUANTITIES[metric]
                 value = _value(cell, quantity)
                 if value is None:
@@ -210,6 +213,7 @@ def _check(
         notes.append(None if section.complete else NOT_ENDED)
         unsteady = section.steady_of(cell.workload) is False
         notes.append("steady state was not reached" if unsteady else None)
+        notes += _describe_cautions(section)
         notes.append(_WHOLE_STREAM if len(section.slices) > 1 and not section.window else None)
         notes.append(HOST_LIMITED if cell.host_limited else None)
         notes.append(describe_disturbed(cell.disturbances) if cell.disturbances else None)
@@ -222,8 +226,28 @@ def _check(
         _name(claim), claim, quantity, state, value, notes, known, of_limit, by_round,
         workload=workload,
     )  # fmt: skip
-    steady = None if measured is None else measured[0].steady_of(measured[1].workload)
-    return replace(finding, is_steady=steady)
+    if measured is None:
+        return finding
+    section, cell = measured
+    return replace(
+        finding,
+        is_steady=section.steady_of(cell.workload),
+        load_cautions=section.plan.cautions,
+    )
+
+
+_WORDS_OF_LOADS = {
+    LoadCaution.NO_DEVICE: "no device was measured: the I/O engine or the file uses no device",
+    LoadCaution.BUFFERED: "buffered I/O: the host's memory answered some of it",
+    LoadCaution.RATE_LIMITED: "options limited the rate",
+    LoadCaution.SHARED_LOAD: "other loads ran at the same time",
+    LoadCaution.ENDED_EARLY: "the load ended before its runtime",
+}
+
+
+def _describe_cautions(section: SectionResult) -> Iterator[str]:
+    """Yield the cautions of a section's load, for the note of a claim."""
+    return (_WORDS_OF_LOADS[caution] for caution in section.plan.cautions)
 
 
 def _by_round(
@@ -266,14 +290,16 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimFinding:
     else:
         state = _judge_bounds(claim, found)
     notes = [None if found.value is not None else _describe_not_found(found)]
+    notes += _describe_cautions(section)
     if not section.complete:
         notes.append(NOT_ENDED)
         if state is ClaimState.NOT_MEASURED or not _holds(claim, found, state):
             state = ClaimState.INCONCLUSIVE
-    return build_finding(
+    finding = build_finding(
         _name(claim), claim, measure, state, found.value, notes, found.uncertainty,
         workload=found.workload,
     )  # fmt: skip
+    return replace(finding, load_cautions=section.plan.cautions)
 
 
 def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:

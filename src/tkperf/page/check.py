@@ -53,8 +53,8 @@ _MOST_CLAIMS = 3
 _NOT_CHECKED = "could not be checked"
 _MEANING = (
     "Only a claim that is met passes. A claim is not judged, and no failure of the drive, if its value was not measured or "
-    "did not reach steady state, or if the run has not ended or its file is damaged. Among several runs, a run passes by "
-    "its least margin."
+    "did not reach steady state, if its load does not show what the device alone can do (such as buffered I/O), or if the "
+    "run has not ended or its file is damaged. Among several runs, a run passes by its least margin."
 )
 _MARGIN = (
     "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
