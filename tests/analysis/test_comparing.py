@@ -435,7 +435,7 @@ def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> N
     (row,) = [row for row in both.rows if row.part and row.quantity is IOPS]
     assert row.part == "last quarter"
     assert [entry.value for entry in row.entries] == [100.0, 1000 - 20 * 34.5]
-    assert row.entries[1].change is Change.WITHIN_NOISE
+    assert row.entries[1].change is Change.INCONCLUSIVE
 
 
 def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:

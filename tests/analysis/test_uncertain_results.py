@@ -36,6 +36,7 @@ from tkperf.model.quantity import (
     percentile,
 )
 from tkperf.page.check import describe_claim
+from tkperf.page.comparison.findings import find_findings
 from tkperf.page.comparison.words import describe_ratio
 from tkperf.page.explanation import explain
 from tkperf.page.subject import SectionSubject
@@ -181,20 +182,42 @@ def compared(first: RunResult, second: RunResult) -> tuple[ComparedRow, Entry]:
 
 
 @pytest.mark.parametrize(
-    ("half", "change", "text"),
+    ("second", "half", "change", "text"),
     [
-        (2.0, Change.BETTER, "×1.100 ± 2.8 %"),
-        (8.0, Change.WITHIN_NOISE, "(×1.100 ± 11 %)"),
+        (110, 2.0, Change.BETTER, "×1.100 ± 2.8 %"),
+        (102, 2.0, Change.WITHIN_NOISE, "(×1.020 ± 2.8 %)"),
+        (102, 5.0, Change.WITHIN_NOISE, "(×1.020 ± 7.1 %)"),
+        (110, 8.0, Change.INCONCLUSIVE, "×1.100 ± 11 %?"),
+        (100, 8.0, Change.INCONCLUSIVE, "×1.000 ± 11 %?"),
+        (300, 90.0, Change.INCONCLUSIVE, "×3.00 (0.840 to 10.7)?"),
     ],
 )
 def test_a_ratio_is_within_noise_if_its_interval_contains_one(
-    half: float, change: Change, text: str
+    second: float, half: float, change: Change, text: str
 ) -> None:
-    """Also where the ranges of the rounds say the opposite."""
+    """Also where the ranges of the rounds say the opposite. An interval that also contains a
+    difference of more than 10 % decides nothing.
+    """
     _, entry = compared(
-        run_with([100, 100], even(100, half)), run_with([110, 110], even(110, half * 1.1))
+        run_with([100, 100], even(100, half)),
+        run_with([second, second], even(second, half * second / 100)),
     )
     assert (entry.change, describe_ratio(entry)) == (change, text)
+    assert entry.within_noise is {
+        Change.BETTER: False,
+        Change.WITHIN_NOISE: True,
+    }.get(change)
+
+
+def test_an_interval_that_is_too_wide_is_no_equality() -> None:
+    """The sentences say that the difference cannot be decided, not that there is none."""
+    sentences = tuple(
+        find_findings(
+            compare([run_with([100, 100], even(100, 90)), run_with([300, 300], even(300, 270))])
+        )
+    )
+    assert "within noise" not in " ".join(sentences)
+    assert any("cannot be decided" in sentence for sentence in sentences)
 
 
 def test_without_uncertainty_the_ranges_of_steady_windows_decide() -> None:

@@ -37,6 +37,12 @@ class Change(StrEnum):
     NOT_COMPARABLE = "not comparable"
 
 
+MOST_WITHIN_NOISE = 1.10
+"""A difference is within noise if the interval of its ratio contains 1 and no ratio beyond this one or its inverse.
+
+A wider interval contains 1, too, but it also contains differences that matter: the PTS calls a slope of more
+than 10 % not steady.
+"""
 BEYOND_NOISE = (Change.BETTER, Change.WORSE, Change.DIFFERENT)
 
 
@@ -48,7 +54,8 @@ class Entry:
         low, high: range of the value over ``span``; the three are None if it was measured once.
         uncertainty: uncertainty of the value itself.
         ratio: ratio to the first run; None without a value, or if the first is 0.
-        within_noise: None if neither uncertainties nor ranges decide it.
+        within_noise: None if neither uncertainties nor ranges decide it, or if the interval of the ratio contains
+            both 1 and a difference that matters.
         host_limited: the host's CPUs, not the device, set the pace.
         disturbances: disturbances of its steps.
         not_found: for a characteristic of a section's course: it was looked for and not found, or its bound.
@@ -117,6 +124,8 @@ def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
     if noise is None or (of_ratio.at_least and not noise):
         # A lower limit of noise shows no difference by itself.
         noise = ranges_overlap(first, entry)
+    if noise and is_too_wide(of_ratio):
+        noise = None
     ratio = entry.value / first.value
     return replace(
         entry,
@@ -136,6 +145,16 @@ def judge_change(ratio: float, measure: Measure, *, within_noise: bool | None) -
     if measure.better is Better.NEITHER:
         return Change.DIFFERENT
     return Change.BETTER if (ratio > 1) == (measure.better is Better.HIGHER) else Change.WORSE
+
+
+def is_too_wide(of_ratio: Uncertainty | None) -> bool:
+    """Return whether the interval of a ratio contains 1 and also a difference that matters."""
+    if of_ratio is None or not of_ratio.covers(1.0):
+        return False
+    low, high = of_ratio.low, of_ratio.high
+    if low is None or high is None:
+        return True
+    return low < 1 / MOST_WITHIN_NOISE or high > MOST_WITHIN_NOISE
 
 
 def ranges_overlap(first: Entry, entry: Entry) -> bool | None:

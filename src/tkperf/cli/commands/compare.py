@@ -69,8 +69,9 @@ def compare(
 ) -> None:
     """Compare RUN_FILES with the first; three or more of one model as a cohort, of one drive as a history.
 
-    Ratios have 95 % intervals. A ratio in parentheses is within noise: its interval contains 1. A question mark means
-    that a value has no uncertainty, so noise cannot be judged. Conditions that differ are listed. A batch, NAME.batch,
+    Ratios have 95 % intervals. A ratio in parentheses is within noise: its interval contains 1 and no difference of
+    more than 10 %. A question mark means that a difference cannot be decided: a value has no uncertainty, or the interval
+    contains 1 and also a difference of more than 10 %. Conditions that differ are listed. A batch, NAME.batch,
     counts as its runs.
 
     \b

@@ -29,6 +29,7 @@ from tkperf.model.quantity import LATENCY_MAX, PERCENTILES, Better
 from tkperf.model.units import format_count, list_names
 from tkperf.page.comparison.telemetry import find_telemetry_differences
 from tkperf.page.comparison.words import (
+    describe_doubt,
     describe_group,
     describe_loads,
     describe_ratio_interval,
@@ -169,7 +170,9 @@ def _of_pair(comparison: Comparison) -> Iterator[str]:
         if others:
             yield _ratio_sentence(others[0], loads, first, second)
     elif any(row.entries[1].change is Change.WITHIN_NOISE for row in comparison.headlines):
-        yield f"No headline figure of {second} differs from that of {first} beyond noise."
+        of = format_count(len(comparison.headlines), "headline figure")
+        open_ = f"; {len(unsure)} of {of} cannot be judged" if unsure else ""
+        yield f"No headline figure of {second} differs from that of {first} beyond noise{open_}."
     if unsure and not certain:
         greatest = max(unsure, key=lambda row: _distance(row.entries[1]))
         yield _ratio_sentence(greatest, loads, first, second)
@@ -196,7 +199,7 @@ def _ratio_sentence(
     elif entry.change in BEYOND_NOISE:
         interval = " (their ranges do not meet)"
     how = f"{entry.change}, " if row.quantity.better is Better.LOWER else ""
-    sure = "beyond noise" if entry.change in BEYOND_NOISE else "noise not known"
+    sure = _certainty_of(entry)
     return (
         f"{loads[row.place]}: {second} has {format_ratio(entry.ratio)} × the {row.quantity.label} of "
         f"{first}{interval}, {how}{sure}."
@@ -215,10 +218,12 @@ def _describe_chance(changes: Counter[Change | None]) -> str:
 # ---- several runs
 
 
-def _certainty_of(change: Change | None) -> str:
-    if change in BEYOND_NOISE:
+def _certainty_of(entry: Entry) -> str:
+    if entry.change in BEYOND_NOISE:
         return "beyond noise"
-    return f"{Change.WITHIN_NOISE}" if change is Change.WITHIN_NOISE else "noise not known"
+    if entry.change is Change.WITHIN_NOISE:
+        return Change.WITHIN_NOISE.value
+    return describe_doubt(entry)
 
 
 def _of_many(comparison: Comparison) -> Iterator[str]:
@@ -239,7 +244,7 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
     if sure and sure != ends:
         certainty = f"beyond noise for {sure[0]} only"
     else:
-        by_end = {_certainty_of(entries[name].change): name for name in ends}
+        by_end = {_certainty_of(entries[name]): name for name in ends}
         certainty = ", ".join(
             text if len(by_end) == 1 else f"{text} for {name}" for text, name in by_end.items()
         )

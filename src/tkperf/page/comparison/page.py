@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison
-from tkperf.analysis.comparing.entries import ComparedRow
+from tkperf.analysis.comparing.entries import MOST_WITHIN_NOISE, ComparedRow
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import list_names
@@ -42,8 +42,9 @@ _WORDS = (
     "disk, or of a whole stream. A stream that changed its level is compared phase by phase: the "
     f"value of a phase is the median of its slices; for a maximum, the greatest. {MEANING_OF_RATIO} It combines "
     "the intervals of both levels, which come from the spread of the rounds (Student's t) or of the slices. If it "
-    "contains 1, the difference is within noise. A maximum has no interval: it differs if the ranges do not "
-    "overlap."
+    f"contains 1 and no difference of more than {100 * (MOST_WITHIN_NOISE - 1):.0f} %, the difference is within noise; "
+    "if it contains 1 and also a greater difference, it cannot be decided. A maximum has no interval: it differs if the "
+    "ranges do not overlap."
 )
 
 

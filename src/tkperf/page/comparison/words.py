@@ -10,7 +10,14 @@ from typing import TypeVar
 from tkperf.analysis.axes import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
 from tkperf.analysis.comparing.arrangements import CohortFigure, HistoryFigure
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, find_candidates
-from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
+from tkperf.analysis.comparing.entries import (
+    BEYOND_NOISE,
+    MOST_WITHIN_NOISE,
+    Change,
+    ComparedRow,
+    Entry,
+    is_too_wide,
+)
 from tkperf.analysis.comparing.rows import STEADY_PART
 from tkperf.model.units import format_count
 from tkperf.page.naming import name_figure
@@ -22,10 +29,11 @@ _LOPSIDED = 0.25
 # Differences are about equal within so much, as a logarithm: a quarter.
 _ABOUT_EQUAL = log(1.25)
 RATIO_MARKS = {
-    Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1; for a maximum, or "
-    "with only a lower limit of the interval, the ranges overlap.",
+    Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1 and no "
+    f"difference of more than {100 * (MOST_WITHIN_NOISE - 1):.0f} %; for a maximum, the ranges overlap.",
     Change.INCONCLUSIVE: "×1.02?: noise is not known: a value has no uncertainty (it was measured once) or only a lower "
-    "limit of it, and the ranges do not decide.",
+    "limit of it, and the ranges do not decide. Or it cannot be decided: the interval contains 1, but also a "
+    f"difference of more than {100 * (MOST_WITHIN_NOISE - 1):.0f} %.",
 }
 
 
@@ -157,6 +165,11 @@ def mark_certainty(entry: Entry, text: str) -> str:
     if entry.change is Change.WITHIN_NOISE:
         return f"({text})"
     return f"{text}?" if entry.change is Change.INCONCLUSIVE else text
+
+
+def describe_doubt(entry: Entry) -> str:
+    """Return why a change is inconclusive: ``cannot be decided`` for a wide interval, else ``noise not known``."""
+    return "cannot be decided" if is_too_wide(entry.ratio_uncertainty) else "noise not known"
 
 
 def format_ratio(ratio: float) -> str:
