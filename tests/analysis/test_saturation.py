@@ -154,6 +154,31 @@ def test_what_was_not_reached_is_bounded() -> None:
     assert found(never) == {NO_BACKLOG.key: (None, None, 1000), SATURATED.key: (500, None, None)}
 
 
+def test_rates_that_fall_with_each_offer_have_no_mean() -> None:
+    """2,000 IOPS were done completely, so the drive does not saturate at the mean of the levels
+    beyond, and 2,000 IOPS is a level without a backlog.
+    """
+    done = {1000: 1000, 2000: 2000, 3000: 1500, 4000: 1200, 5000: 1000}
+    section = raised(*(level(offered, iops) for offered, iops in done.items()))
+    assert found(section) == {
+        NO_BACKLOG.key: (2000, None, None),
+        SATURATED.key: (None, 1000, 2000),
+    }
+    assert section.characteristics[1].text() == "between 1,000 and 2,000"
+
+
+def test_no_bound_contradicts_a_level_without_a_backlog() -> None:
+    """The lowest two levels have a backlog and the higher levels have none: neither "below 1,000"
+    nor a rate is true of all levels.
+    """
+    done = {1000: 500, 2000: 1000, 3000: 3000, 4000: 4000}
+    section = raised(*(level(offered, iops) for offered, iops in done.items()))
+    assert found(section) == {
+        NO_BACKLOG.key: (None, None, None),
+        SATURATED.key: (None, 4000, None),
+    }
+
+
 def test_only_one_load_at_several_rates_is_looked_at() -> None:
     other = level(2000, 2000)
     other = replace(other, workload=replace(other.workload, read_percent=0))

@@ -117,6 +117,9 @@ class Characteristic:
         digits = self.measure.digits
         if self.value is not None:
             return format_number(self.value, digits)
+        if self.at_least is not None and self.at_most is not None:
+            low, high = (format_number(end, digits) for end in (self.at_least, self.at_most))
+            return f"between {low} and {high}"
         if self.at_least is not None:
             return f"at least {format_number(self.at_least, digits)}"
         if self.at_most is not None:

@@ -46,6 +46,11 @@ LEAST_DONE = 0.99
 
 The same share decides whether a level missed its offer.
 """
+MOST_SATURATED_RANGE = 0.20
+"""Saturated levels differ by at most this share of their mean, the range that the PTS allows within a steady window.
+
+Rates that differ by more fall with each higher offer, so their mean is no rate of the drive.
+"""
 LEAST_BEHIND_S = 0.01
 """Time whose offered I/Os may wait without being a backlog: ten times the resolution of fio's clock."""
 NOISE_SIGMAS = 3.0
@@ -134,8 +139,9 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     A single level with a backlog is ignored if the next level has no backlog, because a drive may
     do internal work for a while. A level is saturated if it offers more than the highest rate that
     the drive did at any level. A level that offers more than the rate at saturation has a backlog,
-    too: the drive kept up with such an offer only for a time, for example with a cache. Levels
-    without a rate or a backlog are left out.
+    too: the drive kept up with such an offer only for a time, for example with a cache. If the
+    rates of the saturated levels differ from each other by more than 20 %, the drive has no rate at
+    saturation, only bounds. Levels without a rate or a backlog are left out.
     """
     levels = [cell for cell in section.cells if cell.workload.offered_iops is not None]
     loads = {replace(cell.workload, offered_iops=None) for cell in levels}
@@ -156,9 +162,19 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     saturated = [cell for cell in levels[first:] if _offered(cell) > most_iops]
     rates = [rate for cell in saturated if (rate := cell.value(IOPS)) is not None]
     mean = sum(rates) / len(rates) if rates else None
+    if mean is not None and max(rates) - min(rates) > MOST_SATURATED_RANGE * mean:
+        yield _no_backlog(levels, backlogs, first, load)
+        yield Characteristic(
+            key=SATURATED.key,
+            workload=load,
+            value=None,
+            at_least=min(rates),
+            at_most=most_iops,
+        )
+        return
     while mean is not None and first and _offered(levels[first - 1]) > mean:
         first -= 1
-    yield _no_backlog(levels, first, load)
+    yield _no_backlog(levels, backlogs, first, load)
     if mean is None:
         yield Characteristic(key=SATURATED.key, workload=load, value=None, at_least=most_iops)
         return
@@ -171,8 +187,15 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     )
 
 
-def _no_backlog(levels: Sequence[CellResult], first: int, load: Workload) -> Characteristic:
-    """Return the last level before the first level with a backlog, or a bound for that level."""
+def _no_backlog(
+    levels: Sequence[CellResult], backlogs: Sequence[bool], first: int, load: Workload
+) -> Characteristic:
+    """Return the last level before the first level with a backlog, or a bound for that level.
+
+    If the lowest levels have a backlog, but a higher level has none, no bound is true of all levels.
+    """
+    if not first and backlogs[0] and not all(backlogs):
+        return Characteristic(key=NO_BACKLOG.key, workload=load, value=None)
     below = _offered(levels[first - 1]) if first else None
     above = _offered(levels[first]) if first < len(levels) else None
     if below is not None and above is not None:
