@@ -36,6 +36,8 @@ MOST_PLACES, MOST_PLACES_PER_VALUE = 1 << 20, 16
 # Distance of a spike from its place: within a value, its neighbours, or a twentieth of the period.
 _NEAR, _NEXT, _WITHIN_PERIOD = 0.5, 1.5, 0.05
 _REACH = 2.0
+# Rounding of a fitted period: a period of exactly four values must not fall below the shortest one.
+_PERIOD_ERROR = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +94,16 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
         for size in sizes
         for comb in _find_combs(np.sort(at[peaks[:size]]), int(at[-1]) + 1, len(series), len(sizes))
     )
-    best = min(combs, key=lambda comb: comb.chance, default=None)
-    if best is None or best.chance > MOST_CHANCE:
+    sure = sorted(
+        (comb for comb in combs if comb.chance <= MOST_CHANCE), key=lambda comb: comb.chance
+    )
+    for best in sure:
+        indices = _all_on(best, at, height, peaks)
+        # Lower peaks than the typical ones do not belong to the pattern.
+        if indices.size >= max(LEAST_SPIKES, LEAST_SHARE * best.expected):
+            break
+    else:
         return None
-    indices = _all_on(best, at, height, peaks)
     places = series.place[indices]
     return PeriodicSpikes(
         period=best.period * series.spacing,
@@ -168,7 +176,8 @@ def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]
     lowest, highest = ceil((LEAST_SPIKES - 1) / length * size), size // SHORTEST_PERIOD
     # Without the mean, whose part at low frequencies is no period. With uneven distances two events may share a place.
     marks = np.bincount(events.astype(np.int64), minlength=length) - events.size / length
-    spectrum = np.fft.rfft(marks, size)[lowest : highest + 1]
+    # One more frequency, so that the shortest period can be a maximum of the spectrum.
+    spectrum = np.fft.rfft(marks, size)[lowest : highest + 2]
     power = np.asarray(spectrum.real**2 + spectrum.imag**2)
     if power.size < 3:
         return
@@ -203,7 +212,7 @@ def _fold(
         if kept.sum() < LEAST_SHARE * length / period / 2:
             return None
         period, first = _fit(number[kept], events[kept])
-        if period < SHORTEST_PERIOD:
+        if period < SHORTEST_PERIOD - _PERIOD_ERROR:
             return None
     number = np.rint((events - first) / period)
     kept = np.abs(events - first - period * number) <= near + 1e-9
