@@ -20,6 +20,7 @@ from tkperf.analysis.timeline.levels import (
     LevelKind,
     Levels,
     RateLevel,
+    Swing,
     find_drops,
     find_levels,
 )
@@ -60,8 +61,10 @@ class Timeline:
         settled: the rate is steady at the end; None: not searched.
         end_change_percent: fitted change of the rate over the last quarter, in percent of its
             median there; negative: the rate falls; None: not searched.
-        end_noise_percent: change there that noise alone explains; None: not searched. drops: sudden
-            falls of a rate, without the fall to the last level of the rate.
+        end_noise_percent: change there that noise alone explains; None: not searched.
+        swing: spread of a rate that did not settle because it varies around a level; None: no swing.
+        is_too_short: the last quarter has too few values to show whether the rate settled.
+        drops: sudden falls of a rate, without the fall to the last level of the rate.
         spikes: periodic spikes of a latency; None: none.
         bursts: spread of a rate with idle time between its values, which has no other findings;
             None: no bursts.
@@ -75,6 +78,8 @@ class Timeline:
     settled: bool | None = None
     end_change_percent: float | None = None
     end_noise_percent: float | None = None
+    swing: Swing | None = None
+    is_too_short: bool = False
     drops: tuple[Drop, ...] = ()
     spikes: PeriodicSpikes | None = None
     bursts: Bursts | None = None
@@ -119,7 +124,13 @@ def without_levels(timeline: Timeline) -> Timeline:
     precisely.
     """
     return replace(
-        timeline, levels=(), settled=None, end_change_percent=None, end_noise_percent=None
+        timeline,
+        levels=(),
+        settled=None,
+        end_change_percent=None,
+        end_noise_percent=None,
+        swing=None,
+        is_too_short=False,
     )
 
 
@@ -164,6 +175,8 @@ def find_timelines(
             settled=found.settled,
             end_change_percent=found.end_change_percent,
             end_noise_percent=found.end_noise_percent,
+            swing=found.swing,
+            is_too_short=found.is_too_short,
             drops=tuple(
                 _with_level_after(drop, found, rate.spacing)
                 for drop in drops

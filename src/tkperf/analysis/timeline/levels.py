@@ -43,6 +43,15 @@ HELD_BAND = 0.05
 LEAST_ABRUPT = 3.0
 # Another level differs by more than the largest allowed distance of a value from its own level.
 OTHER_LEVEL = 0.12
+# A level is no level if the range that contains eight of ten values is wider than this share of the level. A sine wave of
+# 15 % and white noise of up to 13 % have a level; a sine wave of 20 % and a square wave have none.
+MOST_SWING = 1 / 3
+# A rate that swings is described by the range that contains eight of ten values.
+SWING_PERCENTILES = (10.0, 90.0)
+# A last part with fewer values shows a change beyond the limit only with a noise that is estimated from neighbours;
+# it is then too short to tell. Number of standard deviations of that noise.
+LEAST_FOR_NOISE = 30
+SHORT_SIGMAS = 3.0
 # Reach of noise alone, in standard deviations.
 LEVEL_NOISE_SIGMAS = 5.0
 HELD_NOISE_SIGMAS = 3.0
@@ -93,6 +102,19 @@ class RateLevel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Swing:
+    """Spread of a rate that varies around a level without staying there.
+
+    Attributes:
+        low, high: range that contains eight of ten values.
+    """
+
+    low: float
+    high: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
     """Phases of a series.
 
@@ -100,12 +122,16 @@ class Levels:
         settled: the end is flat; otherwise the last phase is a transition that had not ended.
         end_change_percent: fitted change over the last quarter, in percent of the median there; negative: the rate falls.
         end_noise_percent: change there that noise alone explains.
+        swing: the end neither rises nor falls, but the rate is not at a level; None: no swing.
+        is_too_short: the last quarter has too few values to show whether it is flat.
     """
 
     phases: tuple[RateLevel, ...]
     settled: bool
     end_change_percent: float | None = None
     end_noise_percent: float | None = None
+    swing: Swing | None = None
+    is_too_short: bool = False
 
 
 def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
@@ -121,6 +147,10 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
     part_length = -(-len(series) // MOST_FOR_LEVELS)
     end = _find_end(_reduced(series, part_length))
     begin = len(series) if end.begin is None else end.begin * part_length
+    swing: Swing | None = None
+    if end.begin is not None and not _is_at_level(series.values[begin:]):
+        swing = _find_swing(series.values[begin:])
+        end, begin = replace(end, begin=None), len(series)
     near = max(SHORTEST_PHASE, 2 * part_length)
     first_end, second_end = _find_held_levels(series, begin + near, end)
     if end.begin is not None:
@@ -136,13 +166,39 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
         _phase(LevelKind.STEADY, series, begin, len(series)),
     )
     present = [phase for phase in phases if phase is not None]
-    if as_new and present[0].kind is LevelKind.FIRST and present[0].value > end.value:
+    last = median(series.values[first_end:]) if second_end == len(series) else end.value
+    if as_new and present[0].kind is LevelKind.FIRST and present[0].value > last:
         present[0] = replace(present[0], kind=LevelKind.FRESH)
     return Levels(
         phases=tuple(present),
         settled=end.begin is not None,
         end_change_percent=100 * end.change.amount / abs(end.value) if end.value else None,
         end_noise_percent=100 * end.change.by_chance / abs(end.value) if end.value else None,
+        swing=swing,
+        is_too_short=end.is_too_short,
+    )
+
+
+def _is_at_level(values: FloatArray) -> bool:
+    """Return whether the range that contains eight of ten values is narrow."""
+    low, high = np.percentile(values, SWING_PERCENTILES)
+    return float(high - low) <= MOST_SWING * abs(median(values))
+
+
+def _find_swing(values: FloatArray) -> Swing:
+    low, high = np.percentile(values, SWING_PERCENTILES)
+    return Swing(low=float(low), high=float(high), mean=float(values.mean()))
+
+
+def _ends_in_another_level(series: Series, first_end: int) -> bool:
+    """Return whether the first level is followed by another level that reaches to the end of the series."""
+    values = series.values
+    first, noise = median(values[:first_end]), _measure_local_noise(values)
+    return any(
+        len(series) - start >= LEAST_FOR_SECOND
+        and _is_apart(values[start:], first, noise)
+        and _find_held(series, start) == len(series)
+        for start in range(first_end, min(first_end + SHORTEST_PHASE, len(series)))
     )
 
 
@@ -157,6 +213,7 @@ class _End:
         begin: first index of the part at this level; None: the series is not settled.
         is_level_throughout: no other level precedes that part, and a line fitted through the whole
             series neither rises nor falls.
+        is_too_short: the last quarter has too few values to show whether it is flat.
     """
 
     value: float
@@ -164,6 +221,7 @@ class _End:
     change: Change
     begin: int | None
     is_level_throughout: bool
+    is_too_short: bool
 
 
 def _find_end(series: Series) -> _End:
@@ -181,6 +239,9 @@ def _find_end(series: Series) -> _End:
         begin = None
     else:
         begin = _find_flat(series, begin, tail, MOST_CHANGE * abs(last))
+    is_too_short = begin is not None and _is_too_short(series, tail, change, abs(last))
+    if is_too_short:
+        begin = None
     throughout = begin is not None and (
         not _is_apart(values[:begin], last, noise)
         and measure_change_to_end(series, 0).is_within(MOST_CHANGE * abs(last))
@@ -191,7 +252,22 @@ def _find_end(series: Series) -> _End:
         change=change,
         begin=begin,
         is_level_throughout=throughout,
+        is_too_short=is_too_short,
     )
+
+
+def _is_too_short(series: Series, tail: int, change: Change, level: float) -> bool:
+    """Return whether only the noise of few values hides a change of the last part.
+
+    Noise of few values is estimated at the upper end of what is plausible, so that it explains nearly any change. The
+    differences of neighbours give a lower noise, which a steady change hardly increases.
+    """
+    count = len(series) - tail
+    if count >= LEAST_FOR_NOISE:
+        return False
+    noise = spread(np.diff(series.values)) / 2**0.5
+    by_chance = SHORT_SIGMAS * noise * float(np.sqrt(12 / count))
+    return abs(change.amount) > max(MOST_CHANGE_AT_END * level, by_chance)
 
 
 def _find_last_part(series: Series) -> int:
@@ -258,6 +334,9 @@ def _find_held_levels(series: Series, latest: int, end: _End) -> tuple[int, int]
     """
     values = series.values
     first_end = _find_held(series, 0)
+    may_end_late = end.begin is None and not end.is_too_short and first_end > 0
+    if may_end_late and _ends_in_another_level(series, first_end):
+        return first_end, len(series)
     if first_end > latest or not _is_apart(values[:first_end], end.value, end.noise):
         return 0, 0
     first = median(values[:first_end])
@@ -295,6 +374,8 @@ def _find_held(series: Series, start: int) -> int:
     level = abs(median(values[:longest]))
     leap = _measure_leap(values, longest)
     if leap < LEAST_ABRUPT * change:
+        return start
+    if not _is_at_level(values[:longest]):
         return start
     is_flat = max(change, by_chance) <= MOST_CHANGE_AT_END * level
     is_abrupt = leap > OTHER_LEVEL * level and change <= max(by_chance, HELD_BAND * level)

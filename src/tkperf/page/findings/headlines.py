@@ -284,7 +284,7 @@ def _with_course(candidate: _Candidate, course: Timeline | None) -> _Candidate:
     headline = candidate.headline
     if course is None or course.settled is not False or headline.verdict:
         return candidate
-    verdict = describe_still_changing(course).partition(",")[0]
+    verdict = describe_still_changing(course).partition(", ")[0]
     return replace(candidate, headline=replace(headline, verdict=verdict))
 
 

@@ -107,6 +107,12 @@ def _describe_levels(timeline: Timeline) -> str:
 
 def describe_still_changing(timeline: Timeline) -> str:
     """Return ``still falling at the end, by 6.8 % in the last quarter``, for a rate that did not settle."""
+    if timeline.is_too_short:
+        return "measured for too short a time to tell whether the rate settled"
+    if (swing := timeline.swing) is not None:
+        low, high, mean = (format_number(one) for one in (swing.low, swing.high, swing.mean))
+        unit = QUANTITIES[timeline.quantity].unit
+        return f"varying between {low} and {high} {unit}, mean {mean}"
     change = timeline.still_changes_percent
     if change is None:
         return "still changing at the end"
