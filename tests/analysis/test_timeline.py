@@ -328,7 +328,7 @@ def test_a_rate_that_swings_is_not_called_a_level(how: str, seed: int) -> None:
     assert describe_timelines(timelines)[0].startswith("Varying between ")
 
 
-@pytest.mark.parametrize("noise", [0.04, 0.1])
+@pytest.mark.parametrize("noise", [0.04, 0.1, 0.3])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_noisy_rate_has_a_level(noise: float, seed: int) -> None:
     """The mean of a few seconds is at the level, and so are most seconds."""

@@ -44,8 +44,13 @@ LEAST_ABRUPT = 3.0
 # Another level differs by more than the largest allowed distance of a value from its own level.
 OTHER_LEVEL = 0.12
 # A level is no level if the range that contains eight of ten values is wider than this share of the level. A sine wave of
-# 15 % and white noise of up to 13 % have a level; a sine wave of 20 % and a square wave have none.
+# 15 % has a level; a sine wave of 20 % and a square wave have none.
 MOST_SWING = 1 / 3
+# Noise without memory may be wider: its mean over a few values is near the level all the time. Each value then hardly
+# correlates with the next one, and the mean is near the median.
+MOST_SWING_OF_NOISE = 1.0
+MOST_CORRELATION_OF_NOISE = 0.5
+MOST_SKEW_OF_NOISE = 0.1
 # A rate that swings is described by the range that contains eight of ten values.
 SWING_PERCENTILES = (10.0, 90.0)
 # A last part with fewer values shows a change beyond the limit only with a noise that is estimated from neighbours;
@@ -180,9 +185,19 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
 
 
 def _is_at_level(values: FloatArray) -> bool:
-    """Return whether the range that contains eight of ten values is narrow."""
+    """Return whether the values stay near their median, or scatter about it without memory."""
     low, high = np.percentile(values, SWING_PERCENTILES)
-    return float(high - low) <= MOST_SWING * abs(median(values))
+    level = median(values)
+    swing = float(high - low)
+    if swing <= MOST_SWING * abs(level):
+        return True
+    apart = values - values.mean()
+    correlation = float(apart[1:] @ apart[:-1]) / float(apart @ apart)
+    return (
+        swing <= MOST_SWING_OF_NOISE * abs(level)
+        and abs(correlation) <= MOST_CORRELATION_OF_NOISE
+        and abs(float(values.mean()) - level) <= MOST_SKEW_OF_NOISE * abs(level)
+    )
 
 
 def _find_swing(values: FloatArray) -> Swing:
