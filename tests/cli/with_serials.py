@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tkperf.device import beneath, identity
+from tkperf.device import beneath, drive_numbers, identity
 
 
 def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
@@ -13,7 +13,8 @@ def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
 
 
 if __name__ == "__main__":
-    beneath.read_serial = identity.read_serial = read_serial  # type: ignore[attr-defined]
+    for module in (drive_numbers, beneath, identity):
+        module.read_serial = read_serial  # type: ignore[attr-defined]
     from tkperf.cli.main import main
 
     main()
