@@ -221,7 +221,7 @@ class FioEngine:
         gather: bool = False,
     ) -> bool:
         """Take in readings until ``until_s`` seconds are left. Return False if fio ended before."""
-        gather_s = self._gather_s(process) if gather else _at_once
+        gather_s = self._gather_s(process) if gather else fio_process.at_once
         while not process.ended and (more_s := left_s() - until_s) > 0:
             process.read_until(time.monotonic() + more_s, recorder, gather_s=gather_s)
         return not process.ended
@@ -417,10 +417,6 @@ class FioEngine:
 
 def _loads_of(then: Next | None) -> tuple[EngineLoad, ...]:
     return then.loads if then else ()
-
-
-def _at_once() -> float:
-    return 0.0
 
 
 def _sleep_until(moment_s: float) -> None:

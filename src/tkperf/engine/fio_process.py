@@ -64,6 +64,11 @@ TASKS_POLL_S = 0.001
 OnReading = Callable[[FioReading], None]
 
 
+def at_once() -> float:
+    """Return that documents do not wait."""
+    return 0.0
+
+
 class FioProcess:
     """A fio job behind a gate.
 
@@ -262,7 +267,7 @@ class FioProcess:
         deadline_s: float,
         on_reading: OnReading,
         *,
-        gather_s: Callable[[], float] = lambda: 0.0,
+        gather_s: Callable[[], float] = at_once,
     ) -> bool:
         """Read fio's output until a time on the monotonic clock. Return False if fio ended before
         that time.

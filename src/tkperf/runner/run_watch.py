@@ -109,13 +109,11 @@ class _Planned:
     @property
     def inside(self) -> tuple[float, float]:
         """Return the period in which no step begins or ends."""
-        ends_s = (self.heard_s if self.began_s is None else self.began_s) + self.duration_s
-        begins_s = (
-            self.heard_s + BEGINS_WITHIN_S
-            if self.began_s is None
-            else self.began_s + KNOWN_WITHIN_S
-        )
-        return begins_s, ends_s - self.ends_within_s
+        if self.began_s is None:
+            began_s, within_s = self.heard_s, BEGINS_WITHIN_S
+        else:
+            began_s, within_s = self.began_s, KNOWN_WITHIN_S
+        return began_s + within_s, began_s + self.duration_s - self.ends_within_s
 
 
 @dataclass(slots=True)

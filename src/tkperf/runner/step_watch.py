@@ -173,8 +173,9 @@ class StepWatch:
         earlier = self._glances[-USUAL_GLANCES - 1 : -1]
         if len(earlier) < 2 or earlier[0].counts is None or earlier[-1].counts is None:
             return 0.0
+        lasted_s = earlier[-1].at_s - earlier[0].at_s
         ios = earlier[-1].counts.ios - earlier[0].counts.ios
-        return ios / (earlier[-1].at_s - earlier[0].at_s)
+        return ios / lasted_s if lasted_s > 0 else 0.0
 
     def _idle_part_s(self, *glances: Glance) -> float:
         """Return for how long the device was idle between two glances. An idle time is next to this
