@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -174,3 +175,30 @@ def test_without_the_packages_a_run_is_as_good(
     (line,) = [line for line in ran.stderr.splitlines() if "warning" in line]
     assert "no report was written" in line
     assert "jinja2 is missing" in line
+
+
+TWICE = """
+import os, signal, sys
+from tkperf.cli import main, streams
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+def invoke(*args, **options):
+    with streams.ended_by_signals(once=True):
+        interrupt()
+
+say = main.complain
+main.cli.invoke = invoke
+main.complain = lambda text: (interrupt(), say(text))
+sys.argv = ["tkperf", "ssd"]
+main.main()
+"""
+
+
+def test_a_second_interrupt_does_not_cut_the_last_message() -> None:
+    """A terminal and a waiting process may both send one Ctrl-C."""
+    ended = subprocess.run(
+        [sys.executable, "-c", TWICE], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (ended.returncode, ended.stderr) == (130, "\ntkperf: stopped by the user\n")

@@ -164,6 +164,8 @@ def main() -> None:
     except TkperfError as error:
         exit_code = _fail(str(error), error.exit_code, getattr(error, "__notes__", ()))
     except click.exceptions.Abort:
+        # A second Ctrl-C must not interrupt the message.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         exit_code = _fail("stopped by the user", ExitCode.STOPPED)
     except click.exceptions.NoArgsIsHelpError as error:
         complain(error.format_message())

@@ -87,22 +87,29 @@ def point_streams_to(descriptor: int, numbers: Sequence[int]) -> None:
 def ended_by_signals(*, once: bool) -> Iterator[None]:
     """Raise KeyboardInterrupt on each of them; with ``once`` only on the first, so that the end is in order.
 
+    With ``once``, later signals are ignored until the process has ended. A terminal and the process that waits for
+    this one may both send the same Ctrl-C, and the second one must not interrupt the last message.
     Under nohup, which ignores SIGHUP already, a lost terminal ends nothing.
     """
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
 
+    ending = False
+
     def end(*_: object) -> None:
-        for number in numbers if once else ():
-            signal.signal(number, signal.SIG_IGN)
+        nonlocal ending
+        if once:
+            ending = True
+            for number in numbers:
+                signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in () if ending else before.items():
             signal.signal(number, handler)
 
 
