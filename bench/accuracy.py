@@ -1,4 +1,5 @@
-"""All that docs/accuracy.md states, measured by one command; three quarters of an hour on a machine that does nothing else.
+"""All that docs/accuracy.md states, measured by one command; three quarters of an hour on a machine that does nothing
+else.
 
 Runs each of the commands below, keeps what it printed as FOLDER/NAME.txt and its figures as FOLDER/NAME.json, and
 prints which of them stayed within their limits. Exit status 1 if one did not. Needs root and QEMU.
@@ -34,11 +35,7 @@ def run(name: str, folder: Path) -> int:
     command = COMMANDS[name].format(json=folder / f"{name}.json").split()
     print(f"== {' '.join(command)}", flush=True)
     process = subprocess.Popen(
-        [sys.executable, *command[1:]],
-        cwd=CHECKOUT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        [sys.executable, *command[1:]], cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     assert process.stdout is not None
     with (folder / f"{name}.txt").open("w", encoding="utf-8") as kept:
@@ -59,9 +56,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     LAB_FIGURES.unlink(missing_ok=True)
     if os.getloadavg()[0] > 0.5:
-        print(
-            f"this machine has other work (load {os.getloadavg()[0]:.1f}): what follows is no proof"
-        )
+        print(f"this machine has other work (load {os.getloadavg()[0]:.1f}): what follows is no proof")
     statuses = {name: run(name, folder) for name in options.only}
     for name, status in statuses.items():
         print(f"{name:12} {'within its limits' if status == 0 else 'NOT within its limits'}")

@@ -3,13 +3,12 @@
 On a file in memory (tmpfs) that fio reaches with direct I/O: two jobs of the load use up two CPUs, so that
 whatever else runs shows in the latencies. Of each pair, in turns, one half is a step by tkperf's
 engine with a device's counters looked at beside it as in a run, the other the very same job file by
-``fio --output-format=json+``, called before and after it: a machine that gets slower or faster meanwhile does so for both. What
-is not tkperf's is told by these two calls, which says how far such calls differ by themselves, and by one
+``fio --output-format=json+``, called before and after it: a machine that gets slower or faster meanwhile does so for
+both. What is not tkperf's is told by these two calls, which says how far such calls differ by themselves, and by one
 more with ``--status-interval=1``, the reports that the samples of each second come from. Prints the medians of the
-pairs' ratios with their intervals of 95 % (ranks of the sorted ratios, by the binomial distribution), their
-spread, how often fio's job threads were taken from their CPUs, tkperf's own CPU time, and the load of the host; the
-same as JSON with --json. Exit status 1 if a median is beyond its limit. Needs root (a loop device, whose
-counters are looked at).
+pairs' ratios with their intervals of 95 % (ranks of the sorted ratios, by the binomial distribution), their spread, how
+often fio's job threads were taken from their CPUs, tkperf's own CPU time, and the load of the host; the same as JSON
+with --json. Exit status 1 if a median is beyond its limit. Needs root (a loop device, whose counters are looked at).
 
     python bench/against_fio.py [--pairs 30] [--step-s 4] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
 """
@@ -64,8 +63,7 @@ class Figures:
     switches_per_s: float
 
 
-NAMES = {"iops": "IOPS", "mean_us": "mean latency", "p999_us": "p99.9 latency",
-         "switches_per_s": "context switches"}  # fmt: skip
+NAMES = {"iops": "IOPS", "mean_us": "mean latency", "p999_us": "p99.9 latency", "switches_per_s": "context switches"}
 
 
 def figures_of(measurement: Measurement, document: bytes) -> Figures:
@@ -82,14 +80,10 @@ def figures_of(measurement: Measurement, document: bytes) -> Figures:
 
 
 def by_hand(job: Path, *options: str) -> Figures:
-    output = subprocess.check_output(
-        [require_program("fio"), "--output-format=json+", "--eta=never", *options, job]
-    )
+    output = subprocess.check_output([require_program("fio"), "--output-format=json+", "--eta=never", *options, job])
     *_, document = DocumentSplitter().feed(output)
     last = parse_document(document)
-    measurement = Measurement(
-        duration_s=last.elapsed_s, read=last.read, write=last.write, samples=()
-    )
+    measurement = Measurement(duration_s=last.elapsed_s, read=last.read, write=last.write, samples=())
     return figures_of(measurement, document)
 
 
@@ -127,9 +121,12 @@ def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[st
     found = sorted(getattr(one[which], figure) / plain(one) for one in rounds)
     low, high = find_ranks(len(found))
     return {
-        "median": statistics.median(found), "low_95": found[low], "high_95": found[high],
-        "least": found[0], "most": found[-1],
-    }  # fmt: skip
+        "median": statistics.median(found),
+        "low_95": found[low],
+        "high_95": found[high],
+        "least": found[0],
+        "most": found[-1],
+    }
 
 
 def find_ranks(count: int) -> tuple[int, int]:
@@ -163,11 +160,7 @@ def read_options(doc: str) -> tuple[argparse.Namespace, Step]:
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     options = parser.parse_args()
     workload = Workload(
-        access=Access.RANDOM,
-        read_percent=100,
-        block_size_bytes=4096,
-        jobs=options.jobs,
-        io_depth=options.depth,
+        access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=options.jobs, io_depth=options.depth
     )
     return options, Step(workload=workload, duration_s=options.step_s)
 
@@ -181,9 +174,7 @@ def main() -> int:
         with file.open("wb") as target:
             for _ in range(SIZE_BYTES >> 20):
                 target.write(os.urandom(1 << 20))
-        job.write_text(
-            render_step_job(step, FioTarget(path=str(file), ioengine=IOENGINE, active_range=RANGE))
-        )
+        job.write_text(render_step_job(step, FioTarget(path=str(file), ioengine=IOENGINE, active_range=RANGE)))
         permit = grant_permit(hold_target(read_identity(file)), confirmed_id=str(file)).redeem()
         for number in range(options.pairs):
             calls: dict[str, Figures] = {}
@@ -194,15 +185,10 @@ def main() -> int:
                         calls[which], share = by_tkperf(permit, step, counters)
                     shares.append(share)
                 else:
-                    calls[which] = by_hand(
-                        job, *(["--status-interval=1"] if which == REPORTS else [])
-                    )
+                    calls[which] = by_hand(job, *(["--status-interval=1"] if which == REPORTS else []))
             rounds.append(calls)
         permit.release()
-    result = {
-        which: {figure: ratios(rounds, which, figure) for figure in NAMES}
-        for which in (TKPERF, REPORTS, AGAIN)
-    }
+    result = {which: {figure: ratios(rounds, which, figure) for figure in NAMES} for which in (TKPERF, REPORTS, AGAIN)}
     cpu_percent = 100 * statistics.median(shares)
     load = os.getloadavg()[0]
     print(
@@ -219,10 +205,14 @@ def main() -> int:
     print(f"load of the host: {load:.1f}")
     if options.json:
         document = {
-            "workload": str(step.workload), "pairs": options.pairs, "step_s": options.step_s,
-            "ratios_to_by_hand": result, "cpu_percent": cpu_percent, "load": load,
+            "workload": str(step.workload),
+            "pairs": options.pairs,
+            "step_s": options.step_s,
+            "ratios_to_by_hand": result,
+            "cpu_percent": cpu_percent,
+            "load": load,
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        }  # fmt: skip
+        }
         options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     beyond = find_beyond(result)
     if beyond:

@@ -1,8 +1,9 @@
 """Are the latencies those that the kernel saw? A run on a loop device beside the kernel's trace of every I/O.
 
-4 KiB random reads, one outstanding (so that fio has each as soon as it is done, not after others), two rounds; the trace has when each was taken in, given to the driver and
-done. Prints mean and percentiles by tkperf and by the trace, whose single times have no buckets; as JSON with --json.
-Exit status 1 if one is beyond its limit. Needs root (loop device, tracefs).
+4 KiB random reads, one outstanding (so that fio has each as soon as it is done, not after others), two rounds; the
+trace has when each was taken in, given to the driver and done. Prints mean and percentiles by tkperf and by the trace,
+whose single times have no buckets; as JSON with --json. Exit status 1 if one is beyond its limit. Needs root (loop
+device, tracefs).
 
     python bench/against_trace.py [--folder /var/tmp] [--step-s 10] [--json FILE]
 """
@@ -37,11 +38,36 @@ def measure(folder: Path, device: str, step_s: int) -> dict[str, Any]:
     """The one cell of the run."""
     tool = str(Path(sys.executable).parent / "tkperf")
     subprocess.run(
-        [tool, "ssd", "case", device, "--profile", PROFILE, "--output", folder, "--test", "iops",
-         "--no-purge", "--no-report", "--yes-destroy", device, "--progress", "plain", "--numjobs", "1",
-         "--iodepth", "1", "--engine", "libaio", "--runtime", str(step_s)],
-        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [
+            tool,
+            "ssd",
+            "case",
+            device,
+            "--profile",
+            PROFILE,
+            "--output",
+            folder,
+            "--test",
+            "iops",
+            "--no-purge",
+            "--no-report",
+            "--yes-destroy",
+            device,
+            "--progress",
+            "plain",
+            "--numjobs",
+            "1",
+            "--iodepth",
+            "1",
+            "--engine",
+            "libaio",
+            "--runtime",
+            str(step_s),
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     shown = subprocess.check_output([tool, "show", "--json", folder / "case.tkperf"])
     (cell,) = json.loads(shown)["tests"][0]["sections"][0]["cells"]
     assert isinstance(cell["all"], dict)

@@ -1,18 +1,22 @@
-"""What does a batch cost, and do its drives wait for one another? CPU, memory, gaps between steps, the page of the answer.
+"""What does a batch cost, and do its drives wait for one another? CPU, memory, gaps between steps, the page of the
+answer.
 
 Three parts, each a batch by the command line:
 
-- ``supervisor``: simulated drives in one batch. CPU time of the batch's own process from the first word to begin to the last
-  end, over that time and for each step; its memory; the memory of the drives' processes at their ends.
-  Simulated steps take a thousandth of their time, so the share of a CPU is that of a batch whose steps are thousands of times as
-  frequent; for steps of a minute the cost of a step is what counts, and that of looking: see ``gaps``, whose
-  steps are real.
-- ``gaps`` (root): the gaps between steps (by the kernel's counters, and ``gap_s`` of run files) of one loop device and of
-  several at once, in turn, on images of the script's own. fio offers each of them --iops I/Os a second, which leaves
-  CPUs free. The gap after a fill is not counted. Also the batch process's share of a CPU beside such steps. Each --stagger is a case of its own.
-- ``page``: seconds of ``tkperf report NAME.batch`` with many simulated drives, without and with kept results of its runs.
+- ``supervisor``: simulated drives in one batch. CPU time of the batch's own process from the first word to begin to the
+  last end, over that time and for each step; its memory; the memory of the drives' processes at their ends. Simulated
+  steps take a thousandth of their time, so the share of a CPU is that of a batch whose steps are thousands of times as
+  frequent; for steps of a minute the cost of a step is what counts, and that of looking: see ``gaps``, whose steps are
+  real.
+- ``gaps`` (root): the gaps between steps (by the kernel's counters, and ``gap_s`` of run files) of one loop device and
+  of several at once, in turn, on images of the script's own. fio offers each of them --iops I/Os a second, which leaves
+  CPUs free. The gap after a fill is not counted. Also the batch process's share of a CPU beside such steps. Each
+  --stagger is a case of its own.
+- ``page``: seconds of ``tkperf report NAME.batch`` with many simulated drives, without and with kept results of its
+  runs.
 
-    python bench/batch.py [--part supervisor gaps page] [--drives 24] [--loop 4] [--stagger 0 ...] [--repeats 2] [--json FILE]
+    python bench/batch.py [--part supervisor gaps page] [--drives 24] [--loop 4] [--stagger 0 ...] [--repeats 2] [--json
+    FILE]
 """
 
 from __future__ import annotations
@@ -102,7 +106,9 @@ def children(pid: int) -> list[int]:
 
 @dataclass(slots=True)
 class Costs:
-    """Of one batch, from its first word to begin to its last end. ``drives_mib``: PSS of each drive's process, seen last."""
+    """Of one batch, from its first word to begin to its last end. ``drives_mib``: PSS of each drive's process, seen
+    last.
+    """
 
     cpu_s: float = 0.0
     wall_s: float = 0.0
@@ -133,10 +139,7 @@ def observe(process: subprocess.Popen[bytes], book: Path, drives: int) -> Costs:
             if began is not None:
                 costs.wall_s, costs.cpu_s = now[0] - began[0], now[1] - began[1]
                 rss_mib, pss_mib = memory_mib(process.pid)
-                costs.rss_mib, costs.pss_mib = (
-                    max(costs.rss_mib, rss_mib),
-                    max(costs.pss_mib, pss_mib),
-                )
+                costs.rss_mib, costs.pss_mib = (max(costs.rss_mib, rss_mib), max(costs.pss_mib, pss_mib))
                 together_mib = 0.0
                 for pid in children(process.pid):
                     with suppress(OSError, KeyError):
@@ -166,12 +169,7 @@ def terminal(view: str) -> Iterator[int]:
 
 
 def run_batch(
-    folder: Path,
-    name: str,
-    drives: Sequence[str],
-    keys: str,
-    *options: str | Path,
-    view: str = "none",
+    folder: Path, name: str, drives: Sequence[str], keys: str, *options: str | Path, view: str = "none"
 ) -> tuple[Costs, list[RunRecord]]:
     """Run one batch of a batch file. Return its costs and its runs."""
     file = folder / f"{name}.toml"
@@ -180,9 +178,7 @@ def run_batch(
     command = [TKPERF, "batch", name, file, "--output", folder, "--no-report", *options]
     with terminal(view) as stream:
         environment = {**os.environ, "TERM": "xterm"}
-        process = subprocess.Popen(
-            command, stdin=stream, stdout=stream, stderr=stream, env=environment
-        )
+        process = subprocess.Popen(command, stdin=stream, stdout=stream, stderr=stream, env=environment)
         costs = observe(process, folder / f"{name}.batch", len(drives))
         if process.wait():
             raise SystemExit(f"the batch ended with status {process.returncode}: {command}")
@@ -237,10 +233,7 @@ def sample_counters(devices: Sequence[str], path: str, stop: StopEvent) -> None:
     """Write the time and each device's completed reads and writes, again and again until the event is set."""
     rows = []
     with ExitStack() as stack:
-        files = [
-            stack.enter_context(open(f"/sys/block/{Path(device).name}/stat", "rb"))
-            for device in devices
-        ]
+        files = [stack.enter_context(open(f"/sys/block/{Path(device).name}/stat", "rb")) for device in devices]
         while not stop.is_set():
             row = [time.monotonic()]
             for file in files:
@@ -275,11 +268,7 @@ def idle_gaps_ms(samples: np.ndarray, devices: int, steps: int) -> list[float]:
                 if len(burst) > MANY:  # not some look at the device
                     bursts.append((float(burst[0]), float(burst[-1]), side))
         bursts = sorted(bursts)[-steps:]  # without the fill, and looks at the device before it
-        gaps += [
-            max(0.0, 1000 * (after[0] - before[1]))
-            for before, after in pairwise(bursts)
-            if before[2] != after[2]
-        ]
+        gaps += [max(0.0, 1000 * (after[0] - before[1])) for before, after in pairwise(bursts) if before[2] != after[2]]
     return gaps
 
 
@@ -305,7 +294,8 @@ def describe(name: str, found: Sequence[float], costs: Sequence[Costs]) -> dict[
     most_mib = max(mib for one in costs for mib in one.drives_mib.values())
     p95 = float(np.percentile(found, 95))
     print(
-        f"{name:32} {len(found):4} gaps: median {statistics.median(found):6.1f} ms, mean {statistics.mean(found):6.1f} ms, "
+        f"{name:32} {len(found):4} gaps: median {statistics.median(found):6.1f} ms, mean {statistics.mean(found):6.1f} "
+        "ms, "
         f"95 % {p95:6.1f} ms, worst {max(found):6.1f} ms; the batch's process used {share:.2f} % of a CPU, "
         f"a drive's at most {most_mib:.0f} MiB (PSS)"
     )
@@ -323,13 +313,12 @@ def describe(name: str, found: Sequence[float], costs: Sequence[Costs]) -> dict[
 
 def extrapolate(one: dict[str, float], several: dict[str, float], drives: int) -> None:
     """Print the batch's share of a CPU with steps of a minute: what looking costs, and what each step adds."""
-    per_step = (several["cpu_percent"] - one["cpu_percent"]) / (
-        several["steps_per_s"] - one["steps_per_s"]
-    )
+    per_step = (several["cpu_percent"] - one["cpu_percent"]) / (several["steps_per_s"] - one["steps_per_s"])
     looking = one["cpu_percent"] - per_step * one["steps_per_s"]
     share = looking + per_step * drives / REAL_STEP_S
     print(
-        f"the batch's process: {looking:.2f} % of a CPU for looking and {10 * per_step:.1f} ms a step, which makes {share:.2f} % "
+        f"the batch's process: {looking:.2f} % of a CPU for looking and {10 * per_step:.1f} ms a step, which makes "
+        f"{share:.2f} % "
         f"with {drives} drives and steps of a minute"
     )
 
@@ -338,8 +327,7 @@ def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Batches of one loop device and of several, in turn."""
     count: int = options.loop
     cases = [("1 loop device", 1, 0.0)] + [
-        (f"{count} loop devices, stagger {stagger:g} s", count, stagger)
-        for stagger in options.stagger
+        (f"{count} loop devices, stagger {stagger:g} s", count, stagger) for stagger in options.stagger
     ]
     found: dict[str, list[float]] = {name: [] for name, _, _ in cases}
     recorded: dict[str, list[float]] = {name: [] for name, _, _ in cases}
@@ -349,8 +337,7 @@ def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
         devices = stack.enter_context(loop_devices(folder, count))
         workload = folder / "steps.toml"
         workload.write_text(
-            WORKLOAD.format(iops=options.iops, step_s=options.step_s, rounds=options.rounds),
-            encoding="utf-8",
+            WORKLOAD.format(iops=options.iops, step_s=options.step_s, rounds=options.rounds), encoding="utf-8"
         )
         for repeat in range(options.repeats):
             for number, (case, several, stagger) in enumerate(cases):
@@ -363,17 +350,20 @@ def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
                 samples = folder / "samples.npy"
                 with sampled(devices[:several], samples):
                     cost, runs = run_batch(
-                        folder, f"gaps-{repeat}-{number}", devices[:several], keys,
-                        "--yes-destroy-file", consent, view=options.view,
-                    )  # fmt: skip
+                        folder,
+                        f"gaps-{repeat}-{number}",
+                        devices[:several],
+                        keys,
+                        "--yes-destroy-file",
+                        consent,
+                        view=options.view,
+                    )
                 found[case] += idle_gaps_ms(np.load(samples), several, 2 * options.rounds)
                 recorded[case] += recorded_gaps_ms(runs)
                 costs[case].append(cost)
     figures = {case: describe(case, found[case], costs[case]) for case in found}
     for case, gaps in recorded.items():
-        print(
-            f"{case}, in run files: median {statistics.median(gaps):.1f} ms, worst {max(gaps):.1f} ms"
-        )
+        print(f"{case}, in run files: median {statistics.median(gaps):.1f} ms, worst {max(gaps):.1f} ms")
         figures[case] |= {"recorded_median_ms": statistics.median(gaps)}
         figures[case] |= {"recorded_worst_ms": max(gaps)}
     one, *others = figures.values()
@@ -400,29 +390,23 @@ def measure_page(drives: int, tests: str) -> dict[str, float]:
 
         def report() -> tuple[float, float]:
             before, began_s = os.times(), time.monotonic()
-            subprocess.run(
-                [TKPERF, "report", book, "-o", page], check=True, stdout=subprocess.DEVNULL
-            )
+            subprocess.run([TKPERF, "report", book, "-o", page], check=True, stdout=subprocess.DEVNULL)
             after = os.times()
-            used_s = (
-                after.children_user - before.children_user
-                + after.children_system - before.children_system
-            )  # fmt: skip
+            used_s = after.children_user - before.children_user + after.children_system - before.children_system
             return time.monotonic() - began_s, used_s
 
         report()  # the libraries of pages are kept, too
         shutil.rmtree(cache / "tkperf/results")
         first_s, first_cpu_s = report()
         content = page.read_bytes()
-        took_s, used_s = (
-            statistics.median(each) for each in zip(*(report() for _ in range(3)), strict=True)
-        )
+        took_s, used_s = (statistics.median(each) for each in zip(*(report() for _ in range(3)), strict=True))
         if page.read_bytes() != content:
             raise SystemExit("the page by kept results differs")
         kept_mb = sum(one.stat().st_size for one in (cache / "tkperf/results").iterdir()) / 1e6
         size_mb = page.stat().st_size / 1e6
     print(
-        f"page of {drives} runs of {tests}: first {first_s:.2f} s, {first_cpu_s:.2f} s of a CPU; by kept results {took_s:.2f} s, "
+        f"page of {drives} runs of {tests}: first {first_s:.2f} s, {first_cpu_s:.2f} s of a CPU; by kept results "
+        f"{took_s:.2f} s, "
         f"{used_s:.2f} s of a CPU; {kept_mb:.1f} MB kept; HTML of {size_mb:.2f} MB"
     )
     return {
@@ -446,9 +430,13 @@ def main() -> int:
     parser.add_argument("--iops", type=int, default=500, help="offered to each of them")
     parser.add_argument("--step-s", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--stagger", type=float, nargs="+", default=[0.0],
+    parser.add_argument(
+        "--stagger",
+        type=float,
+        nargs="+",
+        default=[0.0],
         help="s between beginnings; drives begin a little apart in any case",
-    )  # fmt: skip
+    )
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--runs", type=int, default=100, help="on the page")
     parser.add_argument("--tests", default="iops,writesat", help="of these runs")
@@ -472,9 +460,7 @@ def main() -> int:
     load = os.getloadavg()[0]
     print(f"load of the host: {load:.1f}")
     if options.json:
-        options.json.write_text(
-            json.dumps({**figures, "load": load}, indent=2) + "\n", encoding="utf-8"
-        )
+        options.json.write_text(json.dumps({**figures, "load": load}, indent=2) + "\n", encoding="utf-8")
     return 1 if beyond else 0
 
 

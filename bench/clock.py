@@ -1,11 +1,12 @@
-"""What does the next fio's test of its clock cost the step under way? Steps with and without that test, in pairs, interleaved.
+"""What does the next fio's test of its clock cost the step under way? Steps with and without that test, in pairs,
+interleaved.
 
 A fio that chooses its clock itself tests it at its start with a thread on every CPU. tkperf starts what follows within
-the step before. Here two jobs use up two CPUs on a file in memory (tmpfs), and near the end of each step tkperf's engine
-makes the next one ready, once with ``clocksource=cpu``, which leaves the test out, and twice without: the
-second time says how far such steps differ by themselves. Prints the medians of the pairs' ratios of p99.9, of the longest latency
-and of IOPS, with their intervals of 95 % (ranks of the sorted ratios, by the binomial distribution), and for each figure
-in how many pairs it was lower. Needs no root.
+the step before. Here two jobs use up two CPUs on a file in memory (tmpfs), and near the end of each step tkperf's
+engine makes the next one ready, once with ``clocksource=cpu``, which leaves the test out, and twice without: the second
+time says how far such steps differ by themselves. Prints the medians of the pairs' ratios of p99.9, of the longest
+latency and of IOPS, with their intervals of 95 % (ranks of the sorted ratios, by the binomial distribution), and for
+each figure in how many pairs it was lower. Needs no root.
 
     python bench/clock.py [--pairs 30] [--step-s 4] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
 """
@@ -51,9 +52,7 @@ def figures_of(measurement: Measurement) -> Figures:
     longest_ns = measurement.both.latency_max_ns
     assert percentile_ns is not None
     assert longest_ns is not None
-    return Figures(
-        iops=measurement.iops, p999_us=percentile_ns / 1000, longest_us=longest_ns / 1000
-    )
+    return Figures(iops=measurement.iops, p999_us=percentile_ns / 1000, longest_us=longest_ns / 1000)
 
 
 def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures:
@@ -73,9 +72,13 @@ def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[st
     found = sorted(getattr(one[which], figure) / getattr(one[TESTED], figure) for one in rounds)
     low, high = find_ranks(len(found))
     return {
-        "median": statistics.median(found), "low_95": found[low], "high_95": found[high],
-        "least": found[0], "most": found[-1], "lower": sum(ratio < 1 for ratio in found),
-    }  # fmt: skip
+        "median": statistics.median(found),
+        "low_95": found[low],
+        "high_95": found[high],
+        "least": found[0],
+        "most": found[-1],
+        "lower": sum(ratio < 1 for ratio in found),
+    }
 
 
 def main() -> None:
@@ -92,15 +95,10 @@ def main() -> None:
             # Each kind comes first, second and last in turns.
             turn = number % len(kinds)
             rounds.append(
-                {
-                    which: measure(permit, step, clocksource)
-                    for which, clocksource in (*kinds[turn:], *kinds[:turn])
-                }
+                {which: measure(permit, step, clocksource) for which, clocksource in (*kinds[turn:], *kinds[:turn])}
             )
         permit.release()
-    result = {
-        which: {key: ratios(rounds, which, key) for key in NAMES} for which in (WITHOUT, AGAIN)
-    }
+    result = {which: {key: ratios(rounds, which, key) for key in NAMES} for which in (WITHOUT, AGAIN)}
     load = os.getloadavg()[0]
     clock = choose_clock()
     print(
@@ -117,11 +115,14 @@ def main() -> None:
     print(f"load of the host: {load:.1f}")
     if options.json:
         document = {
-            "workload": str(step.workload), "pairs": options.pairs, "step_s": options.step_s,
-            "ratios_to_with_the_test": result, "load": load,
+            "workload": str(step.workload),
+            "pairs": options.pairs,
+            "step_s": options.step_s,
+            "ratios_to_with_the_test": result,
+            "load": load,
             "steps": [{which: asdict(one) for which, one in each.items()} for each in rounds],
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        }  # fmt: skip
+        }
         options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 

@@ -27,13 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.analysis.drawn_series import draw_series
 from tests.analysis.further_series import FURTHER_SERIES
 from tests.analysis.known_conclusions import CASES, Case, noise_of
-from tests.analysis.named_series import (
-    SERIES,
-    NamedSeries,
-    cut_off_last_tenth,
-    find_differences,
-    multiply_by_noise,
-)
+from tests.analysis.named_series import SERIES, NamedSeries, cut_off_last_tenth, find_differences, multiply_by_noise
 
 LEAST_ALIKE = 0.95
 # The conclusions about a course, and how the differences of each begin.
@@ -97,15 +91,13 @@ def try_all(only: str, copies: int) -> Iterator[Known]:
     tried: list[tuple[str, Callable[[], Known]]] = [
         *((one.name, lambda one=one: try_series(one, copies)) for one in (*SERIES, *FURTHER_SERIES)),
         *((one.name, lambda one=one: try_case(one, copies)) for one in CASES),
-    ]  # fmt: skip
+    ]
     print(f"{'series or case':64} {'whole':>8} {'cut':>8}")
     for name, try_one in tried:
         if only not in name:
             continue
         known = try_one()
-        whole, cut = (
-            min(known.share(each, cut=cut) for each in known.conclusions) for cut in (False, True)
-        )
+        whole, cut = (min(known.share(each, cut=cut) for each in known.conclusions) for cut in (False, True))
         print(f"{name:64} {whole:8.1%} {cut:8.1%}", flush=True)
         for text, count in known.wrong.most_common(3):
             print(f"    {count} x {text}")
@@ -115,7 +107,8 @@ def try_all(only: str, copies: int) -> Iterator[Known]:
 def print_table(found: list[Known]) -> None:
     """Print a Markdown table of the share of copies with the known conclusion, by conclusion."""
     print(
-        "\n| conclusion | series or cases | whole: all copies, series with the lowest share | without the last tenth: the same |"
+        "\n| conclusion | series or cases | whole: all copies, series with the lowest share | without the last tenth: "
+        "the same |"
     )
     print("|---|---|---|---|")
     for conclusion in dict.fromkeys(each for known in found for each in known.conclusions):

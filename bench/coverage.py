@@ -4,8 +4,8 @@ Rounds are AR(1) with a known correlation of neighbours, as they are or with dri
 or a shift of the level. Each series is stopped like a test: at its first steady window, after 25 rounds at most;
 the rest are left out. Asked is how many of the windows' intervals hold (a) the mean of the next ten
 rounds and (b) the level that the series was made of. "Independent" is Student's t of independent rounds, for
-comparison. Of pairs of such windows asked is how often the interval of the ratio holds the ratio of their levels, and how
-often it tells levels that are 10 % apart. docs/adr/0046-five-rounds-need-an-assumed-correlation.md has the tables.
+comparison. Of pairs of such windows asked is how often the interval of the ratio holds the ratio of their levels, and
+how often it tells levels that are 10 % apart. docs/adr/0046-five-rounds-need-an-assumed-correlation.md has the tables.
 
     python bench/coverage.py [--trials 2000]
 """
@@ -44,9 +44,7 @@ def ar1(chance: Chance, trials: int, values: int, correlation: float | FloatArra
     series = np.empty_like(noise)
     series[:, 0] = noise[:, 0]
     for place in range(1, values):
-        series[:, place] = correlation * series[:, place - 1] + noise[:, place] * np.sqrt(
-            1 - np.square(correlation)
-        )
+        series[:, place] = correlation * series[:, place - 1] + noise[:, place] * np.sqrt(1 - np.square(correlation))
     return series
 
 
@@ -168,10 +166,7 @@ def cases(trials: int) -> Iterator[tuple[str, Counted]]:
         series = 1 + 0.03 * ar1(chance, trials, ROUNDS + NEXT, 0.31)
         yield f"correlation 0.31, noise  3 %, {change.__name__}", count(change(series, chance))
     for change in (stays, *changes):
-        yield (
-            f"correlation and noise mixed, {change.__name__}",
-            count(change(mixed(chance, trials), chance)),
-        )
+        yield (f"correlation and noise mixed, {change.__name__}", count(change(mixed(chance, trials), chance)))
     everything = shifts(strays(settles(mixed(chance, trials), chance), chance), chance)
     yield "correlation and noise mixed, all of it", count(everything)
 
@@ -255,20 +250,15 @@ def percentiles(trials: int) -> Iterator[str]:
     chance = np.random.default_rng(3)
     ios = 1_000_000
     for bursts in (0.0, 0.1, 0.3, 1.0, 3.0):
-        windows = [
-            [bursting(chance, bursts, ios) for _ in range(WINDOW + NEXT)] for _ in range(trials)
-        ]
+        windows = [[bursting(chance, bursts, ios) for _ in range(WINDOW + NEXT)] for _ in range(trials)]
         for percent in (50.0, 99.0, 99.9):
             place = REPORTED_PERCENTILES.index(percent)
             held, limits, open_ended = 0, 0, 0
             for histograms in windows:
                 first, following = (
-                    IoStats(histogram=Histogram.sum_of(part))
-                    for part in (histograms[:WINDOW], histograms[WINDOW:])
+                    IoStats(histogram=Histogram.sum_of(part)) for part in (histograms[:WINDOW], histograms[WINDOW:])
                 )
-                known = uncertainties_of_percentiles(first, histograms[:WINDOW], Basis.ROUNDS)[
-                    place
-                ]
+                known = uncertainties_of_percentiles(first, histograms[:WINDOW], Basis.ROUNDS)[place]
                 later_ns = following.histogram.percentile_ns(percent)
                 assert known is not None
                 assert later_ns is not None

@@ -3,10 +3,10 @@
 tkperf runs on a loop device. In some steps, drawn at random, somebody disturbs on purpose for a part of
 the step: a foreign fio reads or writes the device, programs burn the CPUs, tkperf's cgroup gets less CPU
 time, fio or tkperf is stopped by a signal. From the run file: of the steps that lost more than 5 % of
-their result (against the median of the same cell in undisturbed steps of the run, and by more than these scatter; with a limit
-only where the kernel counted that it stopped somebody) or, with a foreign fio,
-in which it moved more than 5 % of the bytes, how many are marked, and how many of the undisturbed ones
-are. Needs root. Prints a table, and each step that was wrong.
+their result (against the median of the same cell in undisturbed steps of the run, and by more than these scatter; with
+a limit only where the kernel counted that it stopped somebody) or, with a foreign fio, in which it moved more than 5 %
+of the bytes, how many are marked, and how many of the undisturbed ones are. Needs root. Prints a table, and each step
+that was wrong.
 
     python bench/disturbance.py [--kinds foreign,burners,quota,stop-fio,stop-tkperf] [--runs 4]
         [--quiet-runs 4] [--step-s 10] [--folder /var/tmp] [--seed 1]
@@ -76,9 +76,7 @@ class Found:
 def loop_device(folder: Path) -> Iterator[str]:
     image = folder / "image"
     subprocess.run(["fallocate", "-l", str(SIZE_BYTES), image], check=True)
-    device = subprocess.check_output(
-        ["losetup", "--find", "--show", "--direct-io=on", image], text=True
-    ).strip()
+    device = subprocess.check_output(["losetup", "--find", "--show", "--direct-io=on", image], text=True).strip()
     try:
         yield device
     finally:
@@ -96,10 +94,19 @@ def foreign(device: str, _pid: int, step_s: float, chance: random.Random) -> Act
     block, rate = chance.choice(BLOCKS), chance.choice(RATES)
     wait_s, lasting_s = stretch(step_s, chance)
     argv = [
-        "fio", "--name=foreign", f"--filename={device}", "--direct=1", f"--rw={access}",
-        f"--bs={block}", f"--size={SIZE_BYTES}", "--time_based", f"--runtime={lasting_s * 1000:.0f}ms",
-        f"--startdelay={wait_s * 1000:.0f}ms", "--ioengine=psync", "--output-format=json",
-    ]  # fmt: skip
+        "fio",
+        "--name=foreign",
+        f"--filename={device}",
+        "--direct=1",
+        f"--rw={access}",
+        f"--bs={block}",
+        f"--size={SIZE_BYTES}",
+        "--time_based",
+        f"--runtime={lasting_s * 1000:.0f}ms",
+        f"--startdelay={wait_s * 1000:.0f}ms",
+        "--ioengine=psync",
+        "--output-format=json",
+    ]
     if rate != "0":
         argv.append(f"--rate={rate}")
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
@@ -119,9 +126,7 @@ def burners(_device: str, _pid: int, step_s: float, chance: random.Random) -> Ac
     body = chance.choice(("while :; do :; done", "exec dd if=/dev/zero of=/dev/null bs=1M"))
     nice = chance.choice((0, 0, 10))
     command = f"sleep {wait_s:.2f}; exec timeout {lasting_s:.2f} nice -n {nice} sh -c '{body}'"
-    processes = [
-        subprocess.Popen(["sh", "-c", command], stderr=subprocess.DEVNULL) for _ in range(count)
-    ]
+    processes = [subprocess.Popen(["sh", "-c", command], stderr=subprocess.DEVNULL) for _ in range(count)]
 
     def end() -> None:
         for process in processes:
@@ -130,7 +135,7 @@ def burners(_device: str, _pid: int, step_s: float, chance: random.Random) -> Ac
     return Act(f"{count} x {body.split()[0]} at nice {nice}, {lasting_s:.1f} s", end)
 
 
-def later(wait_s: float, lasting_s: float, do: Callable[[], object], undo: Callable[[], object]) -> Callable[[], None]:  # fmt: skip
+def later(wait_s: float, lasting_s: float, do: Callable[[], object], undo: Callable[[], object]) -> Callable[[], None]:
     def act() -> None:
         time.sleep(wait_s)
         do()
@@ -227,13 +232,28 @@ def run(
     within = ["sh", "-c", f'echo $$ > {group_folder()}/cgroup.procs && exec "$@"', "sh"]
     with subprocess.Popen(
         [
-            *(within if kind == "quota" else ()), sys.executable, "-m", "tkperf", "ssd", name, device,
-            "--profile", str(profile), "-ssdt", "iops", "--yes-destroy", device, "--output",
-            str(folder), "--progress", "json", "--no-report",
+            *(within if kind == "quota" else ()),
+            sys.executable,
+            "-m",
+            "tkperf",
+            "ssd",
+            name,
+            device,
+            "--profile",
+            str(profile),
+            "-ssdt",
+            "iops",
+            "--yes-destroy",
+            device,
+            "--output",
+            str(folder),
+            "--progress",
+            "json",
+            "--no-report",
         ],
         stdout=subprocess.PIPE,
         text=True,
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             event = json.loads(line)
@@ -310,10 +330,7 @@ def main() -> None:
     found = {kind: Found() for kind in (*kinds, "nobody")}
     group_folder().mkdir(exist_ok=True)
     try:
-        with (
-            tempfile.TemporaryDirectory(dir=options.folder) as made,
-            loop_device(Path(made)) as device,
-        ):
+        with tempfile.TemporaryDirectory(dir=options.folder) as made, loop_device(Path(made)) as device:
             for kind in (*kinds, "nobody"):
                 for number in range(options.quiet_runs if kind == "nobody" else options.runs):
                     acts = None if kind == "nobody" else kind
@@ -324,9 +341,7 @@ def main() -> None:
     finally:
         group_folder().rmdir()
     print(f"\nsteps of {options.step_s:g} s; marked of all:\n")
-    print(
-        f"| disturbed by | over {COUNTS:.0%} of the result | below | undisturbed steps of these runs |"
-    )
+    print(f"| disturbed by | over {COUNTS:.0%} of the result | below | undisturbed steps of these runs |")
     print("|---|---|---|---|")
     for kind, each in found.items():
         codes = ", ".join(f"{count} {code}" for code, count in each.codes.items())

@@ -41,9 +41,7 @@ def copy_steps(db: sqlite3.Connection, count: int, **changes: str) -> None:
     """Copies of a step of a round, without seconds and histograms."""
     names = [row[1] for row in db.execute("PRAGMA table_info(step)")]
     (last,) = db.execute("SELECT max(sequence) FROM step").fetchone()
-    empty = dict.fromkeys(
-        ("seconds", "second_histograms", "fio_json", "read_histogram", "write_histogram"), "NULL"
-    )
+    empty = dict.fromkeys(("seconds", "second_histograms", "fio_json", "read_histogram", "write_histogram"), "NULL")
     chosen = {name: f"t.{name}" for name in names} | empty
     chosen |= {"sequence": f"{last + 1000} + n"} | changes
     db.execute(
@@ -57,13 +55,9 @@ def set_fact(db: sqlite3.Connection, key: str, value: object) -> None:
     db.execute("INSERT OR REPLACE INTO run VALUES (?, ?)", (key, json.dumps(value)))
 
 
-def change_json(
-    db: sqlite3.Connection, table: str, column: str, change: Callable[[dict[str, Any]], object]
-) -> None:
+def change_json(db: sqlite3.Connection, table: str, column: str, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the JSON in the first row of a table."""
-    row, text = db.execute(
-        f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1"
-    ).fetchone()
+    row, text = db.execute(f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL LIMIT 1").fetchone()
     value = json.loads(text)
     change(value)
     db.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (json.dumps(value), row))

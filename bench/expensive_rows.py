@@ -7,15 +7,7 @@ import sqlite3
 from typing import Any
 
 import numpy as np
-from enlarging import (
-    CASES,
-    case,
-    change_json,
-    copy_rows,
-    copy_steps,
-    numbers,
-    set_fact,
-)
+from enlarging import CASES, case, change_json, copy_rows, copy_steps, numbers, set_fact
 
 from tkperf.model.histogram import BUCKETS
 from tkperf.runfile.columns import SECOND_COLUMNS, compress_output, pack_integers
@@ -122,9 +114,7 @@ def host_findings(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def host_facts(db: sqlite3.Connection, size: int) -> None:
-    change_json(
-        db, "host", "facts", lambda facts: facts.update({f"f{n}": "x" for n in range(size // 20)})
-    )
+    change_json(db, "host", "facts", lambda facts: facts.update({f"f{n}": "x" for n in range(size // 20)}))
 
 
 # Table test.
@@ -218,18 +208,20 @@ def step_one_round(db: sqlite3.Connection, size: int) -> None:
 def step_workloads(db: sqlite3.Connection, size: int) -> None:
     """One round in which each step has a different workload."""
     copy_steps(
-        db, size // 260, number="1", position="n", block_size_bytes="512 * (1 + n % 60000)",
-        read_percent="n % 101", io_depth="1 + n % 60000",
-    )  # fmt: skip
+        db,
+        size // 260,
+        number="1",
+        position="n",
+        block_size_bytes="512 * (1 + n % 60000)",
+        read_percent="n % 101",
+        io_depth="1 + n % 60000",
+    )
 
 
 @case
 def step_workloads_and_rounds(db: sqlite3.Connection, size: int) -> None:
     """300 workloads, each with as many rounds as fit into the file."""
-    copy_steps(
-        db, size // 260, number="1 + n / 300", position="n % 300",
-        block_size_bytes="512 * (1 + n % 300)",
-    )  # fmt: skip
+    copy_steps(db, size // 260, number="1 + n / 300", position="n % 300", block_size_bytes="512 * (1 + n % 300)")
 
 
 @case
@@ -242,9 +234,7 @@ def step_sections(db: sqlite3.Connection, size: int) -> None:
 def step_sections_of_tests(db: sqlite3.Connection, size: int) -> None:
     """The largest number of tests that tkperf reads, each with sections."""
     copy_rows(db, "test", 85, name="'t' || n")
-    copy_steps(
-        db, size // 260, number="1 + n / 900", test_id="2 + n % 85", section="'s' || (n % 10)"
-    )
+    copy_steps(db, size // 260, number="1 + n / 900", test_id="2 + n % 85", section="'s' || (n % 10)")
 
 
 @case
@@ -254,10 +244,7 @@ def step_slices(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_slices_of_sections(db: sqlite3.Connection, size: int) -> None:
-    copy_steps(
-        db, size // 260, kind="'continuous'", number="1 + n / 900", section="'s' || (n % 900)",
-        started_s="n",
-    )  # fmt: skip
+    copy_steps(db, size // 260, kind="'continuous'", number="1 + n / 900", section="'s' || (n % 900)", started_s="n")
 
 
 @case
@@ -267,9 +254,7 @@ def step_fills(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def step_areas(db: sqlite3.Connection, size: int) -> None:
-    copy_steps(
-        db, size // 260, kind="'area'", number="n", region_offset_bytes="n", region_length_bytes="1"
-    )
+    copy_steps(db, size // 260, kind="'area'", number="n", region_offset_bytes="n", region_length_bytes="1")
 
 
 @case
@@ -299,9 +284,14 @@ def step_one_host_use(db: sqlite3.Connection, size: int) -> None:
 def step_block_mixes(db: sqlite3.Connection, size: int) -> None:
     mix = json.dumps([[512 * n, 1 if n < 50 else 51] for n in range(1, 51)])
     copy_steps(
-        db, size // 800, number="1", position="n", block_mix=f"'{mix}'", block_size_bytes="25600",
+        db,
+        size // 800,
+        number="1",
+        position="n",
+        block_mix=f"'{mix}'",
+        block_size_bytes="25600",
         io_depth="1 + n % 60000",
-    )  # fmt: skip
+    )
 
 
 @case
@@ -346,9 +336,14 @@ def step_seconds_of_a_stream(db: sqlite3.Connection, size: int) -> None:
     table[11] = table[8] * 1000
     blob = pack_integers(table)
     copy_steps(
-        db, size // (len(blob) + 300), kind="'continuous'", section="'WS'", number="n",
-        started_s=f"n * {seconds}", duration_s=f"{seconds}",
-    )  # fmt: skip
+        db,
+        size // (len(blob) + 300),
+        kind="'continuous'",
+        section="'WS'",
+        number="n",
+        started_s=f"n * {seconds}",
+        duration_s=f"{seconds}",
+    )
     db.execute("UPDATE step SET seconds = ? WHERE seconds IS NULL", (blob,))
 
 
@@ -369,8 +364,7 @@ def second_histograms(db: sqlite3.Connection, size: int) -> None:
     packed = pack_integers(np.concatenate((filled, buckets, np.ones_like(buckets))))
     copy_steps(db, size // (len(packed) + 300), number="n")
     db.execute(
-        "UPDATE step SET seconds = ?, second_histograms = ? WHERE seconds IS NULL",
-        (pack_integers(table), packed),
+        "UPDATE step SET seconds = ?, second_histograms = ? WHERE seconds IS NULL", (pack_integers(table), packed)
     )
 
 
@@ -380,8 +374,7 @@ def second_histograms(db: sqlite3.Connection, size: int) -> None:
 @case
 def disturbances_of_a_step(db: sqlite3.Connection, size: int) -> None:
     db.execute(
-        numbers(size // 40)
-        + "INSERT INTO disturbance SELECT (SELECT min(sequence) FROM step WHERE kind = 'round'), "
+        numbers(size // 40) + "INSERT INTO disturbance SELECT (SELECT min(sequence) FROM step WHERE kind = 'round'), "
         "100 + n, 'foreign-io', 'x', 0, 1, NULL FROM c"
     )
 
@@ -398,16 +391,14 @@ def disturbances_of_all_steps(db: sqlite3.Connection, size: int) -> None:
 @case
 def disturbances_of_no_step(db: sqlite3.Connection, size: int) -> None:
     db.execute(
-        numbers(size // 40)
-        + "INSERT INTO disturbance SELECT 50000000 + n, n, 'foreign-io', 'x', 0, 1, NULL FROM c"
+        numbers(size // 40) + "INSERT INTO disturbance SELECT 50000000 + n, n, 'foreign-io', 'x', 0, 1, NULL FROM c"
     )
 
 
 @case
 def disturbance_texts(db: sqlite3.Connection, size: int) -> None:
     db.execute(
-        numbers(60)
-        + "INSERT INTO disturbance SELECT (SELECT min(sequence) FROM step WHERE kind = 'round'), "
+        numbers(60) + "INSERT INTO disturbance SELECT (SELECT min(sequence) FROM step WHERE kind = 'round'), "
         f"100 + n, 'foreign-io', hex(zeroblob({size // 120})), 0, 1, NULL FROM c"
     )
 
@@ -471,9 +462,7 @@ def telemetry_drives(db: sqlite3.Connection, size: int) -> None:
 @case
 def telemetry_heat(db: sqlite3.Connection, size: int) -> None:
     """Every second reading shows heat, and each step lasts as long as all readings together."""
-    copy_rows(
-        db, "telemetry", size // 90, at_s="n", thermal_1_s="n", source="'nvme'", percentage_used="1"
-    )
+    copy_rows(db, "telemetry", size // 90, at_s="n", thermal_1_s="n", source="'nvme'", percentage_used="1")
     db.execute("UPDATE step SET started_s = 0, duration_s = 1e9")
 
 
@@ -484,39 +473,29 @@ def telemetry_one_moment(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def warning_rows(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(size // 25) + "INSERT INTO warning SELECT 1000000 + n, 'c', 'text', NULL, 1 FROM c"
-    )
+    db.execute(numbers(size // 25) + "INSERT INTO warning SELECT 1000000 + n, 'c', 'text', NULL, 1 FROM c")
 
 
 @case
 def warning_codes(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(size // 35)
-        + "INSERT INTO warning SELECT 1000000 + n, 'c' || n, 't' || n, 'iops', n FROM c"
-    )
+    db.execute(numbers(size // 35) + "INSERT INTO warning SELECT 1000000 + n, 'c' || n, 't' || n, 'iops', n FROM c")
 
 
 @case
 def warning_texts(db: sqlite3.Connection, size: int) -> None:
     db.execute(
-        numbers(100)
-        + f"INSERT INTO warning SELECT 1000000 + n, 'c', hex(zeroblob({size // 200})), NULL, 1 FROM c"
+        numbers(100) + f"INSERT INTO warning SELECT 1000000 + n, 'c', hex(zeroblob({size // 200})), NULL, 1 FROM c"
     )
 
 
 @case
 def warning_bad_rows(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(size // 20) + "INSERT INTO warning SELECT 1000000 + n, 'c', x'ff', NULL, 1 FROM c"
-    )
+    db.execute(numbers(size // 20) + "INSERT INTO warning SELECT 1000000 + n, 'c', x'ff', NULL, 1 FROM c")
 
 
 @case
 def note_rows(db: sqlite3.Connection, size: int) -> None:
-    db.execute(
-        numbers(size // 25) + "INSERT INTO note SELECT 1000000 + n, 'c', 'text', NULL, 1 FROM c"
-    )
+    db.execute(numbers(size // 25) + "INSERT INTO note SELECT 1000000 + n, 'c', 'text', NULL, 1 FROM c")
 
 
 RESUMPTION = (
@@ -529,9 +508,13 @@ RESUMPTION = (
 
 def add_resumptions(db: sqlite3.Connection, count: int, **values: str) -> None:
     usual = {
-        "number": "n", "first": "900000000 + n", "last": "900000000 + n", "repeated": "'[]'",
-        "ids": "'[]'", "changes": "'[]'",
-    }  # fmt: skip
+        "number": "n",
+        "first": "900000000 + n",
+        "last": "900000000 + n",
+        "repeated": "'[]'",
+        "ids": "'[]'",
+        "changes": "'[]'",
+    }
     db.execute(numbers(count) + RESUMPTION.format(**usual | values))
 
 
@@ -562,13 +545,9 @@ def under_way_parts(db: sqlite3.Connection, size: int) -> None:
     packed = pack_integers(np.zeros(2 * seconds, dtype=np.int64))
     names = [row[1] for row in db.execute("PRAGMA table_info(under_way)")]
     chosen = {name: name for name in names} | {"host_id": "1", "planned_bytes": "NULL"}
-    db.execute(
-        f"INSERT INTO under_way SELECT {', '.join(chosen[name] for name in names)} FROM step LIMIT 1"
-    )
+    db.execute(f"INSERT INTO under_way SELECT {', '.join(chosen[name] for name in names)} FROM step LIMIT 1")
     count = size // (len(blob) + len(packed) + 50)
-    db.execute(
-        numbers(count) + "INSERT INTO under_way_part SELECT n, 1, ?, ? FROM c", (blob, packed)
-    )
+    db.execute(numbers(count) + "INSERT INTO under_way_part SELECT n, 1, ?, ? FROM c", (blob, packed))
 
 
 # The next cases change the database itself.
@@ -608,7 +587,14 @@ def a_little_of_all(db: sqlite3.Connection, size: int) -> None:
     """
     part = size // 10
     for name in (
-        "step-workloads-and-rounds", "disturbances-of-all-steps", "verdict-rows", "warning-codes",
-        "telemetry-rows", "purge-rows", "note-rows", "step-seconds", "step-histograms",
-    ):  # fmt: skip
+        "step-workloads-and-rounds",
+        "disturbances-of-all-steps",
+        "verdict-rows",
+        "warning-codes",
+        "telemetry-rows",
+        "purge-rows",
+        "note-rows",
+        "step-seconds",
+        "step-histograms",
+    ):
         CASES[name](db, part)

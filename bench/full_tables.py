@@ -49,54 +49,78 @@ def seconds_blob(seconds: int) -> bytes:
 def full_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
     """The largest number of workloads of one section that tkperf reads, each with as many rounds as fit."""
     copy_steps(
-        db, share(MOST_ROWS["step"], size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
+        db,
+        share(MOST_ROWS["step"], size),
+        number=f"1 + n / {CELLS}",
+        position=f"n % {CELLS}",
         block_size_bytes=f"512 * (1 + n % {CELLS})",
-    )  # fmt: skip
+    )
 
 
 @case
 def full_workloads_in_three_dimensions(db: sqlite3.Connection, size: int) -> None:
     """The largest number of workloads that tkperf reads, of 54 sizes and 54 mixes."""
     copy_steps(
-        db, share(MOST_ROWS["step"], size), number="1 + n / 2916", position="n % 2916",
-        block_size_bytes="512 * (1 + n % 54)", read_percent="(n / 54) % 54",
-    )  # fmt: skip
+        db,
+        share(MOST_ROWS["step"], size),
+        number="1 + n / 2916",
+        position="n % 2916",
+        block_size_bytes="512 * (1 + n % 54)",
+        read_percent="(n / 54) % 54",
+    )
 
 
 @case
 def full_workloads_of_sections(db: sqlite3.Connection, size: int) -> None:
     """The largest number of sections that tkperf reads, each with three workloads."""
     copy_steps(
-        db, share(MOST_ROWS["step"], size), number=f"1 + n / {3 * SECTIONS}",
-        position=f"(n / {SECTIONS}) % 3", section=f"'s' || (n % {SECTIONS})",
+        db,
+        share(MOST_ROWS["step"], size),
+        number=f"1 + n / {3 * SECTIONS}",
+        position=f"(n / {SECTIONS}) % 3",
+        section=f"'s' || (n % {SECTIONS})",
         block_size_bytes=f"512 * (1 + (n / {SECTIONS}) % 3)",
-    )  # fmt: skip
+    )
 
 
 @case
 def full_workloads_of_streams(db: sqlite3.Connection, size: int) -> None:
     """The largest number of workloads that tkperf reads, in the slices of one stream."""
     copy_steps(
-        db, share(MOST_ROWS["step"], size), kind="'continuous'", number="n", started_s="n",
+        db,
+        share(MOST_ROWS["step"], size),
+        kind="'continuous'",
+        number="n",
+        started_s="n",
         block_size_bytes=f"512 * (1 + n % {CELLS})",
-    )  # fmt: skip
+    )
 
 
 @case
 def full_workloads_with_histograms(db: sqlite3.Connection, size: int) -> None:
     """The largest number of workloads that tkperf reads, and as many histograms of 400 buckets as fit."""
     copy_steps(
-        db, share(MOST_ROWS["step"], size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
-        block_size_bytes=f"512 * (1 + n % {CELLS})", write_histogram=sparse_histogram(400),
-    )  # fmt: skip
+        db,
+        share(MOST_ROWS["step"], size),
+        number=f"1 + n / {CELLS}",
+        position=f"n % {CELLS}",
+        block_size_bytes=f"512 * (1 + n % {CELLS})",
+        write_histogram=sparse_histogram(400),
+    )
 
 
 @case
 def full_histograms_of_streams(db: sqlite3.Connection, size: int) -> None:
     copy_steps(
-        db, share(MOST_ROWS["step"], size), kind="'continuous'", section="'WS'", number="n",
-        started_s="n", write_histogram=sparse_histogram(400), read_histogram=sparse_histogram(20),
-    )  # fmt: skip
+        db,
+        share(MOST_ROWS["step"], size),
+        kind="'continuous'",
+        section="'WS'",
+        number="n",
+        started_s="n",
+        write_histogram=sparse_histogram(400),
+        read_histogram=sparse_histogram(20),
+    )
 
 
 @case
@@ -105,19 +129,29 @@ def full_block_mixes(db: sqlite3.Connection, size: int) -> None:
     mix = json.dumps([[512 * n, 5] for n in range(1, 21)])
     zones = json.dumps([[50, 5], [30, 15], [20, 80]])
     copy_steps(
-        db, share(MOST_ROWS["step"], size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
-        block_mix=f"'{mix}'", zones=f"'{zones}'", block_size_bytes="10240",
+        db,
+        share(MOST_ROWS["step"], size),
+        number=f"1 + n / {CELLS}",
+        position=f"n % {CELLS}",
+        block_mix=f"'{mix}'",
+        zones=f"'{zones}'",
+        block_size_bytes="10240",
         io_depth=f"1 + n % {CELLS}",
-    )  # fmt: skip
+    )
 
 
 @case
 def full_areas(db: sqlite3.Connection, size: int) -> None:
     """Areas of a hard disk, all with the same workload, in a hundred sections."""
     copy_steps(
-        db, share(MOST_ROWS["step"], size), kind="'area'", number="1 + n / 100",
-        section="'s' || (n % 100)", region_offset_bytes="1000000 * n", region_length_bytes="1000000",
-    )  # fmt: skip
+        db,
+        share(MOST_ROWS["step"], size),
+        kind="'area'",
+        number="1 + n / 100",
+        section="'s' || (n % 100)",
+        region_offset_bytes="1000000 * n",
+        region_length_bytes="1000000",
+    )
 
 
 @case
@@ -133,8 +167,7 @@ def full_disturbances(db: sqlite3.Connection, size: int) -> None:
     """A thousand disturbances of each step, with all codes and different texts."""
     copy_steps(db, 220, number="n", watched="1", host_use="'{}'")
     db.execute(
-        numbers(900)
-        + "INSERT INTO disturbance SELECT step.sequence, 100 + n, CASE n % 4 WHEN 0 THEN 'foreign-io' "
+        numbers(900) + "INSERT INTO disturbance SELECT step.sequence, 100 + n, CASE n % 4 WHEN 0 THEN 'foreign-io' "
         "WHEN 1 THEN 'host-cpu' WHEN 2 THEN 'steal' ELSE 'idle-inside' END, 'text ' || n, n, 1, 0.5 "
         f"FROM (SELECT sequence FROM step ORDER BY sequence DESC LIMIT {share(200, size)}) step, c"
     )
@@ -145,10 +178,17 @@ def full_readings_of_drives(db: sqlite3.Connection, size: int) -> None:
     """The largest number of drives that tkperf reads, each with as many readings as fit."""
     drives = MOST_DRIVES - 10
     copy_rows(
-        db, "telemetry", share(MOST_ROWS["telemetry"], size), at_s=f"n / {drives}",
-        drive=f"'d' || (n % {drives})", source="'nvme'", percentage_used="1",
-        host_written_bytes="1000000 * n", nand_written_bytes="2000000 * n", temperature_c="n % 90",
-    )  # fmt: skip
+        db,
+        "telemetry",
+        share(MOST_ROWS["telemetry"], size),
+        at_s=f"n / {drives}",
+        drive=f"'d' || (n % {drives})",
+        source="'nvme'",
+        percentage_used="1",
+        host_written_bytes="1000000 * n",
+        nand_written_bytes="2000000 * n",
+        temperature_c="n % 90",
+    )
 
 
 @case
@@ -157,39 +197,52 @@ def full_heat(db: sqlite3.Connection, size: int) -> None:
     count = share(400, size)
     copy_steps(db, 250, number="n", started_s="n", duration_s="1", section="'s' || (n % 50)")
     copy_rows(
-        db, "telemetry", 2 * count, at_s="(n % 2) * 1e6", drive="'d' || (n / 10)", source="'nvme'",
-        percentage_used="1", thermal_1_s="n",
-    )  # fmt: skip
+        db,
+        "telemetry",
+        2 * count,
+        at_s="(n % 2) * 1e6",
+        drive="'d' || (n / 10)",
+        source="'nvme'",
+        percentage_used="1",
+        thermal_1_s="n",
+    )
     copy_rows(
-        db, "telemetry", 40 * count, at_s="n / 40.0", drive="'d' || (n % 40)", source="'nvme'",
-        percentage_used="1", thermal_1_s="n",
-    )  # fmt: skip
+        db,
+        "telemetry",
+        40 * count,
+        at_s="n / 40.0",
+        drive="'d' || (n % 40)",
+        source="'nvme'",
+        percentage_used="1",
+        thermal_1_s="n",
+    )
 
 
 @case
 def full_verdicts_of_sections(db: sqlite3.Connection, size: int) -> None:
     """Verdicts in the largest number of sections that tkperf reads, with their steps."""
     copy_steps(
-        db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}",
-        section=f"'s' || (n % {SECTIONS})",
-    )  # fmt: skip
+        db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}", section=f"'s' || (n % {SECTIONS})"
+    )
     copy_rows(
-        db, "verdict", share(MOST_ROWS["verdict"] // 2, size), sequence="10000000 + n",
-        number=f"1 + n / {SECTIONS}", section=f"'s' || (n % {SECTIONS})",
-    )  # fmt: skip
+        db,
+        "verdict",
+        share(MOST_ROWS["verdict"] // 2, size),
+        sequence="10000000 + n",
+        number=f"1 + n / {SECTIONS}",
+        section=f"'s' || (n % {SECTIONS})",
+    )
 
 
 @case
 def full_outcomes_of_sections(db: sqlite3.Connection, size: int) -> None:
     """Outcomes of the largest number of sections that tkperf reads, each with rounds, and more than once."""
     copy_steps(
-        db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}",
-        section=f"'s' || (n % {SECTIONS})",
-    )  # fmt: skip
+        db, share(MOST_ROWS["step"] // 2, size), number=f"1 + n / {SECTIONS}", section=f"'s' || (n % {SECTIONS})"
+    )
     copy_rows(
-        db, "outcome", share(MOST_ROWS["outcome"], size), sequence="10000000 + n",
-        section=f"'s' || (n % {SECTIONS})",
-    )  # fmt: skip
+        db, "outcome", share(MOST_ROWS["outcome"], size), sequence="10000000 + n", section=f"'s' || (n % {SECTIONS})"
+    )
 
 
 @case
@@ -197,20 +250,32 @@ def full_seconds_of_streams(db: sqlite3.Connection, size: int) -> None:
     """The largest number of seconds that tkperf reads, in ten streams of slices of an hour."""
     blob, seconds = seconds_blob(3600), 3600
     copy_steps(
-        db, share(MOST_SECONDS // seconds, size), kind="'continuous'", section="'WS' || (n % 10)",
-        number="1 + n / 10", started_s=f"n * {seconds}", duration_s=f"{seconds}",
-    )  # fmt: skip
+        db,
+        share(MOST_SECONDS // seconds, size),
+        kind="'continuous'",
+        section="'WS' || (n % 10)",
+        number="1 + n / 10",
+        started_s=f"n * {seconds}",
+        duration_s=f"{seconds}",
+    )
     db.execute("UPDATE step SET seconds = ? WHERE seconds IS NULL", (blob,))
 
 
 @case
 def full_seconds_of_rounds(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of seconds that tkperf reads, in steps of a minute, in the largest number of workloads that tkperf reads."""
+    """The largest number of seconds that tkperf reads, in steps of a minute, in the largest number of workloads that
+    tkperf reads.
+    """
     blob = seconds_blob(60)
     copy_steps(
-        db, share(MOST_SECONDS // 60, size), number=f"1 + n / {CELLS}", position=f"n % {CELLS}",
-        block_size_bytes=f"512 * (1 + n % {CELLS})", started_s="60 * n", duration_s="60",
-    )  # fmt: skip
+        db,
+        share(MOST_SECONDS // 60, size),
+        number=f"1 + n / {CELLS}",
+        position=f"n % {CELLS}",
+        block_size_bytes=f"512 * (1 + n % {CELLS})",
+        started_s="60 * n",
+        duration_s="60",
+    )
     db.execute("UPDATE step SET seconds = ? WHERE seconds IS NULL", (blob,))
 
 
@@ -227,12 +292,9 @@ def full_under_way(db: sqlite3.Connection, size: int) -> None:
     packed = pack_integers(np.concatenate((filled, indices, np.full_like(indices, 1000))))
     names = [row[1] for row in db.execute("PRAGMA table_info(under_way)")]
     chosen = {name: name for name in names} | {"host_id": "1", "planned_bytes": "NULL"}
+    db.execute(f"INSERT INTO under_way SELECT {', '.join(chosen[name] for name in names)} FROM step LIMIT 1")
     db.execute(
-        f"INSERT INTO under_way SELECT {', '.join(chosen[name] for name in names)} FROM step LIMIT 1"
-    )
-    db.execute(
-        numbers(share(MOST_ROWS["under_way_part"], size))
-        + "INSERT INTO under_way_part SELECT n, 1, ?, ? FROM c",
+        numbers(share(MOST_ROWS["under_way_part"], size)) + "INSERT INTO under_way_part SELECT n, 1, ?, ? FROM c",
         (pack_integers(table), packed),
     )
 
@@ -251,18 +313,27 @@ def full_texts(db: sqlite3.Connection, size: int) -> None:
 def full_unreadable_steps(db: sqlite3.Connection, size: int) -> None:
     """Steps that no reader can accept, in as many sections and rounds as fit."""
     copy_steps(
-        db, share(MOST_ROWS["step"], size), number=f"1 + n / {SECTIONS}",
-        section=f"'s' || (n % {SECTIONS})", position=f"n % {SECTIONS}", read_ios="-1",
-    )  # fmt: skip
+        db,
+        share(MOST_ROWS["step"], size),
+        number=f"1 + n / {SECTIONS}",
+        section=f"'s' || (n % {SECTIONS})",
+        position=f"n % {SECTIONS}",
+        read_ios="-1",
+    )
 
 
 @case
 def full_unreadable_histograms(db: sqlite3.Connection, size: int) -> None:
     """Steps whose histograms, CPU times and uses of the host are all unreadable."""
     copy_steps(
-        db, share(15_000, size), number="n", read_histogram="x'00'", write_histogram="x'00'",
-        cpu_busiest_thread_percent="-1", host_use="'x'",
-    )  # fmt: skip
+        db,
+        share(15_000, size),
+        number="n",
+        read_histogram="x'00'",
+        write_histogram="x'00'",
+        cpu_busiest_thread_percent="-1",
+        host_use="'x'",
+    )
 
 
 @case
@@ -270,13 +341,17 @@ def full_tests(db: sqlite3.Connection, size: int) -> None:
     """The largest number of tests that tkperf reads, each with its plan, ten sections and verdicts."""
     copy_rows(db, "test", 95, name="'t' || n")
     copy_steps(
-        db, share(MOST_ROWS["step"], size), number="1 + n / 950", test_id="4 + n % 95",
-        section="'s' || ((n / 95) % 10)",
-    )  # fmt: skip
+        db, share(MOST_ROWS["step"], size), number="1 + n / 950", test_id="4 + n % 95", section="'s' || ((n / 95) % 10)"
+    )
     copy_rows(
-        db, "verdict", share(1000, size), sequence="10000000 + n", number="1 + n / 950",
-        test_id="4 + n % 95", section="'s' || ((n / 95) % 10)",
-    )  # fmt: skip
+        db,
+        "verdict",
+        share(1000, size),
+        sequence="10000000 + n",
+        number="1 + n / 950",
+        test_id="4 + n % 95",
+        section="'s' || ((n / 95) % 10)",
+    )
 
 
 @case

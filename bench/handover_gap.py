@@ -90,18 +90,14 @@ def loop_device(folder: Path) -> Iterator[str]:
     with image.open("wb") as file:
         file.truncate(SIZE_BYTES)
     subprocess.run(["fallocate", "-l", str(SIZE_BYTES), image], check=True)
-    device = subprocess.check_output(
-        ["losetup", "--find", "--show", "--direct-io=on", image], text=True
-    ).strip()
+    device = subprocess.check_output(["losetup", "--find", "--show", "--direct-io=on", image], text=True).strip()
     try:
         yield device
     finally:
         subprocess.run(["losetup", "--detach", device], check=True)
 
 
-def idle_gaps_ms(
-    samples: np.ndarray, boundaries_s: Sequence[float], *, within_s: float = 0.1
-) -> list[float]:
+def idle_gaps_ms(samples: np.ndarray, boundaries_s: Sequence[float], *, within_s: float = 0.1) -> list[float]:
     """The longest stretch without a completed I/O that reaches into the time about each boundary."""
     times, counts = samples[:, 0], samples[:, 1]
     moved = np.flatnonzero(np.diff(counts)) + 1
@@ -117,11 +113,7 @@ def build_steps(step_s: float) -> tuple[Step, ...]:
     return tuple(
         Step(
             workload=Workload(
-                access=Access.RANDOM,
-                read_percent=read_percent,
-                block_size_bytes=block_size_bytes,
-                jobs=2,
-                io_depth=8,
+                access=Access.RANDOM, read_percent=read_percent, block_size_bytes=block_size_bytes, jobs=2, io_depth=8
             ),
             duration_s=step_s,
         )
@@ -220,10 +212,21 @@ def run_tkperf(
     run_file = folder / f"{engine_type.__name__}.tkperf"
     writer = RunFileWriter(run_file)
     info = RunInfo(
-        name="bench", suite="bench", tkperf_version="", fio_version=engine.version, ioengine="io_uring",
-        command_line=(), started_utc="", profile_name="", profile={}, options={}, device={}, hosts=(),
-        active_range_offset_bytes=0, active_range_length_bytes=SIZE_BYTES,
-    )  # fmt: skip
+        name="bench",
+        suite="bench",
+        tkperf_version="",
+        fio_version=engine.version,
+        ioengine="io_uring",
+        command_line=(),
+        started_utc="",
+        profile_name="",
+        profile={},
+        options={},
+        device={},
+        hosts=(),
+        active_range_offset_bytes=0,
+        active_range_length_bytes=SIZE_BYTES,
+    )
     run = RunParts(
         info=info,
         tests=(Test(name="bench", title="bench", procedure=bench, section_plan=generic_section),),
@@ -259,20 +262,14 @@ def name_kind(before: StepRecord, after: StepRecord, round_end: str) -> str | No
 def run_plain(device: str, folder: Path, steps: tuple[Step, ...], rounds: int) -> list[float]:
     """The same steps as one fio call after another; boundaries on the monotonic clock."""
     target = FioTarget(
-        path=device,
-        ioengine="io_uring",
-        active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
+        path=device, ioengine="io_uring", active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
     )
     boundaries = []
     for _ in range(rounds):
         for step in steps:
             job = folder / "plain.fio"
             job.write_text(render_step_job(step, target))
-            subprocess.run(
-                [require_program("fio"), "--output-format=json", job],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
+            subprocess.run([require_program("fio"), "--output-format=json", job], check=True, stdout=subprocess.DEVNULL)
             boundaries.append(time.monotonic())
     return boundaries[:-1]
 
@@ -324,9 +321,7 @@ def main() -> None:
                     off_s = (after.gap_s or 0.0) - IDLE_S
                     gaps_ms.setdefault(PLANNED, []).append(abs(off_s) * 1000)
                 elif kind:
-                    gaps_ms.setdefault(kind, []).extend(
-                        idle_gaps_ms(samples, [origin_s + after.started_s])
-                    )
+                    gaps_ms.setdefault(kind, []).extend(idle_gaps_ms(samples, [origin_s + after.started_s]))
         plain, samples = watched(device, folder, lambda: run_plain(device, folder, steps, 3))
         plain_ms = idle_gaps_ms(samples, plain, within_s=0.5)
     for kind, found_ms in gaps_ms.items():

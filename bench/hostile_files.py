@@ -74,9 +74,7 @@ def make_base(folder: Path) -> Path:
     if not path.exists():
         argv = ["ssd", "base", "sim:sata-ssd", "-ssdt", "tp,lat,writesat", "-q", "--no-report"]
         profile = ["--profile", "quick", "--output", str(folder)]
-        subprocess.run(
-            [sys.executable, "-m", "tkperf", *argv, *profile], check=True, stdout=subprocess.DEVNULL
-        )
+        subprocess.run([sys.executable, "-m", "tkperf", *argv, *profile], check=True, stdout=subprocess.DEVNULL)
     return path
 
 
@@ -173,9 +171,7 @@ def measure(command: str, path: Path, base: Path, folder: Path) -> Cost:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     lines = [
-        line
-        for line in said.read_text(errors="replace").splitlines()
-        if not line.startswith(("usage", "help"))
+        line for line in said.read_text(errors="replace").splitlines() if not line.startswith(("usage", "help"))
     ] or [""]
     return Cost(
         command=command,

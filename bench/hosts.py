@@ -45,9 +45,7 @@ def main() -> None:
 SHORT = f'tests = ["lat"]\nprofile = "{Path(__file__).parents[1] / "tests/short.toml"}"\n'
 
 
-def write_batch(
-    lab: Lab, folder: Path, drives: list[str], options: str = "", measured: str = ""
-) -> None:
+def write_batch(lab: Lab, folder: Path, drives: list[str], options: str = "", measured: str = "") -> None:
     (folder / "b.toml").write_text(
         f'suite = "ssd"\n{measured}'
         f'tkperf = "{lab.tkperf}"\ncompare_reads = false\nown_cpus = false\nparallel = "all"\n'
@@ -58,10 +56,7 @@ def write_batch(
 def follow(seconds: float) -> None:
     """CPU time and memory here while 100 drives of 10 hosts run, a step a minute each."""
     with make_lab([f"lab{number}" for number in range(1, HOSTS + 1)]) as lab:
-        drives = [
-            f'drive = "sim:sata-ssd", host = "{lab.hosts[number % HOSTS].user}"'
-            for number in range(DRIVES)
-        ]
+        drives = [f'drive = "sim:sata-ssd", host = "{lab.hosts[number % HOSTS].user}"' for number in range(DRIVES)]
         write_batch(lab, lab.folder, drives)
         log = lab.folder / "log"
         words = ("batch", "b", "b.toml", "--no-report", "--progress", "json")
@@ -109,17 +104,16 @@ def newest(folder: Path) -> int:
 
 
 def freeze_drives(lab: Lab, count: int) -> list[tuple[int, Path]]:
-    """Stop each process that measures a drive as soon as a book there has it; return those that still live, with their folders."""
+    """Stop each process that measures a drive as soon as a book there has it; return those that still live, with their
+    folders.
+    """
     until_s = time.monotonic() + 600
     frozen: dict[int, Path] = {}
     while time.monotonic() < until_s and len(frozen) < count:
         for host in lab.hosts:
             book = host.batches / "b/b.batch"
             for line in book.read_bytes().splitlines() if book.exists() else []:
-                if (
-                    line.startswith(b'{"type":"began"')
-                    and (pid := json.loads(line)["pid"]) not in frozen
-                ):
+                if line.startswith(b'{"type":"began"') and (pid := json.loads(line)["pid"]) not in frozen:
                     frozen[pid] = book.parent
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGSTOP)
@@ -130,9 +124,7 @@ def freeze_drives(lab: Lab, count: int) -> list[tuple[int, Path]]:
 def tree_of(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children")
     below = [
-        int(word)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for word in (task / "children").read_text().split()
+        int(word) for task in Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()
     ]
     return [pid, *below] if children.exists() else [pid]
 
@@ -188,9 +180,7 @@ def delay(_seconds: float) -> None:
                 delays.append(now_s - max(at_s for at_s in commits if at_s <= now_s))
         ended.set()
         batch.wait()
-        print(
-            f"delay: {len(delays)} events: median {statistics.median(delays):.2f} s, longest {max(delays):.2f} s"
-        )
+        print(f"delay: {len(delays)} events: median {statistics.median(delays):.2f} s, longest {max(delays):.2f} s")
 
 
 _WRITER = """
@@ -219,9 +209,7 @@ def snapshot(seconds: float) -> None:
                 db.execute("INSERT INTO note (code, text) VALUES ('x', ?)", ("z" * MB,))
         for taken in (False, True, False, True):
             writer = subprocess.Popen(
-                [sys.executable, "-c", _WRITER, path, str(seconds / 4)],
-                stdout=subprocess.PIPE,
-                text=True,
+                [sys.executable, "-c", _WRITER, path, str(seconds / 4)], stdout=subprocess.PIPE, text=True
             )
             took = []
             while taken and writer.poll() is None:

@@ -26,14 +26,22 @@ JOB = {
     "jobname": "j",
     "job options": {"rw": "randread", "bs": "4k", "runtime": "10", "time_based": "1", "direct": "1"},
     "read": {
-        "total_ios": 1000, "io_bytes": 4096000, "runtime": 10000, "iops": 100.0, "bw": 400,
+        "total_ios": 1000,
+        "io_bytes": 4096000,
+        "runtime": 10000,
+        "iops": 100.0,
+        "bw": 400,
         "clat_ns": {
-            "min": 1000, "max": 90000, "mean": 50000.5, "stddev": 10.0, "N": 1000,
+            "min": 1000,
+            "max": 90000,
+            "mean": 50000.5,
+            "stddev": 10.0,
+            "N": 1000,
             "bins": {str(1000 * n): n for n in range(1, 200)},
         },
     },
     "write": {"total_ios": 0, "io_bytes": 0, "runtime": 0},
-}  # fmt: skip
+}
 
 
 def of_jobs(job: str):  # type: ignore[no-untyped-def]
@@ -126,9 +134,7 @@ SHAPES = {
     "long keys of long objects": of_jobs("{" + ",".join(f'"{n:033}":0' for n in range(22)) + "}"),
     "repeated keys": lambda size: '{"jobs":[],' + '"a":1,' * (size // 6) + '"b":1}',
     "other letters as keys": of_jobs('{"\u00e9\u00e9\u00e9":0}'),
-    "objects as values": lambda size: (
-        "{" + ",".join(f'"{n:015}":{{}}' for n in range(size // 21)) + "}"
-    ),
+    "objects as values": lambda size: "{" + ",".join(f'"{n:015}":{{}}' for n in range(size // 21)) + "}",
     "negative digits": of_jobs("-9"),
     "short exponents": of_jobs("1e9"),
     "long numbers": of_jobs("1" * 4000),
@@ -138,9 +144,7 @@ SHAPES = {
     "one escape": lambda size: '{"jobs":["' + "x" * size + r'\ud83d\ude00"]}',
     "wide string and text around": lambda size: 'x{"jobs":["' + "x" * size + '\U0001f600"]}',
     "wide string cut off": lambda size: '{"jobs":["' + "x" * size + "\U0001f600",
-    "wide numbers": lambda size: (
-        '{"a":"\U0001f600","jobs":[' + "123456789012," * (size // 13) + "1]}"
-    ),
+    "wide numbers": lambda size: '{"a":"\U0001f600","jobs":[' + "123456789012," * (size // 13) + "1]}",
     "half bins, half wide string": lambda size: (
         '{"jobs":[],"w":"'
         + "x" * (size // 2)

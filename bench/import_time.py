@@ -37,16 +37,31 @@ def _direction(ios: int, size: int, chance: random.Random) -> dict[str, object]:
     base = chance.randrange(5_000, 20_000)
     counts = [chance.randrange(1, 1000) for _ in range(BINS)] if ios else []
     found: dict[str, object] = {
-        "io_bytes": ios * size, "io_kbytes": ios * size // 1024, "bw_bytes": ios * size // 60,
-        "bw": ios * size // 60 // 1024, "iops": ios / 60, "runtime": 60_000 if ios else 0, "total_ios": ios,
-        "short_ios": 0, "drop_ios": 0, "slat_ns": {"min": 900, "max": 90_000, "mean": 1500.1, "stddev": 200.5},
-        "bw_min": 1, "bw_max": 9, "bw_agg": 100.0, "iops_mean": ios / 60, "iops_samples": 120,
-    }  # fmt: skip
+        "io_bytes": ios * size,
+        "io_kbytes": ios * size // 1024,
+        "bw_bytes": ios * size // 60,
+        "bw": ios * size // 60 // 1024,
+        "iops": ios / 60,
+        "runtime": 60_000 if ios else 0,
+        "total_ios": ios,
+        "short_ios": 0,
+        "drop_ios": 0,
+        "slat_ns": {"min": 900, "max": 90_000, "mean": 1500.1, "stddev": 200.5},
+        "bw_min": 1,
+        "bw_max": 9,
+        "bw_agg": 100.0,
+        "iops_mean": ios / 60,
+        "iops_samples": 120,
+    }
     for name in ("clat_ns", "lat_ns"):
         found[name] = {
-            "min": base, "max": base * 90, "mean": base * 3.5, "stddev": base / 3, "N": ios,
+            "min": base,
+            "max": base * 90,
+            "mean": base * 3.5,
+            "stddev": base / 3,
+            "N": ios,
             "bins": {str(base + 300 * each): count for each, count in enumerate(counts)},
-        }  # fmt: skip
+        }
     return found
 
 
@@ -59,18 +74,33 @@ def write_files(folder: Path, count: int) -> list[Path]:
         ios = chance.randrange(500_000, 520_000)
         reads = ios * mix // 100
         options = {
-            "name": "job", "filename": "/dev/sdb", "iodepth": "8", "numjobs": "16", "bs": str(size),
-            "rw": "randrw", "rwmixread": str(mix), "runtime": "60", "direct": "1",
-        }  # fmt: skip
+            "name": "job",
+            "filename": "/dev/sdb",
+            "iodepth": "8",
+            "numjobs": "16",
+            "bs": str(size),
+            "rw": "randrw",
+            "rwmixread": str(mix),
+            "runtime": "60",
+            "direct": "1",
+        }
         document = {
-            "fio version": "fio-3.33", "timestamp": (FIRST_MS + number * 61_000) // 1000,
+            "fio version": "fio-3.33",
+            "timestamp": (FIRST_MS + number * 61_000) // 1000,
             "timestamp_ms": FIRST_MS + number * 61_000,
-            "jobs": [{
-                "jobname": "job", "groupid": 0, "error": 0, "job options": options,
-                "read": _direction(reads, size, chance), "write": _direction(ios - reads, size, chance),
-                "trim": _direction(0, size, chance), "job_runtime": 16 * 60_000,
-            }],
-        }  # fmt: skip
+            "jobs": [
+                {
+                    "jobname": "job",
+                    "groupid": 0,
+                    "error": 0,
+                    "job options": options,
+                    "read": _direction(reads, size, chance),
+                    "write": _direction(ios - reads, size, chance),
+                    "trim": _direction(0, size, chance),
+                    "job_runtime": 16 * 60_000,
+                }
+            ],
+        }
         paths.append(folder / f"fio_pass={turn + 1}_rw={mix}_bs={size}.json")
         paths[-1].write_text(json.dumps(document, indent=2))
     return paths
@@ -106,8 +136,7 @@ def main() -> None:
             ours, plain = run(IMPORT, str(listed), str(out)), run(ONLY_LOADS, str(listed))
             kept_mb = sum(path.stat().st_size for path in out.iterdir()) / 1e6
             said = "  ".join(
-                f"{clock_s:>6.1f} s {cpu_s:>6.1f} s {peak_mb:>4.0f} MB"
-                for clock_s, cpu_s, peak_mb in (ours, plain)
+                f"{clock_s:>6.1f} s {cpu_s:>6.1f} s {peak_mb:>4.0f} MB" for clock_s, cpu_s, peak_mb in (ours, plain)
             )
             print(f"{count:>6,}  {said}  {kept_mb:>5.1f} MB")
 

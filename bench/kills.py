@@ -41,8 +41,10 @@ class Killed:
         before = run_file.stat().st_mtime_ns if run_file.exists() else None
         run = subprocess.Popen(
             [*TKPERF, *argv, "--no-report", "--progress", "json"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         lines: list[bytes] = []
         assert run.stdout is not None
         reader = threading.Thread(target=lambda: lines.extend(run.stdout or ()))
@@ -54,12 +56,8 @@ class Killed:
         run.wait()
         reader.join()
         run.stdout.close()
-        self.ended = sum(
-            json.loads(line)["event"] == "StepEnded" for line in lines if line.endswith(b"}\n")
-        )
-        time.sleep(
-            1
-        )  # a child on its way from fork to exec holds the file's lock until it dies, too
+        self.ended = sum(json.loads(line)["event"] == "StepEnded" for line in lines if line.endswith(b"}\n"))
+        time.sleep(1)  # a child on its way from fork to exec holds the file's lock until it dies, too
 
 
 def _is_written(run_file: Path, before: int | None) -> bool:
@@ -70,10 +68,10 @@ def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
     """What was cut off, and what is wrong afterwards; empty if nothing is."""
     run_file, scratch = folder / "run.tkperf", folder / "scratch"
     killed = Killed(
-        ["ssd", "run", scratch, "--size", "64MiB", "--profile", PROFILE, "-ssdt", "lat,writesat",
-         "--output", folder],
-        run_file, chance.uniform(0, LENGTH_S),
-    )  # fmt: skip
+        ["ssd", "run", scratch, "--size", "64MiB", "--profile", PROFILE, "-ssdt", "lat,writesat", "--output", folder],
+        run_file,
+        chance.uniform(0, LENGTH_S),
+    )
     argv: list[str | Path] = ["resume", run_file, "--yes-destroy", scratch.resolve()]
     moment, fault = _look(run_file, killed.ended)
     if fault or moment in ("complete", "not begun"):
@@ -91,8 +89,11 @@ def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
     for attempt in range(1, MOST_ATTEMPTS + 1):
         done = subprocess.run(
             [*TKPERF, *argv, "--no-report", "--quiet"],
-            check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            check=False,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
         if not done.returncode:
             break
         # On a host with too much to do fio's figures of a second may be impossible: that ends a run.

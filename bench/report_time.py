@@ -227,14 +227,10 @@ def main() -> None:
         )
 
         results = folder / "run.json"
-        subprocess.run(
-            [TKPERF, "report", run, "--json", results], check=True, stdout=subprocess.DEVNULL
-        )
+        subprocess.run([TKPERF, "report", run, "--json", results], check=True, stdout=subprocess.DEVNULL)
         venv.create(folder / "other", with_pip=True)
         other = folder / "other/bin/python"
-        subprocess.run(
-            [other, "-m", "pip", "install", "--quiet", "matplotlib", "rst2pdf"], check=True
-        )
+        subprocess.run([other, "-m", "pip", "install", "--quiet", "matplotlib", "rst2pdf"], check=True)
         script = folder / "other.py"
         script.write_text(OF_TKPERFS_LIBRARIES)
         timed([other, script, results, folder], 1)

@@ -41,9 +41,7 @@ DAY_S = 86_400
 SLICE_S = 60
 # A SATA drive, and a slow one or a hard disk's cache.
 SLOWER_IOPS = (20_000, 2_000)
-WORKLOAD = Workload(
-    access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32
-)
+WORKLOAD = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32)
 
 
 def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
@@ -51,18 +49,14 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
     scratch = folder / "scratch"
     with scratch.open("wb") as file:
         file.truncate(SIZE_BYTES)
-    permit = grant_permit(
-        hold_target(read_identity(scratch)), confirmed_id=str(scratch.resolve())
-    ).redeem()
+    permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch.resolve())).redeem()
     jobs = DeviceJobs(
         permit,
         ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32).name,
         active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
     )
     engine = FioEngine(jobs, version=find_fio_version(), cpus=2, seeds=Seeds(1))
-    phase = Continuous(
-        section="s", number=1, workload=WORKLOAD, duration_s=seconds, longest_s=seconds
-    )
+    phase = Continuous(section="s", number=1, workload=WORKLOAD, duration_s=seconds, longest_s=seconds)
     try:
         execution = engine.measure_slice(phase, then=None, on_sample=lambda *_: None)
     finally:
@@ -162,9 +156,7 @@ def main() -> None:
         print(f"{len(samples)} real seconds of {WORKLOAD}")
         for iops in (measured_iops, *(rate for rate in SLOWER_IOPS if rate < measured_iops)):
             slower = iops < measured_iops
-            seconds = [
-                thin(each, iops / measured_iops, chance) if slower else each for each in samples
-            ]
+            seconds = [thin(each, iops / measured_iops, chance) if slower else each for each in samples]
             buckets = sum(each.write.histogram.indices.size for each in seconds) / len(seconds)
             print(
                 f"{iops:,.0f} IOPS{' (I/Os left out at random)' if slower else ' (as measured)'}, "
@@ -174,11 +166,7 @@ def main() -> None:
                 if full and slower:
                     continue
                 size = write_day(folder / f"{iops:.0f}-{full}.tkperf", seconds, output, full=full)
-                print(
-                    f"    24 h {label + ':':30s}{size / 1e6:5.1f} MB, "
-                    f"{size / DAY_S:4.0f} bytes a sample",
-                    flush=True,
-                )
+                print(f"    24 h {label + ':':30s}{size / 1e6:5.1f} MB, {size / DAY_S:4.0f} bytes a sample", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,12 +29,7 @@ from pathlib import Path
 from uuid import UUID
 
 TKPERF = (sys.executable, "-m", "tkperf")
-MODELS = (
-    "INTEL SSDSC2KB480G8",
-    "SAMSUNG MZQL23T8HCLS",
-    "Micron_7450_MTFDKCC1T9TFR",
-    "KIOXIA KCD81RUG3T84",
-)
+MODELS = ("INTEL SSDSC2KB480G8", "SAMSUNG MZQL23T8HCLS", "Micron_7450_MTFDKCC1T9TFR", "KIOXIA KCD81RUG3T84")
 FIRMWARES = ("XCV10132", "GDC5602Q", "E2MU200", "1UET7104", "XCV10165")
 ASKED = {
     "library": "/",
@@ -51,9 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=1000)
     parser.add_argument("--source", type=Path)
-    parser.add_argument(
-        "--keep", type=Path, help="make the files in this new folder, and keep them"
-    )
+    parser.add_argument("--keep", type=Path, help="make the files in this new folder, and keep them")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.keep or Path(scratch) / "runs"
@@ -79,9 +72,7 @@ def make_files(source: Path, folder: Path, count: int) -> int:
         place.mkdir(parents=True, exist_ok=True)
         path = Path(shutil.copy(source, place / f"run-{number:04d}.tkperf"))
         with sqlite3.connect(path) as db:
-            facts = {
-                key: json.loads(value) for key, value in db.execute("SELECT key, value FROM run")
-            }
+            facts = {key: json.loads(value) for key, value in db.execute("SELECT key, value FROM run")}
             device = facts["device"] | {
                 "model": MODELS[number % len(MODELS)],
                 "firmware": FIRMWARES[number % len(FIRMWARES)],
@@ -92,9 +83,7 @@ def make_files(source: Path, folder: Path, count: int) -> int:
                 "uuid": str(UUID(int=(number + 1) << 64)),
                 "name": path.stem,
                 "device": device,
-                "started_utc": (begin + timedelta(hours=7.3 * number)).isoformat(
-                    timespec="seconds"
-                ),
+                "started_utc": (begin + timedelta(hours=7.3 * number)).isoformat(timespec="seconds"),
                 "ioengine": "simulated" if number % 10 == 3 else "io_uring",
             }
             if number % 17 == 5:
@@ -120,9 +109,7 @@ def measure(folder: Path, cache: Path) -> None:
         print(f"later start to the first page: {begun_s:.2f} s")
         for title, path in ASKED.items():
             times_ms = [1e3 * fetch(address + path)[0] for _ in range(30)]
-            print(
-                f"{title}: median {statistics.median(times_ms):.0f} ms, longest {max(times_ms):.0f} ms"
-            )
+            print(f"{title}: median {statistics.median(times_ms):.0f} ms, longest {max(times_ms):.0f} ms")
         measure_runs(address)
         print(f"memory of the server: {memory_mb(pid):.0f} MB")
 
@@ -133,18 +120,14 @@ def measure_runs(address: str) -> None:
     ids = [run["id"] for run in runs[:10]]
     for title in ("run, first", "run, kept"):
         times_ms = [1e3 * fetch(f"{address}/runs/{run_id}")[0] for run_id in ids]
-        print(
-            f"{title}: median {statistics.median(times_ms):.0f} ms, longest {max(times_ms):.0f} ms"
-        )
+        print(f"{title}: median {statistics.median(times_ms):.0f} ms, longest {max(times_ms):.0f} ms")
     start_s = time.monotonic()
     with urllib.request.urlopen(f"{address}/runs/{ids[0]}/pdf", timeout=300) as answer:
         answer.read()
     print(f"PDF: {time.monotonic() - start_s:.1f} s")
     for count in COMPARED:
         if count <= len(runs):
-            address_of_all = f"{address}/compare?" + "&".join(
-                f"run={run['id']}" for run in runs[:count]
-            )
+            address_of_all = f"{address}/compare?" + "&".join(f"run={run['id']}" for run in runs[:count])
             print(f"comparison of {count} runs: {fetch(address_of_all)[0]:.1f} s")
     if beside := [run["id"] for run in runs[10:40]]:
         measure_list_beside(address, beside)
@@ -177,9 +160,7 @@ def served(folder: Path, cache: Path) -> Iterator[tuple[str, float, int]]:
     )
     try:
         assert process.stdout is not None
-        address = next(
-            found[0] for line in process.stdout if (found := re.search(r"http://[^/\s]+", line))
-        )
+        address = next(found[0] for line in process.stdout if (found := re.search(r"http://[^/\s]+", line)))
         fetch(address + "/")
         yield address, time.monotonic() - start_s, process.pid
     finally:

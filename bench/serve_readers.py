@@ -1,11 +1,13 @@
-"""Measure whether readers of a run under way delay it: how long its steps wait for their commit, with and without browsers.
+"""Measure whether readers of a run under way delay it: how long its steps wait for their commit, with and without
+browsers.
 
     .venv/bin/python bench/serve_readers.py [--browsers 50] [--steps 40] [--pace-s 1.0]
 
-A simulated write saturation of 11 h runs to its last hour at once, then a step each ``--pace-s`` seconds: half of these steps without
-``tkperf serve``, half while it shows the run to browsers (connections that read its events). Three figures of each half:
-commits (the call with a step returns when the step is in the file for good), locks of other processes on the file (looked at in
-``/proc/locks`` every millisecond), and the time from the end of a commit to the event in each browser.
+A simulated write saturation of 11 h runs to its last hour at once, then a step each ``--pace-s`` seconds: half of these
+steps without ``tkperf serve``, half while it shows the run to browsers (connections that read its events). Three
+figures of each half: commits (the call with a step returns when the step is in the file for good), locks of other
+processes on the file (looked at in ``/proc/locks`` every millisecond), and the time from the end of a commit to the
+event in each browser.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ def describe(name: str, values: Sequence[float], unit: str) -> float:
     ordered = sorted(values)
     at = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
     print(
-        f"{name:52} median {statistics.median(values):7.2f} {unit}, 95 % {at:7.2f}, most {ordered[-1]:7.2f}, of {len(values)}"
+        f"{name:52} median {statistics.median(values):7.2f} {unit}, 95 % {at:7.2f}, most {ordered[-1]:7.2f}, of "
+        f"{len(values)}"
     )
     return ordered[-1]
 
@@ -110,15 +113,13 @@ def main() -> int:
         def serve() -> None:
             process = subprocess.Popen(
                 [*TKPERF, "serve", str(folder), "--port", "0", "--allow-root"],
-                stdout=subprocess.PIPE, text=True, env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")},
-            )  # fmt: skip
+                stdout=subprocess.PIPE,
+                text=True,
+                env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")},
+            )
             server.append(process)
             assert process.stdout is not None
-            address = next(
-                found[0]
-                for line in process.stdout
-                if (found := re.search(r"http://[^/\s]+/", line))
-            )
+            address = next(found[0] for line in process.stdout if (found := re.search(r"http://[^/\s]+/", line)))
             while not (found := re.search(r"/runs/[0-9a-f]{32}", urlopen(address).read().decode())):
                 time.sleep(0.5)
             for _ in range(asked.browsers):
@@ -142,9 +143,7 @@ def main() -> int:
                 watch.commits.append((ended, 1000 * (ended - began)))
                 time.sleep(asked.pace_s)
             if steps == SLICES - 2 * asked.steps:
-                threading.Thread(
-                    target=watch.watch_locks, args=(run_file, stop), daemon=True
-                ).start()
+                threading.Thread(target=watch.watch_locks, args=(run_file, stop), daemon=True).start()
             if steps == SLICES - asked.steps:
                 serve()
 
@@ -162,9 +161,7 @@ def main() -> int:
     alone = watch.commits[: asked.steps]
     describe("commit of a step, nobody reads", [ms for _, ms in alone], "ms")
     describe("commit of a step, with browsers", [ms for _, ms in served], "ms")
-    locked = describe(
-        "lock of a reader", [ms for at, ms in watch.locks_ms if at > watch.served_from], "ms"
-    )
+    locked = describe("lock of a reader", [ms for at, ms in watch.locks_ms if at > watch.served_from], "ms")
     late = [
         min(event - at for event in watch.events if event > at)
         for at, _ in served

@@ -1,12 +1,13 @@
-"""How long do help, completion, a wrong call, a small `show` and a `status` of long runs take, and what of it is loading modules?
+"""How long do help, completion, a wrong call, a small `show` and a `status` of long runs take, and what of it is
+loading modules?
 
 Each is a whole process, started anew: medians of n, with the least and the greatest, and the median of the CPU
 time, which says more on a machine that others use. Beside them what nobody gets
 below: Python that does nothing, and Python that loads click. Then where the time goes: modules by the package
 they belong to, as `python -X importtime` counts them (which makes each a little slower).
 
-With --status: `tkperf status` in a folder with eight ended runs of all tests, instead of all that. The first call has an
-empty cache and judges every run; each later call takes the verdicts from the cache.
+With --status: `tkperf status` in a folder with eight ended runs of all tests, instead of all that. The first call has
+an empty cache and judges every run; each later call takes the verdicts from the cache.
 
     python bench/start_up.py [--times 31] [--run FILE.tkperf]
     python bench/start_up.py --status [--times 5] [--run FILE.tkperf]
@@ -98,7 +99,7 @@ def measure_status(folder: Path, run: Path | None, times: int) -> None:
     for number in range(RUNS):
         shutil.copy(run, runs / f"run-{number}.tkperf")
     os.chdir(runs)
-    print(f"{RUNS} run files of {run.stat().st_size / 1e6:.1f} MB each; {times} first and {times} later calls")  # fmt: skip
+    print(f"{RUNS} run files of {run.stat().st_size / 1e6:.1f} MB each; {times} first and {times} later calls")
     print(f"\n{'milliseconds':<22} {'median':>7} {'least':>7} {'most':>7} {'CPU':>7}")
     first: list[Took] = []
     later: list[Took] = []
@@ -130,18 +131,12 @@ def main() -> None:
         print(f"run file of {run.stat().st_size / 1000:.0f} kB; medians of {args.times} processes")
         print(f"\n{'milliseconds':<22} {'median':>7} {'least':>7} {'most':>7} {'CPU':>7}")
         print_row("Python, nothing", measure([sys.executable, "-c", "pass"], None, args.times))
-        print_row(
-            "Python, click", measure([sys.executable, "-c", "import click"], None, args.times)
-        )
+        print_row("Python, click", measure([sys.executable, "-c", "import click"], None, args.times))
         for what, (words, line) in CALLS.items():
             print_row(what, measure([TKPERF, *words], line, args.times))
         print_row("show", measure([TKPERF, "show", run], None, args.times))
         print_row("show --json", measure([TKPERF, "show", run, "--json"], None, args.times))
-        loading: tuple[tuple[str | Path, ...], ...] = (
-            ("--help",),
-            ("ssd", "--help"),
-            ("show", run),
-        )
+        loading: tuple[tuple[str | Path, ...], ...] = (("--help",), ("ssd", "--help"), ("show", run))
         for called in loading:
             print(f"\nloading for '{' '.join(map(str, called))}', by package:")
             packages = break_down(called)

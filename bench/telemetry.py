@@ -22,12 +22,7 @@ from contextlib import contextmanager
 
 from tkperf.device.drive_log import UnreadError
 from tkperf.device.identity import DeviceIdentity, read_identity
-from tkperf.device.telemetry import (
-    LOG_EVERY_S,
-    TEMPERATURE_EVERY_S,
-    TelemetryWatch,
-    open_logs,
-)
+from tkperf.device.telemetry import LOG_EVERY_S, TEMPERATURE_EVERY_S, TelemetryWatch, open_logs
 
 LOADS = {"1 outstanding": (1, 1), "32 outstanding": (1, 32)}
 READINGS = 20
@@ -38,12 +33,24 @@ def measure(device: str, jobs: int, depth: int, seconds: float) -> tuple[float, 
     """IOPS, then mean, p99, p99.9 and greatest latency in us."""
     output = subprocess.check_output(
         [
-            "fio", "--name=reads", f"--filename={device}", "--readonly", "--rw=randread", "--bs=4k",
-            "--direct=1", "--ioengine=libaio", f"--numjobs={jobs}", f"--iodepth={depth}",
-            "--time_based", f"--runtime={seconds}", "--group_reporting", "--norandommap",
-            "--allow_file_create=0", "--output-format=json",
+            "fio",
+            "--name=reads",
+            f"--filename={device}",
+            "--readonly",
+            "--rw=randread",
+            "--bs=4k",
+            "--direct=1",
+            "--ioengine=libaio",
+            f"--numjobs={jobs}",
+            f"--iodepth={depth}",
+            "--time_based",
+            f"--runtime={seconds}",
+            "--group_reporting",
+            "--norandommap",
+            "--allow_file_create=0",
+            "--output-format=json",
         ]
-    )  # fmt: skip
+    )
     read = json.loads(output)["jobs"][0]["read"]
     latency = read["clat_ns"]
     percentiles = latency["percentile"]
@@ -57,12 +64,8 @@ def measure(device: str, jobs: int, depth: int, seconds: float) -> tuple[float, 
 
 
 @contextmanager
-def telemetry(
-    identity: DeviceIdentity, log_every_s: float, temperature_every_s: float
-) -> Iterator[TelemetryWatch]:
-    watch = TelemetryWatch(
-        open_logs(identity), log_every_s=log_every_s, temperature_every_s=temperature_every_s
-    )
+def telemetry(identity: DeviceIdentity, log_every_s: float, temperature_every_s: float) -> Iterator[TelemetryWatch]:
+    watch = TelemetryWatch(open_logs(identity), log_every_s=log_every_s, temperature_every_s=temperature_every_s)
     watch.take()
     try:
         yield watch
@@ -77,9 +80,7 @@ def describe_readings(identity: DeviceIdentity) -> bool:
         drive.look_first(time.monotonic)
     except UnreadError as error:
         print(f"log: {error}")
-    print(
-        f"{drive.name}: {', '.join(drive.facts.sources) or 'none'}; {'; '.join(drive.facts.gaps)}"
-    )
+    print(f"{drive.name}: {', '.join(drive.facts.sources) or 'none'}; {'; '.join(drive.facts.gaps)}")
     if drive.has_log:
         before, began_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         for _ in range(READINGS):
@@ -87,9 +88,7 @@ def describe_readings(identity: DeviceIdentity) -> bool:
         took_s = (time.monotonic() - began_s) / READINGS
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_s = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / READINGS
-        print(
-            f"a reading of the log: {1000 * took_s:.1f} ms, of that {1000 * cpu_s:.1f} ms of CPU time"
-        )
+        print(f"a reading of the log: {1000 * took_s:.1f} ms, of that {1000 * cpu_s:.1f} ms of CPU time")
     if drive.read_temperature(time.monotonic) is not None:
         began_s = time.monotonic()
         for _ in range(READINGS):
@@ -114,10 +113,7 @@ def main() -> None:
         f"temperature every {options.temperature_every:g} s (in a run {TEMPERATURE_EVERY_S:g} s)"
     )
     for name, (jobs, depth) in LOADS.items():
-        pairs: dict[str, list[tuple[tuple[float, ...], tuple[float, ...]]]] = {
-            "with": [],
-            "again": [],
-        }
+        pairs: dict[str, list[tuple[tuple[float, ...], tuple[float, ...]]]] = {"with": [], "again": []}
         readings = 0
         for number in range(options.pairs):
             halves: dict[str, tuple[float, ...]] = {}
@@ -135,9 +131,7 @@ def main() -> None:
             texts = []
             for which, found in pairs.items():
                 ratios = sorted(one[position] / other[position] for one, other in found)
-                texts.append(
-                    f"{which} {statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
-                )
+                texts.append(f"{which} {statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})")
             print(f"  {what:15} ratio to without: {', '.join(texts)}")
     print(f"load of the host: {os.getloadavg()[0]:.1f}")
 

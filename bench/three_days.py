@@ -9,7 +9,8 @@ exact; times are of this machine and of what else it has to do.
     python bench/three_days.py [--hours 72] [--preset sata-ssd] [--loads 0 65] [--times 5] [--folder FOLDER]
     python bench/three_days.py --files RUN_FILE... [--times 5]
 
-Exit status 1 if a run file takes more than 10 MB for 24 hours of writes, or 15 of a mix. The page needs playwright and /usr/bin/chromium.
+Exit status 1 if a run file takes more than 10 MB for 24 hours of writes, or 15 of a mix. The page needs playwright and
+/usr/bin/chromium.
 """
 
 from __future__ import annotations
@@ -41,9 +42,7 @@ LIMITS_MB = {0: 10.0, 65: 15.0}
 CHROMIUM = "/usr/bin/chromium"
 
 
-def write_profile(
-    folder: Path, hours: float, read_percent: int = 0, *, slice_s: float = 60.0
-) -> Path:
+def write_profile(folder: Path, hours: float, read_percent: int = 0, *, slice_s: float = 60.0) -> Path:
     """pts-e-1.1 with write saturation that lasts for so long, whatever happens."""
     text = (files("tkperf.procedures.profiles") / "pts-e-1.1.toml").read_text(encoding="utf-8")
     ends = (
@@ -74,15 +73,13 @@ def run(path: Path, profile: Path, preset: str, hours: float) -> None:
             passed_h = hours_done(path)
             longest_look_s = max(longest_look_s, time.monotonic() - look_s)
             while marks and passed_h >= marks[0]:
-                print(
-                    f"  memory of tkperf at {marks.pop(0):>4g} h: {memory_mb(process.pid):.1f} MB",
-                    flush=True,
-                )
+                print(f"  memory of tkperf at {marks.pop(0):>4g} h: {memory_mb(process.pid):.1f} MB", flush=True)
             time.sleep(0.2)
     if process.returncode:
         raise SystemExit(process.returncode)
     print(
-        f"  simulated in {time.monotonic() - began_s:.0f} s; longest look at how far it is: {longest_look_s * 1000:.0f} ms"
+        f"  simulated in {time.monotonic() - began_s:.0f} s; longest look at how far it is: "
+        f"{longest_look_s * 1000:.0f} ms"
     )
 
 
@@ -167,13 +164,13 @@ def measure_replay(path: Path, profile: Path) -> None:
     began_s = time.monotonic()
     replayed = replay(procedure, log, accept=True)
     took_s = time.monotonic() - began_s
-    print(
-        f"  replay of {len(log):,} rows of its log: {took_s:.2f} s, {len(replayed.answers):,} answers"
-    )
+    print(f"  replay of {len(log):,} rows of its log: {took_s:.2f} s, {len(replayed.answers):,} answers")
 
 
 def measure_page(page: Path) -> None:
-    """Until there is something to read, until the first chart is there, until all are, and until a cell's seconds are open."""
+    """Until there is something to read, until the first chart is there, until all are, and until a cell's seconds are
+    open.
+    """
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may be missing
     except ImportError:
@@ -216,9 +213,7 @@ def main() -> int:
         for read_percent in [] if wanted.files else wanted.loads:
             path = Path(name) / f"reads-{read_percent}.tkperf"
             profile = write_profile(path.parent, wanted.hours, read_percent)
-            print(
-                f"{wanted.hours:g} h of sim:{wanted.preset}, random 4 KiB, {read_percent} % reads"
-            )
+            print(f"{wanted.hours:g} h of sim:{wanted.preset}, random 4 KiB, {read_percent} % reads")
             run(path, profile, wanted.preset, wanted.hours)
             size_mb = path.stat().st_size / 1e6
             a_day_mb = size_mb / wanted.hours * 24

@@ -8,9 +8,9 @@ exit status 1 if one, or tkperf's CPU time in steps of a minute, is beyond its l
 
     python bench/wall_time.py [--folder /var/tmp] [--file] [--long-step-s 60] [--json FILE]
 
-tkperf's CPU time is its process's, without fio's, read while the run goes on, with plain lines for progress: that within
-steps, from some seconds after a step's beginning to some before its end, has a limit; that from the first step to the
-last one's end has also what is done between steps and after them.
+tkperf's CPU time is its process's, without fio's, read while the run goes on, with plain lines for progress: that
+within steps, from some seconds after a step's beginning to some before its end, has a limit; that from the first step
+to the last one's end has also what is done between steps and after them.
 """
 
 from __future__ import annotations
@@ -119,15 +119,7 @@ def walls(run: RunRecord) -> list[Wall]:
             prescribed_s += sum(step.planned_s or 0.0 for step in stretch)
             count += len(stretch)
             worst_s = max([worst_s, *(step.gap_s or 0.0 for step in stretch[1:])])
-        found.append(
-            Wall(
-                test=test.name,
-                steps=count,
-                prescribed_s=prescribed_s,
-                took_s=took_s,
-                worst_gap_s=worst_s,
-            )
-        )
+        found.append(Wall(test=test.name, steps=count, prescribed_s=prescribed_s, took_s=took_s, worst_gap_s=worst_s))
     return found
 
 
@@ -152,9 +144,7 @@ def find_use(looks: Sequence[tuple[float, float]], record: RunRecord) -> CpuUse:
     began_s = datetime.fromisoformat(record.info.started_utc).timestamp()
 
     def share(spans: Sequence[tuple[float, float]]) -> float:
-        used = sum(
-            np.interp(end, at_s, used_s) - np.interp(start, at_s, used_s) for start, end in spans
-        )
+        used = sum(np.interp(end, at_s, used_s) - np.interp(start, at_s, used_s) for start, end in spans)
         lasted = sum(end - start for start, end in spans)
         return float(100 * used / lasted) if lasted else float("nan")
 
@@ -163,23 +153,26 @@ def find_use(looks: Sequence[tuple[float, float]], record: RunRecord) -> CpuUse:
         for test in record.tests
         for step in test.steps
     ]
-    inner = [
-        (start + EDGE_S, end - EDGE_S)
-        for start, end, kind in spans
-        if kind in TIMED and end - start > 2 * EDGE_S
-    ]
-    return CpuUse(
-        percent=share([(spans[0][0], spans[-1][1])]),
-        within_percent=share(inner),
-    )
+    inner = [(start + EDGE_S, end - EDGE_S) for start, end, kind in spans if kind in TIMED and end - start > 2 * EDGE_S]
+    return CpuUse(percent=share([(spans[0][0], spans[-1][1])]), within_percent=share(inner))
 
 
 def run(folder: Path, device: str, name: str, *options: str) -> tuple[list[Wall], CpuUse]:
     """A run's tests, and what tkperf used of a CPU."""
     command = [
-        str(Path(sys.executable).parent / "tkperf"), "ssd", name, device, "--output", str(folder),
-        "--force", "--yes-destroy", device, "--no-purge", "--no-report", *options,
-    ]  # fmt: skip
+        str(Path(sys.executable).parent / "tkperf"),
+        "ssd",
+        name,
+        device,
+        "--output",
+        str(folder),
+        "--force",
+        "--yes-destroy",
+        device,
+        "--no-purge",
+        "--no-report",
+        *options,
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     looks = []
     while process.poll() is None:
@@ -214,20 +207,24 @@ def main() -> int:
             ("short", MOST_AT_ONE_SECOND, ("--profile", "quick", "--test", "iops,lat"))
         ]
         if options.long_step_s:
-            kinds.append(
-                ("long", MOST_AT_ONE_MINUTE,
-                 ("--profile", str(long_profile), "--test", "iops"))
-            )  # fmt: skip
+            kinds.append(("long", MOST_AT_ONE_MINUTE, ("--profile", str(long_profile), "--test", "iops")))
         for kind, most, arguments in kinds:
             found, used = run(folder, device, kind, *arguments)
             for wall in found:
                 beyond |= wall.ratio > most
                 beyond |= kind == "long" and used.within_percent > MOST_CPU_PERCENT
                 figures.append(
-                    {"kind": kind, "test": wall.test, "steps": wall.steps, "limit": most,
-                     "wall_over_prescribed": wall.ratio, "worst_gap_s": wall.worst_gap_s,
-                     "cpu_percent": used.percent, "cpu_within_steps_percent": used.within_percent}
-                )  # fmt: skip
+                    {
+                        "kind": kind,
+                        "test": wall.test,
+                        "steps": wall.steps,
+                        "limit": most,
+                        "wall_over_prescribed": wall.ratio,
+                        "worst_gap_s": wall.worst_gap_s,
+                        "cpu_percent": used.percent,
+                        "cpu_within_steps_percent": used.within_percent,
+                    }
+                )
                 print(
                     f"{kind} steps, {wall.test}: {wall.steps} steps of {wall.prescribed_s:.0f} s took "
                     f"{wall.took_s:.2f} s: {wall.ratio:.4f} (limit {most}), longest gap "
@@ -238,12 +235,7 @@ def main() -> int:
     print(f"load of the host: {load:.1f}")
     if options.json:
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        document = {
-            "device": "file" if options.file else "loop",
-            "runs": figures,
-            "load": load,
-            "at": at,
-        }
+        document = {"device": "file" if options.file else "loop", "runs": figures, "load": load, "at": at}
         options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return 1 if beyond else 0
 

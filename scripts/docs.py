@@ -2,7 +2,8 @@
 
     python scripts/docs.py [FOLDER]
 
-What the code says of itself is not written a second time (docs_reference.py), nor is the Python API. A link that leads nowhere ends the build.
+What the code says of itself is not written a second time (docs_reference.py), nor is the Python API. A link that leads
+nowhere ends the build.
 """
 
 from __future__ import annotations
@@ -19,11 +20,7 @@ from sphinx.cmd.build import main as build
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # Pages that lie above docs/; the site has them beside the others.
-ABOVE = {
-    "README.md": "readme.md",
-    "CONTRIBUTING.md": "contributing.md",
-    "CHANGELOG.md": "changelog.md",
-}
+ABOVE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 # What docs/python-api.md tells by examples, name by name.
 PYTHON = """# Python API
@@ -104,13 +101,10 @@ def gather(source: Path) -> None:
         (reference / f"{name}.md").write_text("\n".join(lines()), encoding="utf-8")
     (reference / "python.md").write_text(PYTHON, encoding="utf-8")
     hidden = "\n".join(
-        str(page.relative_to(source).with_suffix(""))
-        for page in sorted((source / "adr").rglob("0*.md"))
+        str(page.relative_to(source).with_suffix("")) for page in sorted((source / "adr").rglob("0*.md"))
     )
     decisions = (source / "adr/README.md").read_text(encoding="utf-8").replace("](", "](adr/")
-    (source / "adr.md").write_text(
-        f"{decisions}\n```{{toctree}}\n:hidden:\n\n{hidden}\n```\n", encoding="utf-8"
-    )
+    (source / "adr.md").write_text(f"{decisions}\n```{{toctree}}\n:hidden:\n\n{hidden}\n```\n", encoding="utf-8")
     (source / "adr/README.md").unlink()
 
 

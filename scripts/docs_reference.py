@@ -66,21 +66,18 @@ def tests() -> Iterator[str]:
     """Every test, and what each profile does in it."""
     profiles = [load_profile(name) for name in built_in_profiles()]
     yield "# Tests\n"
-    yield "What each test does in each profile, as results have it. `tkperf profiles show NAME` has the numbers and their sources.\n"
+    yield (
+        "What each test does in each profile, as results have it. `tkperf profiles show NAME` has the numbers and "
+        "their sources.\n"
+    )
     for test in TESTS:
         yield from _test(test, [profile for profile in profiles if test.is_in(profile)])
 
 
 def _test(test: Test, profiles: list[Profile]) -> Iterator[str]:
-    commands_of_it = [
-        f"`tkperf {suite}`" for suite, known in SUITES.items() if test in known.values()
-    ]
+    commands_of_it = [f"`tkperf {suite}`" for suite, known in SUITES.items() if test in known.values()]
     when = "by default" if test.by_default else f"with `--test {test.name}`"
-    yield (
-        f"## {_plain(test.title)}: `{test.name}`"
-        + (" (hdd)" if "hdd" in test.suites else "")
-        + "\n"
-    )
+    yield (f"## {_plain(test.title)}: `{test.name}`" + (" (hdd)" if "hdd" in test.suites else "") + "\n")
     yield f"{', '.join(commands_of_it)}, {when}. {_plain(test.source)}\n"
     for profile in profiles:
         course = "\n".join(test.describe(profile, Circumstances()))
@@ -108,21 +105,11 @@ def profiles() -> Iterator[str]:
         "that the profile does not set the key.\n"
     )
     before: list[tuple[str, str, str, str]] = []
-    data: dict[str, dict[str, Any]] = {
-        name: load_profile(name).as_plain_data() for name in built_in_profiles()
-    }
+    data: dict[str, dict[str, Any]] = {name: load_profile(name).as_plain_data() for name in built_in_profiles()}
     for table in dict.fromkeys((*SHARED_TABLES, *(each for test in TESTS for each in test.tables))):
-        users = [
-            f"`tkperf {test.suites[0]} --test {test.name}`"
-            for test in TESTS
-            if table in test.tables
-        ]
+        users = [f"`tkperf {test.suites[0]} --test {test.name}`" for test in TESTS if table in test.tables]
         having = {name: tables[table.key] for name, tables in data.items() if table.key in tables}
-        of = (
-            "all profiles"
-            if len(having) == len(data)
-            else ", ".join(f"`{name}`" for name in having)
-        )
+        of = "all profiles" if len(having) == len(data) else ", ".join(f"`{name}`" for name in having)
         yield f"## {_plain(f'[{table.key}]')}\n"
         yield f"Used by {' and '.join(users) or 'all tests'}. In {of}.\n"
         rows = [
@@ -161,10 +148,7 @@ def workloads() -> Iterator[str]:
         yield f"{_plain((table.__doc__ or '').partition(chr(10))[0])}\n"
         yield from _table(
             ("key", "values", "meaning"),
-            (
-                (f"`{key.name}`", _plain(key.values), _plain(key.meaning))
-                for key in explain_keys(table)
-            ),
+            ((f"`{key.name}`", _plain(key.values), _plain(key.meaning)) for key in explain_keys(table)),
         )
 
 
@@ -238,10 +222,7 @@ def _parameters(records: Mapping[str, object]) -> Iterator[str]:
     ]
     yield from _table(
         ("parameter", *(f"`{name}`" for name in records)),
-        (
-            (f"`{name}`", *(_number(getattr(record, name)) for record in records.values()))
-            for name in names
-        ),
+        ((f"`{name}`", *(_number(getattr(record, name)) for record in records.values())) for name in names),
     )
 
 

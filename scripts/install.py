@@ -150,9 +150,7 @@ def _refuse_foreign_files(place: Place) -> None:
     for link in ("bin/tkperf", *COMPLETIONS.values()):
         path = place.root / link
         if os.path.lexists(path) and not _is_ours(place, link):
-            raise InstallError(
-                f"{path} exists and was not made by make install: move it away first"
-            )
+            raise InstallError(f"{path} exists and was not made by make install: move it away first")
     home = place.root / HOME
     if home.exists() and any(home.iterdir()) and not (place.root / LIST).exists():
         raise InstallError(f"{home} exists and was not made by make install: move it away first")
@@ -164,12 +162,7 @@ def _refuse_private_python(python: Path, prefix: Path) -> None:
     for user in pwd.getpwall():
         home = Path(user.pw_dir).resolve()
         is_person = user.pw_uid == 0 or 1000 <= user.pw_uid < 65534
-        if (
-            is_person
-            and len(home.parts) > 1
-            and home in real.parents
-            and home not in prefix.parents
-        ):
+        if is_person and len(home.parts) > 1 and home in real.parents and home not in prefix.parents:
             raise InstallError(
                 f"{real} is below {home}, where others cannot rely on it: "
                 "install the system's (apt-get install python3 python3-venv) or name another: "
@@ -205,9 +198,7 @@ def _free_name(place: Place) -> str:
     return str(HOME / f"tree-{number}")
 
 
-def _build(
-    tree: Path, seen_as: Path, python: Path, temporary: Path, extras: tuple[str, ...]
-) -> None:
+def _build(tree: Path, seen_as: Path, python: Path, temporary: Path, extras: tuple[str, ...]) -> None:
     """A tree that works where it will be seen and where it is."""
     uv = find_uv(temporary)
     uv.call("venv", "--relocatable", "--no-project", "--python", python, tree)
@@ -283,10 +274,7 @@ def _is_free(place: Place, tree: str) -> bool:
 def _first_words() -> Iterator[tuple[str, str]]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            yield (
-                folder.name,
-                (folder / "cmdline").read_bytes().split(b"\0")[0].decode("utf-8", "replace"),
-            )
+            yield (folder.name, (folder / "cmdline").read_bytes().split(b"\0")[0].decode("utf-8", "replace"))
         except OSError:  # it ended meanwhile
             continue
 

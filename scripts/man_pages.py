@@ -52,8 +52,7 @@ def _page(command: click.Command, context: click.Context, *, others: list[str] |
         ".SH NAME",
         f"{_escaped(title)} \\- {_escaped(summary.rstrip('.'))}",
         ".SH SYNOPSIS",
-        f"\\fB{_escaped(context.command_path)}\\fR "
-        + _escaped(" ".join(command.collect_usage_pieces(context))),
+        f"\\fB{_escaped(context.command_path)}\\fR " + _escaped(" ".join(command.collect_usage_pieces(context))),
         ".SH DESCRIPTION",
         *_paragraphs(prose),
     ]
@@ -147,10 +146,7 @@ def _wrapped(text: str) -> list[str]:
 
 def _escaped(text: str) -> str:
     """Text that roff prints as it stands, with hyphens that can be searched for and copied."""
-    escaped = "".join(
-        ESCAPES.get(letter, letter if letter.isascii() else f"\\[u{ord(letter):04X}]")
-        for letter in text
-    )
+    escaped = "".join(ESCAPES.get(letter, letter if letter.isascii() else f"\\[u{ord(letter):04X}]") for letter in text)
     # A point or an apostrophe at a line's beginning would make it a request.
     return f"\\&{escaped}" if escaped.startswith(".") else escaped
 

@@ -83,9 +83,18 @@ def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ..
     locked = uv.folder / "locked.txt"
     wanted = [word for extra in extras for word in ("--extra", extra)]
     uv.call(
-        "export", "--project", SOURCES, "--frozen", "--no-dev", "--no-emit-project", *wanted,
-        "--python", python, "--output-file", locked,
-    )  # fmt: skip
+        "export",
+        "--project",
+        SOURCES,
+        "--frozen",
+        "--no-dev",
+        "--no-emit-project",
+        *wanted,
+        "--python",
+        python,
+        "--output-file",
+        locked,
+    )
     wheels = uv.folder / "wheel"
     uv.call("build", "--wheel", "--python", python, "--out-dir", wheels, SOURCES)
     # Copies, as links would share the modes of files in the cache. Our wheel by name: given by its
@@ -122,9 +131,21 @@ def put_documents(python: Path, share_in: Path) -> None:
 def compile_packages(python: Path, folder: Path, *, seen_as: Path) -> None:
     """Bytecode in place, so that no user ever writes any; valid whatever the files' times."""
     call(
-        python, "-m", "compileall", "-q", "-f", "-j", "0", "--invalidation-mode", "unchecked-hash",
-        "-s", folder, "-p", seen_as, folder,
-    )  # fmt: skip
+        python,
+        "-m",
+        "compileall",
+        "-q",
+        "-f",
+        "-j",
+        "0",
+        "--invalidation-mode",
+        "unchecked-hash",
+        "-s",
+        folder,
+        "-p",
+        seen_as,
+        folder,
+    )
 
 
 def open_to_all(folder: Path) -> None:
@@ -140,10 +161,7 @@ def open_to_all(folder: Path) -> None:
 
 
 def find_uv(folder: Path) -> Uv:
-    return Uv(
-        program=Path(call("sh", SOURCES / "scripts/uv.sh", folder / "uv").strip()).absolute(),
-        folder=folder,
-    )
+    return Uv(program=Path(call("sh", SOURCES / "scripts/uv.sh", folder / "uv").strip()).absolute(), folder=folder)
 
 
 def this_python() -> Path:

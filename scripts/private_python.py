@@ -16,11 +16,28 @@ SYSTEM_LIBRARIES = re.compile(
 )
 # What tkperf never imports, and what belongs to the machine that it is copied from.
 LEFT_OUT = shutil.ignore_patterns(
-    "__pycache__", "test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip",
-    "site-packages", "dist-packages", "config-*", "sitecustomize.py", "EXTERNALLY-MANAGED",
-    "nis.*.so", "_tkinter.*.so", "_test*.so", "xxlimited*.so", "_dbm.*.so", "_gdbm.*.so",
-    "readline.*.so", "_curses*.so",
-)  # fmt: skip
+    "__pycache__",
+    "test",
+    "tests",
+    "idlelib",
+    "tkinter",
+    "turtledemo",
+    "lib2to3",
+    "ensurepip",
+    "site-packages",
+    "dist-packages",
+    "config-*",
+    "sitecustomize.py",
+    "EXTERNALLY-MANAGED",
+    "nis.*.so",
+    "_tkinter.*.so",
+    "_test*.so",
+    "xxlimited*.so",
+    "_dbm.*.so",
+    "_gdbm.*.so",
+    "readline.*.so",
+    "_curses*.so",
+)
 LICENSES = Path("licenses")
 
 
@@ -28,11 +45,13 @@ def copy_python(python: Path, folder: Path) -> Path:
     """Copy an interpreter with its standard library and shared libraries; the new interpreter."""
     facts = json.loads(
         call(
-            python, "-I", "-c",
+            python,
+            "-I",
+            "-c",
             "import json, sys, sysconfig as s; print(json.dumps([s.get_path('stdlib'), "
             "s.get_python_version(), s.get_config_var('DESTSHARED')]))",
         )
-    )  # fmt: skip
+    )
     library, version, modules = Path(facts[0]), str(facts[1]), Path(facts[2])
     (folder / "bin").mkdir(parents=True)
     (folder / "lib").mkdir()

@@ -1,5 +1,5 @@
-"""docs/examples/sample-report.html, for whoever wants to look before installing anything, and the pictures of it in README
-and docs: made again after a change of the page.
+"""docs/examples/sample-report.html, for whoever wants to look before installing anything, and the pictures of it in
+README and docs: made again after a change of the page.
 
     .venv/bin/python scripts/sample_report.py
 
@@ -31,12 +31,7 @@ def main() -> None:
     """Measure the simulated drive, write its page, and draw it."""
     with tempfile.TemporaryDirectory(prefix="tkperf-sample-") as folder:
         measured = tkperf.run(tkperf.make_plan("ssd", DEVICE), NAME, folder=folder)
-        info = replace(
-            measured.info,
-            command_line=("tkperf", "ssd", NAME, DEVICE),
-            started_utc=None,
-            hosts=({},),
-        )
+        info = replace(measured.info, command_line=("tkperf", "ssd", NAME, DEVICE), started_utc=None, hosts=({},))
         result = replace(measured, info=info, ended_utc=None)
         with tkperf.open_run(Path(folder) / f"{NAME}.tkperf") as opened:
             view = build_run_view(opened, opened.record(), result, user_facts=UserFacts())

@@ -55,9 +55,4 @@ def answer_of(*drives: BatchDriveResult) -> BatchAnswer:
     """The answer of a batch without claims."""
     names = {one.number: one.state.shown.label for one in drives}
     groups, why = compare_drives(drives, names)
-    return BatchAnswer(
-        state=batch(*(one.state for one in drives)),
-        drives=drives,
-        groups=groups,
-        not_compared=why,
-    )
+    return BatchAnswer(state=batch(*(one.state for one in drives)), drives=drives, groups=groups, not_compared=why)

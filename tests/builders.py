@@ -72,28 +72,19 @@ def run_info(**changes: object) -> RunInfo:
     return RunInfo(**(facts | changes))  # type: ignore[arg-type]
 
 
-def work(
-    read_percent: int = 0, block_size_bytes: int = 4096, *, jobs: int = 1, io_depth: int = 1
-) -> Workload:
+def work(read_percent: int = 0, block_size_bytes: int = 4096, *, jobs: int = 1, io_depth: int = 1) -> Workload:
     """A random workload."""
     return Workload(
-        access=Access.RANDOM,
-        read_percent=read_percent,
-        block_size_bytes=block_size_bytes,
-        jobs=jobs,
-        io_depth=io_depth,
+        access=Access.RANDOM, read_percent=read_percent, block_size_bytes=block_size_bytes, jobs=jobs, io_depth=io_depth
     )
 
 
-def at(
-    section: SectionResult | RoundResult, read_percent: int, block_size_bytes: int
-) -> CellResult:
+def at(section: SectionResult | RoundResult, read_percent: int, block_size_bytes: int) -> CellResult:
     """The only cell of a section with this mix and block size."""
     (found,) = [
         cell
         for cell in section.cells
-        if (cell.workload.read_percent, cell.workload.block_size_bytes)
-        == (read_percent, block_size_bytes)
+        if (cell.workload.read_percent, cell.workload.block_size_bytes) == (read_percent, block_size_bytes)
     ]
     return found
 
@@ -155,13 +146,7 @@ def view_of(path: Path, user_facts: UserFacts = NO_USER_FACTS) -> ReportView:
         seconds = {test.name: run_file.seconds(test) for test in record.tests}
     details = build_details(result, record, seconds)
     loads = loads_by_test(record, seconds)
-    return build_view(
-        result,
-        details=details,
-        loads_of_tests=loads,
-        telemetry=record.telemetry,
-        user_facts=user_facts,
-    )
+    return build_view(result, details=details, loads_of_tests=loads, telemetry=record.telemetry, user_facts=user_facts)
 
 
 def number_of(fact: str) -> float:

@@ -43,9 +43,14 @@ class BusyHost:
     def look(self) -> HostLook:
         self._pass()
         times = CpuTimes(
-            cpus=2, user_s=self.burnt_s, system_s=0, interrupts_s=0,
-            idle_s=2 * self.seen_s - self.burnt_s, iowait_s=0, steal_s=0,
-        )  # fmt: skip
+            cpus=2,
+            user_s=self.burnt_s,
+            system_s=0,
+            interrupts_s=0,
+            idle_s=2 * self.seen_s - self.burnt_s,
+            iowait_s=0,
+            steal_s=0,
+        )
         burner = Program(name="burner", with_children_s=self.burnt_s)
         return HostLook(
             at_s=self.seen_s,

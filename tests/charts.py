@@ -23,10 +23,16 @@ def rows_of(chart: ChartView | Chart) -> list[dict[str, Any]]:
     drawn = curves_of(chart) if isinstance(chart, ChartView) else chart
     return [
         {
-            "series": curve.name, "variant": curve.variant, "x": point.x, "value": point.y, "low": point.low,
-            "high": point.high, "link": point.link, "flag": point.flag,
+            "series": curve.name,
+            "variant": curve.variant,
+            "x": point.x,
+            "value": point.y,
+            "low": point.low,
+            "high": point.high,
+            "link": point.link,
+            "flag": point.flag,
             **dict(zip(curve.facts, point.facts, strict=False)),
         }
         for curve in drawn.curves
         for point in curve.points
-    ]  # fmt: skip
+    ]

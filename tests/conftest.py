@@ -65,9 +65,7 @@ def scratch(tmp_path: Path) -> Path:
 
 
 def run_tool(*argv: str | Path) -> str:
-    return subprocess.run(
-        [str(word) for word in argv], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    return subprocess.run([str(word) for word in argv], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def why_no_loop_devices() -> str | None:
@@ -128,13 +126,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
 
 
 @pytest.fixture(
-    params=[
-        "that cannot start",
-        "for which no thread is left",
-        "that ends at once",
-        "that is killed",
-        "that hangs",
-    ]
+    params=["that cannot start", "for which no thread is left", "that ends at once", "that is killed", "that hangs"]
 )
 def failing_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes of our own that do not do what they are asked for."""

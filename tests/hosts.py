@@ -1,4 +1,6 @@
-"""Hosts of their own for tests: network namespaces with a real sshd, a user who may run tkperf as root, and disks of their own."""
+"""Hosts of their own for tests: network namespaces with a real sshd, a user who may run tkperf as root, and disks of
+their own.
+"""
 
 from __future__ import annotations
 
@@ -145,9 +147,7 @@ class Lab:
 
     def call(self, *words: str | Path, cwd: Path) -> list[str]:
         """Return the call of tkperf here, in a folder."""
-        return self.here.enter(
-            "env", f"--chdir={cwd}", sys.executable, "-P", "-m", "tkperf", *words
-        )
+        return self.here.enter("env", f"--chdir={cwd}", sys.executable, "-P", "-m", "tkperf", *words)
 
     def run(self, *words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -164,11 +164,7 @@ class Lab:
         """Start tkperf; its output goes to a file."""
         with log.open("ab") as output:
             return subprocess.Popen(
-                self.call(*words, cwd=cwd),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=ENV,
+                self.call(*words, cwd=cwd), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=ENV
             )
 
     def cut(self, host: Host) -> None:
@@ -179,9 +175,7 @@ class Lab:
         self.here.run("ip", "link", "set", host.link, "up")
 
 
-def wait_until(
-    holds: Callable[[], object], what: Callable[[], str], within_s: float = 180.0
-) -> None:
+def wait_until(holds: Callable[[], object], what: Callable[[], str], within_s: float = 180.0) -> None:
     until_s = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < until_s, f"never: {what()}"
@@ -218,9 +212,7 @@ def make_lab(names: Sequence[str] = ("lab3", "lab4")) -> Iterator[Lab]:
 
 
 def _make_key(path: Path) -> str:
-    subprocess.run(
-        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path], check=True
-    )
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path], check=True)
     return path.with_name(f"{path.name}.pub").read_text()
 
 
@@ -261,10 +253,23 @@ def _make_host(folder: Path, name: str, address: str, made: list[Host]) -> Host:
 def _connect(here: Host, host: Host, number: int) -> None:
     host.link = f"to-{host.name}"
     subprocess.run(
-        ["ip", "link", "add", host.link, "netns", str(here.keeper.pid), "type", "veth",
-         "peer", "name", "eth0", "netns", str(host.keeper.pid)],
+        [
+            "ip",
+            "link",
+            "add",
+            host.link,
+            "netns",
+            str(here.keeper.pid),
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            str(host.keeper.pid),
+        ],
         check=True,
-    )  # fmt: skip
+    )
     here.run("ip", "address", "add", f"10.77.{number}.1/24", "dev", host.link)
     here.run("ip", "link", "set", host.link, "up")
     host.run("ip", "address", "add", f"{host.address}/24", "dev", "eth0")

@@ -46,12 +46,8 @@ class Form:
         texts = {name: str(value) for name, value in values.items()}
         assert texts.keys() == self.fields.keys(), f"{self.program} {self.name}: {self.fields}"
         for name, text in texts.items():
-            assert re.fullmatch(self.fields[name], text), (
-                f"{self.program} {self.name}: {name} cannot be {text!r}"
-            )
-        stdout, stderr = (
-            FIELD.sub(lambda match: texts[match[1]], text) for text in (self.stdout, self.stderr)
-        )
+            assert re.fullmatch(self.fields[name], text), f"{self.program} {self.name}: {name} cannot be {text!r}"
+        stdout, stderr = (FIELD.sub(lambda match: texts[match[1]], text) for text in (self.stdout, self.stderr))
         return Printed(status=self.status, stdout=stdout, stderr=stderr)
 
 

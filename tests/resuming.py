@@ -144,9 +144,7 @@ def _of_fills(db: sqlite3.Connection, passes: int | None) -> Iterator[str]:
             yield f"{section}: {written} of {whole_bytes} bytes preconditioned"
         if purged != sequence - 1:
             yield f"{section}: filled in row {sequence}, purged in row {purged}"
-        if db.execute(
-            "SELECT count(*) FROM resumption WHERE set_aside_to = ?", (purged,)
-        ).fetchone() != (0,):
+        if db.execute("SELECT count(*) FROM resumption WHERE set_aside_to = ?", (purged,)).fetchone() != (0,):
             yield f"{section}: interrupted between its purge and its fill"
 
 
@@ -161,8 +159,7 @@ def _of_what_was_there(db: sqlite3.Connection, before: Path) -> Iterator[str]:
             if name != "fio_json"
         )
         (lost,) = db.execute(
-            f"SELECT count(*) FROM (SELECT {columns} FROM before.{table} EXCEPT "
-            f"SELECT {columns} FROM main.{table})"
+            f"SELECT count(*) FROM (SELECT {columns} FROM before.{table} EXCEPT SELECT {columns} FROM main.{table})"
         ).fetchone()
         if lost:
             yield f"{lost} rows of {table} are lost or changed"
@@ -172,7 +169,5 @@ def written_bytes(path: Path) -> int:
     """Everything that was written, whether it counts in a result or not."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
         (steps,) = db.execute("SELECT sum(write_bytes) FROM step").fetchone()
-        (cut_off,) = db.execute(
-            "SELECT ifnull(sum(cut_off_written_bytes), 0) FROM resumption"
-        ).fetchone()
+        (cut_off,) = db.execute("SELECT ifnull(sum(cut_off_written_bytes), 0) FROM resumption").fetchone()
     return int(steps + cut_off)

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from tkperf.page.findings import findings, headlines
     from tkperf.pipeline.api import load, make_plan, open_run, run
 
-__all__ = [
-    "TkperfError", "__version__", "findings", "headlines", "load", "make_plan", "open_run", "run",
-]  # fmt: skip
+__all__ = ["TkperfError", "__version__", "findings", "headlines", "load", "make_plan", "open_run", "run"]
 _OF_PAGES = ("findings", "headlines")
 
 

@@ -60,9 +60,7 @@ def _line(random: _Random, rate: float) -> _Drawn:
     seconds, sign = int(_log(random, 1200, 7000)), random.choice((-1, 1))
     if random.random() < 0.5:
         change = sign * random.uniform(0.01, 0.07)
-        return np.linspace(rate, rate * (1 + change), seconds), Course(
-            settled=(rate * (1 + change / 2), 0)
-        )
+        return np.linspace(rate, rate * (1 + change), seconds), Course(settled=(rate * (1 + change / 2), 0))
     return np.linspace(rate, rate * (1 + sign * random.uniform(0.2, 0.5)), seconds), Course()
 
 
@@ -72,10 +70,7 @@ def _late_drift(random: _Random, rate: float) -> _Drawn:
     small = random.random() < 0.5
     change = sign * (random.uniform(0.002, 0.015) if small else random.uniform(0.07, 0.2))
     curve = np.concatenate(
-        (
-            np.full(seconds - seconds // 4, rate),
-            np.linspace(rate, rate * (1 + change), seconds // 4),
-        )
+        (np.full(seconds - seconds // 4, rate), np.linspace(rate, rate * (1 + change), seconds // 4))
     )
     return curve, Course(settled=(rate, 0)) if small else Course(end_shows_in_cut=abs(change) > 0.1)
 
@@ -104,13 +99,7 @@ def _cliff(random: _Random, rate: float) -> _Drawn:
     held, share = int(_log(random, 200, 2500)), random.uniform(0.15, 0.6)
     fall = int(random.uniform(0.05, 0.5) * held)
     then = max(300, int((held + fall) * random.uniform(0.8, 2)))
-    curve = np.concatenate(
-        (
-            np.full(held, rate),
-            np.linspace(rate, rate * share, fall),
-            np.full(then, rate * share),
-        )
-    )
+    curve = np.concatenate((np.full(held, rate), np.linspace(rate, rate * share, fall), np.full(then, rate * share)))
     return curve, Course(levels=((_FRESH, rate, held),), settled=(rate * share, held + fall))
 
 
@@ -121,8 +110,16 @@ def _waves(random: _Random, rate: float) -> _Drawn:
 
 
 _SHAPES: tuple[Callable[[_Random, float], _Drawn], ...] = (
-    _flat, _cache, _three_levels, _line, _late_drift, _exponential, _drops, _cliff, _waves,
-)  # fmt: skip
+    _flat,
+    _cache,
+    _three_levels,
+    _line,
+    _late_drift,
+    _exponential,
+    _drops,
+    _cliff,
+    _waves,
+)
 
 
 def draw_series(number: int) -> NamedSeries:

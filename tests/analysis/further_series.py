@@ -1,8 +1,8 @@
 """More series whose course is known: shapes, rates, lengths and noise that the simulated drives do not have.
 
 The course of each series was written down before tkperf judged the series for the first time. Real drives have the
-figures of a review; the other series are shapes that drives and RAID sets show: waves of garbage collection, throttling,
-a rebuild, a write cliff, slow drifts, hard disks, and noise whose seconds are correlated.
+figures of a review; the other series are shapes that drives and RAID sets show: waves of garbage collection,
+throttling, a rebuild, a write cliff, slow drifts, hard disks, and noise whose seconds are correlated.
 """
 
 from __future__ import annotations
@@ -12,14 +12,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from tests.analysis.named_series import (
-    IOPS_OF_MB,
-    MIB,
-    Course,
-    NamedSeries,
-    build_columns,
-    build_review,
-)
+from tests.analysis.named_series import IOPS_OF_MB, MIB, Course, NamedSeries, build_columns, build_review
 from tests.builders import work
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.model.seconds import FloatArray, Seconds
@@ -59,7 +52,9 @@ def _of_curve(
     slow_at: tuple[float, ...] = (),
     slow_by: float = 8.0,
 ) -> Seconds:
-    """The seconds of a curve with noise; the slowest I/O of the seconds ``slow_at`` is ``slow_by`` times the usual one."""
+    """The seconds of a curve with noise; the slowest I/O of the seconds ``slow_at`` is ``slow_by`` times
+    the usual one.
+    """
     rate = curve()
     iops = rate * make_noise(rate.size, share, seed, correlation)
     random = np.random.default_rng(seed + 1000)
@@ -158,94 +153,89 @@ _REVIEWED = "techpowerup.com/review/"
 FURTHER_SERIES = (
     # Real drives.
     build_review(
-        "Acer Predator GM7, 4 TB", _REVIEWED + "acer-predator-gm7-4-tb/6.html",
+        "Acer Predator GM7, 4 TB",
+        _REVIEWED + "acer-predator-gm7-4-tb/6.html",
         ((5000, 615), (2000, 2600), (600, 4000)),
         Course(
             levels=((_FRESH, 5000 * _MB, 123), (_SECOND, 2000 * _MB, 1115)),
-            settled=(600 * _MB, 1115), drops=((123, 2000 * _MB),),
+            settled=(600 * _MB, 1115),
+            drops=((123, 2000 * _MB),),
         ),
         long=True,
     ),
     build_review(
-        "Team Group MP44S, 1 TB", _REVIEWED + "team-group-mp44s-1-tb/6.html",
+        "Team Group MP44S, 1 TB",
+        _REVIEWED + "team-group-mp44s-1-tb/6.html",
         ((4000, 231), (100, 1000)),
         Course(levels=((_FRESH, 4000 * _MB, 58),), settled=(100 * _MB, 58)),
         long=True,
     ),
     build_review(
-        "Sabrent Rocket Q, 1 TB", _REVIEWED + "sabrent-rocket-q-1-tb-m-2-nvme-ssd/6.html",
+        "Sabrent Rocket Q, 1 TB",
+        _REVIEWED + "sabrent-rocket-q-1-tb-m-2-nvme-ssd/6.html",
         ((1700, 250), (150, 1000)),
         Course(levels=((_FRESH, 1700 * _MB, 147),), settled=(150 * _MB, 147)),
         long=True,
     ),
     build_review(
-        "Kingston A2000, 1 TB", _REVIEWED + "kingston-a2000-1-tb-m-2-nvme-ssd/6.html",
+        "Kingston A2000, 1 TB",
+        _REVIEWED + "kingston-a2000-1-tb-m-2-nvme-ssd/6.html",
         ((2000, 150), (500, 600), (400, 1000)),
         Course(
             levels=((_FRESH, 2000 * _MB, 75), (_SECOND, 500 * _MB, 975)),
-            settled=(400 * _MB, 975), drops=((75, 500 * _MB),),
+            settled=(400 * _MB, 975),
+            drops=((75, 500 * _MB),),
         ),
     ),
     # The first 16 GB are the slowest. Guru3D has the rate behind the cache: 1,750 MB/s.
     build_review(
-        "Solidigm P44 Pro, 2 TB", _REVIEWED + "solidigm-p44-pro-2-tb-1-tb/6.html",
+        "Solidigm P44 Pro, 2 TB",
+        _REVIEWED + "solidigm-p44-pro-2-tb-1-tb/6.html",
         ((1000, 16), (5000, 289), (1750, 2000)),
-        Course(
-            levels=((_FIRST, 1000 * _MB, 16), (_SECOND, 5000 * _MB, 71)),
-            settled=(1750 * _MB, 71),
-        ),
+        Course(levels=((_FIRST, 1000 * _MB, 16), (_SECOND, 5000 * _MB, 71)), settled=(1750 * _MB, 71)),
     ),
     build_review(
-        "Zadak Spark RGB, 1 TB", _REVIEWED + "zadak-spark-rgb-1-tb/6.html",
+        "Zadak Spark RGB, 1 TB",
+        _REVIEWED + "zadak-spark-rgb-1-tb/6.html",
         ((2500, 14), (1000, 1000)),
         Course(levels=((_FRESH, 2500 * _MB, 6),), settled=(1000 * _MB, 6)),
     ),
     build_review(
-        "Solidigm P41 Plus, 1 TB", "guru3d.com/review/solidigm-p41-plus-1tb-m-2-nvme-ssd-review/page-9/",
+        "Solidigm P41 Plus, 1 TB",
+        "guru3d.com/review/solidigm-p41-plus-1tb-m-2-nvme-ssd-review/page-9/",
         ((3000, 120), (262, 1000)),
         Course(levels=((_FRESH, 3000 * _MB, 40),), settled=(262 * _MB, 40)),
     ),
     # 100 to 60 MB/s from the outer to the inner edge, in 20 zones; a tenth of the range.
     build_review(
-        "WD My Passport, 4 TB", "anandtech.com/show/14539, page 3",
+        "WD My Passport, 4 TB",
+        "anandtech.com/show/14539, page 3",
         tuple((100 - 40 * zone / 19, 20.0 * (zone + 1)) for zone in range(20)),
         Course(),
         long=True,
     ),
     _shape(
-        "Seagate Backup Plus Slim, 2 TB (AnandTech, show/14539, page 3)", _shingled,
+        "Seagate Backup Plus Slim, 2 TB (AnandTech, show/14539, page 3)",
+        _shingled,
         Course(drops=tuple((at, 10 * _MB) for at in range(60, 2000, 120))),
     ),
     # The review: 4 GB at 500 MB/s, then 150 MB/s; the rate recovers after a few seconds, and drops again quickly.
     _shape(
-        "Kingston HyperX Fury RGB, 480 GB (TechPowerUp)", _small_cache,
-        Course(
-            levels=((_FRESH, 500 * _MB, 8),),
-            drops=tuple((8 + 20 * n, 150 * _MB) for n in range(100)),
-        ),
+        "Kingston HyperX Fury RGB, 480 GB (TechPowerUp)",
+        _small_cache,
+        Course(levels=((_FRESH, 500 * _MB, 8),), drops=tuple((8 + 20 * n, 150 * _MB) for n in range(100))),
     ),
     # Garbage collection.
-    _shape(
-        "waves of 8 %", partial(_waves, 0.08, 70, 60_000, 3600), Course(settled=(60_000, 0)), share=0.01,
-    ),
+    _shape("waves of 8 %", partial(_waves, 0.08, 70, 60_000, 3600), Course(settled=(60_000, 0)), share=0.01),
     _shape("waves of 15 %", partial(_waves, 0.15, 240, 60_000, 7200), Course(settled=(60_000, 0))),
-    _shape(
-        "saw teeth of 12 %", _saw_teeth,
-        Course(levels=((_FRESH, 200_000, 300),), settled=(80_000, 300)),
-    ),
+    _shape("saw teeth of 12 %", _saw_teeth, Course(levels=((_FRESH, 200_000, 300),), settled=(80_000, 300))),
     # Hard disks: noise of 4 %; a range whose inner edge is 8 % slower, 2 % in the last quarter.
+    _shape("hard disk, random reads", partial(_lines, (1800, 180, 180)), Course(settled=(180, 0)), share=0.04),
+    _shape("hard disk, 8 % slower at the end", partial(_lines, (5400, 200, 184)), Course(settled=(192, 0))),
     _shape(
-        "hard disk, random reads", partial(_lines, (1800, 180, 180)), Course(settled=(180, 0)), share=0.04,
-    ),
-    _shape(
-        "hard disk, 8 % slower at the end", partial(_lines, (5400, 200, 184)), Course(settled=(192, 0)),
-    ),
-    _shape(
-        "hard disk with three stalls", _stalled,
-        Course(
-            settled=(150 * _MB, 0),
-            drops=((400, 0.5 * _MB), (1111, 0.5 * _MB), (1930, 0.5 * _MB)),
-        ),
+        "hard disk with three stalls",
+        _stalled,
+        Course(settled=(150 * _MB, 0), drops=((400, 0.5 * _MB), (1111, 0.5 * _MB), (1930, 0.5 * _MB))),
     ),
     # Drifts in the last quarter. Without the last tenth less than two thirds of a drift are left.
     _shape("drift by -2 %", _drift(-2), Course(settled=(50_000, 0))),
@@ -253,13 +243,13 @@ FURTHER_SERIES = (
     _shape("drift by +5 %", _drift(5), Course(end_shows_in_cut=False)),
     _shape("drift by -10 %", _drift(-10), Course()),
     _shape("drift by -15 %", _drift(-15), Course()),
+    _shape("drift by -7 % in red noise", _drift(-7), Course(end_shows_in_cut=False), share=0.015, correlation=_RED),
     _shape(
-        "drift by -7 % in red noise", _drift(-7), Course(end_shows_in_cut=False),
-        share=0.015, correlation=_RED,
-    ),
-    _shape(
-        "level in red noise", partial(_lines, (3600, 50_000, 50_000)), Course(settled=(50_000, 0)),
-        share=0.02, correlation=0.98,
+        "level in red noise",
+        partial(_lines, (3600, 50_000, 50_000)),
+        Course(settled=(50_000, 0)),
+        share=0.02,
+        correlation=0.98,
     ),
     _shape("rise by 20 % in all", partial(_lines, (3600, 50_000, 60_000)), Course()),
     # RAID sets.
@@ -280,56 +270,52 @@ FURTHER_SERIES = (
         Course(levels=((_FRESH, 75_000, 5000),), settled=(20_000, 5100)),
     ),
     # Within 10 % of the last level after 358 s.
-    _shape(
-        "write cliff with a low", _cliff_with_low,
-        Course(levels=((_FRESH, 90_000, 900),), settled=(30_000, 1258)),
-    ),
+    _shape("write cliff with a low", _cliff_with_low, Course(levels=((_FRESH, 90_000, 900),), settled=(30_000, 1258))),
     # Within 10 % of the last level after 812 s.
     _shape("exponential decline", _decay, Course(settled=(40_000, 812))),
     # The rate falls by 7 % in the last quarter.
     _shape("decline by a power of time", _power_law, Course()),
     # Throttling.
-    _shape(
-        "throttled in turn", _throttled,
-        Course(drops=tuple((90 + 120 * n, 900 * _MB) for n in range(15))),
-    ),
+    _shape("throttled in turn", _throttled, Course(drops=tuple((90 + 120 * n, 900 * _MB) for n in range(15)))),
     _shape(
         "throttled in steps",
-        partial(
-            _lines, (180, 3500 * _MB, 3500 * _MB), (580, 2800 * _MB, 2800 * _MB), (2000, 1800 * _MB, 1800 * _MB)
-        ),
-        Course(
-            levels=((_FRESH, 3500 * _MB, 180), (_SECOND, 2800 * _MB, 580)),
-            settled=(1800 * _MB, 580),
-        ),
+        partial(_lines, (180, 3500 * _MB, 3500 * _MB), (580, 2800 * _MB, 2800 * _MB), (2000, 1800 * _MB, 1800 * _MB)),
+        Course(levels=((_FRESH, 3500 * _MB, 180), (_SECOND, 2800 * _MB, 580)), settled=(1800 * _MB, 580)),
     ),
     # Caches.
+    _shape("folding with bursts", _folding, Course(levels=((_FRESH, 2800 * _MB, 48),), settled=(120 * _MB, 48))),
     _shape(
-        "folding with bursts", _folding,
-        Course(levels=((_FRESH, 2800 * _MB, 48),), settled=(120 * _MB, 48)),
-    ),
-    _shape(
-        "cache of 12 s", partial(_lines, (12, 1900 * _MB, 1900 * _MB), (1500, 450 * _MB, 450 * _MB)),
+        "cache of 12 s",
+        partial(_lines, (12, 1900 * _MB, 1900 * _MB), (1500, 450 * _MB, 450 * _MB)),
         Course(levels=((_FRESH, 1900 * _MB, 12),), settled=(450 * _MB, 12)),
     ),
     # Spikes of the maximum latency.
     _shape(
-        "spikes every 37 s", partial(_lines, (1200, 9000, 9000)), Course(settled=(9000, 0), period_s=37),
-        correlation=0.8, slow_at=tuple(range(11, 1200, 37)),
+        "spikes every 37 s",
+        partial(_lines, (1200, 9000, 9000)),
+        Course(settled=(9000, 0), period_s=37),
+        correlation=0.8,
+        slow_at=tuple(range(11, 1200, 37)),
     ),
     # 24 spikes, two of which are missing.
     _shape(
-        "spikes every 301.3 s", partial(_lines, (7200, 500, 500)), Course(settled=(500, 0), period_s=301.3),
-        slow_at=tuple(100 + 301.3 * n for n in range(24) if n not in {7, 15}), slow_by=4.0,
+        "spikes every 301.3 s",
+        partial(_lines, (7200, 500, 500)),
+        Course(settled=(500, 0), period_s=301.3),
+        slow_at=tuple(100 + 301.3 * n for n in range(24) if n not in {7, 15}),
+        slow_by=4.0,
     ),
     # Each up to a second early or late.
     _shape(
-        "spikes every 97 s, not exactly", partial(_lines, (3600, 9000, 9000)),
+        "spikes every 97 s, not exactly",
+        partial(_lines, (3600, 9000, 9000)),
         Course(settled=(9000, 0), period_s=97),
         slow_at=tuple(40 + 97 * n + (n * n) % 3 - 1 for n in range(36)),
     ),
     _shape(
-        "spikes at random places", partial(_lines, (3600, 9000, 9000)), Course(settled=(9000, 0)),
+        "spikes at random places",
+        partial(_lines, (3600, 9000, 9000)),
+        Course(settled=(9000, 0)),
         slow_at=tuple(sorted(np.random.default_rng(5).choice(3600, 60, replace=False).tolist())),
     ),
-)  # fmt: skip
+)

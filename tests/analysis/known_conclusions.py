@@ -90,9 +90,7 @@ class OfferedRate:
         count = int(self.levels * KEPT) if cut else self.levels
         cells = [self._offer(self.step_iops * n, noise) for n in range(1, count + 1)]
         test = made_up_run("run", {"demand": [replace(section, cells=tuple(cells))]}).tests[0]
-        found = {
-            one.key: one.value for one in with_characteristics(test).sections[0].characteristics
-        }
+        found = {one.key: one.value for one in with_characteristics(test).sections[0].characteristics}
         no_backlog, saturated = found[NO_BACKLOG.key], found[SATURATED.key]
         wrong = []
         # Two levels beyond the limit show the limit.
@@ -103,8 +101,7 @@ class OfferedRate:
                     (NO_BACKLOG.key, no_backlog, self.no_backlog),
                     (SATURATED.key, saturated, self.saturated),
                 )
-                if not _is_alike(value, known)
-                and (key == NO_BACKLOG.key or self.saturates_in_cut or not cut)
+                if not _is_alike(value, known) and (key == NO_BACKLOG.key or self.saturates_in_cut or not cut)
             ]
         if no_backlog is not None and saturated is not None and no_backlog > saturated:
             wrong.append(f"no backlog up to {no_backlog}, but saturated at {saturated}")
@@ -168,10 +165,8 @@ class Recovery:
             made_up_section(
                 name, {load: [float(each * noise(SLICE_S).mean()) for each in values]}, stream=True, window=False
             )
-            for name, load, values in (
-                ("A", work(), before), ("B", OTHER, np.array([7.0, 7.0])), ("C", work(), after)
-            )
-        ]  # fmt: skip
+            for name, load, values in (("A", work(), before), ("B", OTHER, np.array([7.0, 7.0])), ("C", work(), after))
+        ]
         run = made_up_run("run", {"xsr": streams})
         test = replace(run.tests[0], figures=(drawn(FigureKind.SECTIONS, "iops"),))
         found = {one.key: one for one in with_characteristics(test).sections[2].characteristics}
@@ -201,9 +196,7 @@ def measure(level: float, noise: Noise, *, cut: bool = False, spread: float = 0.
 
 
 def _row(entries: Sequence[Entry], quantity: Quantity = IOPS) -> ComparedRow:
-    return ComparedRow(
-        test="iops", section="IOPS", workload=READS, quantity=quantity, entries=tuple(entries)
-    )
+    return ComparedRow(test="iops", section="IOPS", workload=READS, quantity=quantity, entries=tuple(entries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,9 +235,7 @@ class Trend:
         names = [str(number) for number in range(len(self.levels))]
         entries = [measure(level, noise, cut=cut) for level in self.levels]
         days = [20_000.0 + 30 * number for number in range(len(names))]
-        history = build_history(
-            names, [{"model": "M", "serial": "S"}] * len(names), days, [_row(entries)]
-        )
+        history = build_history(names, [{"model": "M", "serial": "S"}] * len(names), days, [_row(entries)])
         (figure,) = history.figures
         return [] if figure.change is self.change else [f"{figure.change} for {self.change}"]
 
@@ -279,45 +270,71 @@ OFFERED_RATES = (
     # A cache takes everything for most of a level: that is no rate that the drive keeps up with. The higher the offer,
     # the more the drive does, so the levels that saturate begin at 88,000 IOPS.
     OfferedRate(
-        name="cache", able=_cached(120_000, 40, 40_700), no_backlog=41_000, saturated=82_500, saturates_in_cut=False,
+        name="cache", able=_cached(120_000, 40, 40_700), no_backlog=41_000, saturated=82_500, saturates_in_cut=False
     ),
     OfferedRate(name="faster than what was offered", able=_able(300_000), no_backlog=None, saturated=None),
     # The cases below were written down before tkperf judged them for the first time.
-    OfferedRate(
-        name="hard disk", able=_able(182), no_backlog=180, saturated=182, step_iops=10, levels=25
-    ),
+    OfferedRate(name="hard disk", able=_able(182), no_backlog=180, saturated=182, step_iops=10, levels=25),
     # The drive stops for 3 s at one level, and catches up.
     OfferedRate(
         name="one stall",
         able=lambda offered, second: 0.0 if offered == 30_000 and 10 <= second < 13 else 50_500,
-        no_backlog=50_000, saturated=50_500,
+        no_backlog=50_000,
+        saturated=50_500,
     ),
     # The drive keeps up with 39,000 IOPS, but not after it became hot.
     OfferedRate(
         name="throttled from 40,000 on",
         able=lambda offered, second: 60_000 if offered < 40_000 else 35_400,
-        no_backlog=35_000, saturated=35_400,
+        no_backlog=35_000,
+        saturated=35_400,
     ),
     # Waves of garbage collection of 5 %: it keeps up with 47,500 at any time, and with 50,000 on average.
     OfferedRate(
         name="waves",
         able=lambda offered, second: 50_000 * (1 + 0.05 * float(np.sin(2 * np.pi * second / 17))),
-        no_backlog=48_750, saturated=50_000,
+        no_backlog=48_750,
+        saturated=50_000,
     ),
     OfferedRate(
-        name="NVMe in steps of 25,000", able=_able(610_000), no_backlog=600_000, saturated=610_000,
-        step_iops=25_000, levels=40,
+        name="NVMe in steps of 25,000",
+        able=_able(610_000),
+        no_backlog=600_000,
+        saturated=610_000,
+        step_iops=25_000,
+        levels=40,
     ),
-)  # fmt: skip
+)
 
 RECOVERIES = (
     # sim:sata-ssd and sim:client-tlc in the cross stimulus recovery test.
     Recovery(
-        name="SATA", slice=16,
-        percent=(37.3, 37.5, 37.7, 38.4, 39.2, 40.3, 41.7, 43.8, 46.4, 49.8, 54.1, 58.2, 64.2, 72.5, 85.6, 99.3, *[100.0] * 40),
+        name="SATA",
+        slice=16,
+        percent=(
+            37.3,
+            37.5,
+            37.7,
+            38.4,
+            39.2,
+            40.3,
+            41.7,
+            43.8,
+            46.4,
+            49.8,
+            54.1,
+            58.2,
+            64.2,
+            72.5,
+            85.6,
+            99.3,
+            *[100.0] * 40,
+        ),
     ),
     Recovery(
-        name="client", slice=9, spread_percent=0.5,
+        name="client",
+        slice=9,
+        spread_percent=0.5,
         percent=(25.7, 29.0, 33.3, 39.1, 45.7, 56.2, 60.0, 73.0, 96.1, 99.4, 103.9, *[100.0] * 40),
     ),
     Recovery(name="at once", slice=1, percent=(100.0,) * 30),
@@ -325,7 +342,10 @@ RECOVERIES = (
     # The cases below were written down before tkperf judged them for the first time.
     # Within 5 % of the old rate after 25 slices, and 0.5 % closer with each slice.
     Recovery(
-        name="exponential", slice=25, within=1, spread_percent=1.0,
+        name="exponential",
+        slice=25,
+        within=1,
+        spread_percent=1.0,
         percent=tuple(100 - 60 * float(np.exp(-n / 10)) for n in range(1, 91)),
     ),
     Recovery(name="after half an hour", slice=31, percent=(*[50.0] * 30, *[100.0] * 60)),
@@ -333,7 +353,7 @@ RECOVERIES = (
     Recovery(name="in part", slice=None, percent=(40.0, 70.0, 85.0, *[92.5] * 60), spread_percent=0.5),
     Recovery(name="nearly", slice=4, percent=(40.0, 70.0, 85.0, *[97.0] * 60), spread_percent=0.5),
     Recovery(name="an unsteady rate", slice=6, percent=(30.0, 40, 50, 60, 70, *[100.0] * 50), spread_percent=4.0),
-)  # fmt: skip
+)
 
 COMPARISONS = (
     Comparison(ratio=1.0, change=Change.WITHIN_NOISE),
@@ -352,14 +372,15 @@ TRENDS = (
     Trend(name="1 % slower with each run", levels=[27_000 * 0.99**n for n in range(8)], change=Change.WORSE),
     Trend(name="2 % faster with each run", levels=[27_000 * 1.02**n for n in range(6)], change=Change.BETTER),
     Trend(name="up and down", levels=[27_000 + 300 * (-1) ** n for n in range(8)], change=Change.WITHIN_NOISE),
-)  # fmt: skip
+)
 
 COHORTS = (
     Drives(name="eight alike", levels=[27_000.0] * 8),
     Drives(name="one slow of eight", levels=[27_000.0] * 7 + [24_000.0], outliers=(8,)),
     Drives(
         name="one slow and one fast of eight",
-        levels=[26_900.0, 27_100, 27_000, 26_950, 27_050, 31_000, 27_000, 20_000], outliers=(6, 8),
+        levels=[26_900.0, 27_100, 27_000, 26_950, 27_050, 31_000, 27_000, 20_000],
+        outliers=(6, 8),
     ),
     Drives(name="five that differ", levels=[26_000.0, 26_500, 27_000, 27_500, 28_000]),
     # The cases below were written down before tkperf judged them for the first time.
@@ -367,9 +388,10 @@ COHORTS = (
     Drives(name="twelve that differ", levels=[180.0 + 3 * n for n in range(12)]),
     Drives(
         name="three of another kind among eight",
-        levels=[27_000.0, 27_080, 26_920, 27_040, 26_960, 22_000, 22_050, 21_950], outliers=(6, 7, 8),
+        levels=[27_000.0, 27_080, 26_920, 27_040, 26_960, 22_000, 22_050, 21_950],
+        outliers=(6, 7, 8),
     ),
     Drives(name="24, one dying", levels=[90_000.0 + 700 * (n % 5) for n in range(23)] + [30_000.0], outliers=(24,)),
-)  # fmt: skip
+)
 
 CASES: tuple[Case, ...] = (*OFFERED_RATES, *RECOVERIES, *COMPARISONS, *TRENDS, *COHORTS)

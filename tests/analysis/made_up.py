@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tests.builders import run_info, work
-from tkperf.analysis.results import (
-    CellResult,
-    RoundResult,
-    RunResult,
-    SectionResult,
-    SliceResult,
-    TestResult,
-)
+from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult, SliceResult, TestResult
 from tkperf.model.figures import TestPlan, generic_section
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.record import RunStatus, RunWarning
@@ -27,9 +20,7 @@ def made_up_cell(
     value: float | None, workload: Workload = FOUR_KIB_WRITES, *, host_limited: bool = False
 ) -> CellResult:
     """A cell that has the same value in every quantity; of an offered rate what a second of it leaves undone."""
-    figures = {
-        key: (None if value is None else 1000) if key == "ios" else value for key in QUANTITIES
-    }
+    figures = {key: (None if value is None else 1000) if key == "ios" else value for key in QUANTITIES}
     if workload.offered_iops is not None and value is not None:
         figures["backlog_ios"] = max(0.0, workload.offered_iops - value)
     return CellResult(
@@ -59,8 +50,7 @@ def made_up_section(
             number=number,
             complete=True,
             cells=tuple(
-                made_up_cell(values[number - 1], cell, host_limited=host_limited)
-                for cell, values in cells.items()
+                made_up_cell(values[number - 1], cell, host_limited=host_limited) for cell, values in cells.items()
             ),
         )
         for number in range(1, count + 1)
@@ -83,10 +73,7 @@ def made_up_section(
         ended_because=f"made up of {count}",
         verdict=None,
         verdicts=(),
-        cells=tuple(
-            made_up_cell(mean(values), cell, host_limited=host_limited)
-            for cell, values in cells.items()
-        ),
+        cells=tuple(made_up_cell(mean(values), cell, host_limited=host_limited) for cell, values in cells.items()),
         rounds=() if stream else rounds,
         areas=count if areas else None,
         slices=slices if stream else (),

@@ -63,9 +63,7 @@ class NamedSeries:
     """Many copies of this series take too long for a test; bench/conclusions.py tests them."""
 
 
-def build_columns(
-    iops: FloatArray, mean_us: FloatArray, max_us: FloatArray, block_bytes: int
-) -> Seconds:
+def build_columns(iops: FloatArray, mean_us: FloatArray, max_us: FloatArray, block_bytes: int) -> Seconds:
     return Seconds(
         start_s=np.arange(float(iops.size)),
         duration_s=np.ones(iops.size),
@@ -115,9 +113,7 @@ def of_amounts(*parts: tuple[float, float]) -> Seconds:
     rate = np.diff(megabytes) * 1e6 / MIB
     iops = rate * (1 + REVIEW_NOISE * random.normal(size=rate.size))
     latency_us = 8e6 / iops
-    return build_columns(
-        iops, latency_us, 4 * latency_us * np.exp(0.2 * random.normal(size=rate.size)), MIB
-    )
+    return build_columns(iops, latency_us, 4 * latency_us * np.exp(0.2 * random.normal(size=rate.size)), MIB)
 
 
 @cache
@@ -137,12 +133,7 @@ _MB = IOPS_OF_MB
 
 
 def build_review(
-    name: str,
-    page: str,
-    parts: Sequence[tuple[float, float]],
-    course: Course,
-    *,
-    long: bool = False,
+    name: str, page: str, parts: Sequence[tuple[float, float]], course: Course, *, long: bool = False
 ) -> NamedSeries:
     """A drive with the figures of its review: the rates in MB/s, each until a number of GB is
     written.
@@ -158,9 +149,7 @@ def build_review(
     )
 
 
-def _preset(
-    preset: str, course: Course, hours: float | None = None, *, long: bool = False
-) -> NamedSeries:
+def _preset(preset: str, course: Course, hours: float | None = None, *, long: bool = False) -> NamedSeries:
     lasting = "" if hours is None else f", {hours:g} h"
     return NamedSeries(
         name=preset + lasting,
@@ -173,29 +162,16 @@ def _preset(
 
 
 SERIES = (
-    # The rate falls by 7 % in the last quarter; the fresh level lasts until the capacity and the spare are written once.
+    # The rate falls by 7 % in the last quarter; the fresh level lasts until the capacity and the spare are written
+    # once.
     _preset("sata-ssd", Course(levels=((_FRESH, 94_000, 830),))),
-    _preset(
-        "sata-ssd", Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900)), 10, long=True
-    ),
+    _preset("sata-ssd", Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900)), 10, long=True),
     _preset("nvme-4kn", Course(levels=((_FRESH, 569_000, 528),))),
-    _preset(
-        "nvme-4kn", Course(levels=((_FRESH, 569_000, 528),), settled=(210_000, 2440)), 3, long=True
-    ),
+    _preset("nvme-4kn", Course(levels=((_FRESH, 569_000, 528),), settled=(210_000, 2440)), 3, long=True),
     # The cache is full after 44 s. The flash behind the cache then takes the writes, until all
     # flash was written once after a quarter of an hour.
-    _preset(
-        "client-tlc",
-        Course(
-            levels=((_FRESH, 588_000, 44), (_SECOND, 284_000, 900)), drops=((44, 284_000),)
-        ),
-    ),
-    _preset(
-        "client-qlc",
-        Course(
-            levels=((_FRESH, 340_000, 134), (_SECOND, 44_400, 5190)), drops=((134, 44_400),)
-        ),
-    ),
+    _preset("client-tlc", Course(levels=((_FRESH, 588_000, 44), (_SECOND, 284_000, 900)), drops=((44, 284_000),))),
+    _preset("client-qlc", Course(levels=((_FRESH, 340_000, 134), (_SECOND, 44_400, 5190)), drops=((134, 44_400),))),
     # The rate falls to a third for six minutes, first after 39 minutes and then every 45 minutes.
     _preset("cliffs", Course(levels=((_FRESH, 94_000, 830),), drops=((2340, 18_200),))),
     _preset(
@@ -210,57 +186,51 @@ SERIES = (
     ),
     # Four stalls in an hour are too few for a period.
     _preset("spikes-13min", Course(levels=((_FRESH, 94_000, 830),))),
-    _preset(
-        "spikes-13min",
-        Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900), period_s=780),
-        3,
-    ),
+    _preset("spikes-13min", Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900), period_s=780), 3),
     _preset("unsteady", Course()),
     # From the first second on, the rate falls by 30 % with each capacity written.
     _preset("dying", Course()),
     build_review(
-        "ADATA XPG Atom 50, 1 TB", "techpowerup.com/review/adata-xpg-atom-50-1-tb/6.html",
+        "ADATA XPG Atom 50, 1 TB",
+        "techpowerup.com/review/adata-xpg-atom-50-1-tb/6.html",
         ((4500, 280), (2000, 500), (500, 1000)),
         Course(
             levels=((_FRESH, 4500 * _MB, 62), (_SECOND, 2000 * _MB, 172)),
-            settled=(500 * _MB, 172), drops=((63, 2000 * _MB),),
+            settled=(500 * _MB, 172),
+            drops=((63, 2000 * _MB),),
         ),
     ),
     # The time of the second level follows from the 1,514 MB/s of the whole fill.
     build_review(
-        "Lexar NM800 Pro, 2 TB", "techpowerup.com/review/lexar-nm800-pro-heatsink-2-tb/6.html",
+        "Lexar NM800 Pro, 2 TB",
+        "techpowerup.com/review/lexar-nm800-pro-heatsink-2-tb/6.html",
         ((3500, 592), (2200, 1061), (1000, 2000)),
-        Course(
-            levels=((_FRESH, 3500 * _MB, 169), (_SECOND, 2200 * _MB, 382)),
-            settled=(1000 * _MB, 382),
-        ),
+        Course(levels=((_FRESH, 3500 * _MB, 169), (_SECOND, 2200 * _MB, 382)), settled=(1000 * _MB, 382)),
     ),
     build_review(
-        "MSI Spatium M480 Play, 2 TB", "techpowerup.com/review/msi-spatium-m480-play-2-tb/6.html",
+        "MSI Spatium M480 Play, 2 TB",
+        "techpowerup.com/review/msi-spatium-m480-play-2-tb/6.html",
         ((5000, 200), (3500, 1600), (1500, 2000)),
-        Course(
-            levels=((_FRESH, 5000 * _MB, 40), (_SECOND, 3500 * _MB, 440)),
-            settled=(1500 * _MB, 440),
-        ),
+        Course(levels=((_FRESH, 5000 * _MB, 40), (_SECOND, 3500 * _MB, 440)), settled=(1500 * _MB, 440)),
     ),
     # 416 MB/s is the mean of the whole fill.
     build_review(
-        "Samsung 870 EVO, 4 TB", "techpowerup.com/review/samsung-870-evo-4-tb/6.html",
+        "Samsung 870 EVO, 4 TB",
+        "techpowerup.com/review/samsung-870-evo-4-tb/6.html",
         ((480, 24), (416, 4000)),
         Course(levels=((_FRESH, 480 * _MB, 50),), settled=(416 * _MB, 50)),
     ),
     build_review(
-        "Neo Forza NFP075, 1 TB", "techpowerup.com/review/neo-forza-esports-nfp075-1-tb/6.html",
+        "Neo Forza NFP075, 1 TB",
+        "techpowerup.com/review/neo-forza-esports-nfp075-1-tb/6.html",
         ((3000, 24), (1000, 1000)),
         Course(levels=((_FRESH, 3000 * _MB, 8),), settled=(1000 * _MB, 8)),
     ),
     build_review(
-        "HP FX700, 2 TB", "techpowerup.com/review/hp-fx700-2-tb/6.html",
+        "HP FX700, 2 TB",
+        "techpowerup.com/review/hp-fx700-2-tb/6.html",
         ((5000, 54), (3500, 460), (130, 2000)),
-        Course(
-            levels=((_FRESH, 5000 * _MB, 11), (_SECOND, 3500 * _MB, 127)),
-            settled=(130 * _MB, 127),
-        ),
+        Course(levels=((_FRESH, 5000 * _MB, 11), (_SECOND, 3500 * _MB, 127)), settled=(130 * _MB, 127)),
     ),
     NamedSeries(
         name="Intel DC S3700, reads in 120 rounds",
@@ -269,7 +239,7 @@ SERIES = (
         course=Course(settled=(20_000, 0), period_s=13),
         workload=work(read_percent=100),
     ),
-)  # fmt: skip
+)
 
 
 WITHIN_VALUE, WITHIN_PLACE, WITHIN_START = 0.03, 0.10, 0.15
@@ -307,7 +277,9 @@ def within_drop(named: NamedSeries, drop: Drop) -> float:
 
 
 def find_differences(named: NamedSeries, series: Seconds, *, cut: bool = False) -> list[str]:
-    """Return what tkperf concludes otherwise than is known, as far as its place lies within the series; empty: nothing."""
+    """Return what tkperf concludes otherwise than is known, as far as its place lies within the series;
+    empty: nothing.
+    """
     course, end_s = named.course, series.end_s
     judges_end = course.end_shows_in_cut or not cut
     found = {
@@ -323,11 +295,7 @@ def find_differences(named: NamedSeries, series: Seconds, *, cut: bool = False) 
     }
     rate, slowest = found["iops"], found["latency_max_us"]
     wrong = []
-    held = [
-        one
-        for one in rate.levels
-        if one.kind in (LevelKind.FRESH, LevelKind.SECOND, LevelKind.FIRST)
-    ]
+    held = [one for one in rate.levels if one.kind in (LevelKind.FRESH, LevelKind.SECOND, LevelKind.FIRST)]
     if [one.kind for one in held] != [kind for kind, _, _ in course.levels]:
         wrong.append(f"levels: {[str(one.kind) for one in held]}")
     for one, (kind, value, place_s) in zip(held, course.levels, strict=False):
@@ -348,9 +316,7 @@ def find_differences(named: NamedSeries, series: Seconds, *, cut: bool = False) 
     if len(rate.drops) != len(drops):
         wrong.append(f"drops: {len(rate.drops)} for {len(drops)}")
     for drop, (place_s, after) in zip(rate.drops, drops, strict=False):
-        if abs(drop.start - place_s) > 2 or not isclose(
-            drop.after, after, rel_tol=within_drop(named, drop)
-        ):
+        if abs(drop.start - place_s) > 2 or not isclose(drop.after, after, rel_tol=within_drop(named, drop)):
             wrong.append(f"drop at {drop.start:.0f} s to {drop.after:.0f} for {after:.0f}")
     period_s = 0.0 if slowest.spikes is None else slowest.spikes.period
     if not isclose(period_s, course.period_s or 0.0, rel_tol=0.01):

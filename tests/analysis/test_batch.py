@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.batches import batch, drive, measured
-from tkperf.analysis.batch import (
-    BatchDriveResult,
-    compare_drives,
-    exit_code_of,
-    find_batch_remaining_s,
-)
+from tkperf.analysis.batch import BatchDriveResult, compare_drives, exit_code_of, find_batch_remaining_s
 from tkperf.model.batch import DriveStage
 from tkperf.model.errors import ExitCode
 
@@ -25,21 +20,10 @@ def test_a_batch_whose_drives_are_all_done_ends_with_0_or_as_its_claims() -> Non
 
 
 @pytest.mark.parametrize(
-    ("codes", "expected"),
-    [
-        ((5, 4), 4),
-        ((4, 3), 3),
-        ((130, 2), 2),
-        ((6, 2), 6),
-        ((3, 70), 70),
-        ((70, 137), 137),
-    ],
+    ("codes", "expected"), [((5, 4), 4), ((4, 3), 3), ((130, 2), 2), ((6, 2), 6), ((3, 70), 70), ((70, 137), 137)]
 )
 def test_the_worst_drive_decides(codes: tuple[int, int], expected: int) -> None:
-    failed = [
-        drive(number, DriveStage.FAILED, exit_code=code)
-        for number, code in enumerate(codes, start=1)
-    ]
+    failed = [drive(number, DriveStage.FAILED, exit_code=code) for number, code in enumerate(codes, start=1)]
     assert exit_code_of(batch(*failed, drive(3)), claims_pass=False) == expected
 
 
@@ -67,9 +51,7 @@ def test_drives_are_compared_with_those_of_their_model() -> None:
     names = {one.number: one.state.shown.label for one in drives}
     groups, why = compare_drives(drives, names)
     assert not why
-    assert [[one.number for one in group.drives] for group in groups] == [
-        [1, 2, 3, 4, 5, 6], [7, 8, 9],
-    ]  # fmt: skip
+    assert [[one.number for one in group.drives] for group in groups] == [[1, 2, 3, 4, 5, 6], [7, 8, 9]]
     assert groups[0].compared.names[0] == "slot 1 (S1)"
 
 
@@ -83,6 +65,4 @@ def test_fewer_than_three_drives_are_not_compared() -> None:
 def test_a_stopped_drive_repeats_no_commands_of_its_run() -> None:
     text = "stopped by the user; everything is kept; continue: tkperf resume a.tkperf"
     assert drive(1, DriveStage.STOPPED, text=text).outcome == "stopped by the user"
-    assert (
-        drive(1, DriveStage.FAILED, text="pulled; see dmesg").outcome == "failed: pulled; see dmesg"
-    )
+    assert drive(1, DriveStage.FAILED, text="pulled; see dmesg").outcome == "failed: pulled; see dmesg"

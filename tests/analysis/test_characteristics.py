@@ -28,9 +28,7 @@ from tkperf.render.export_tables import build_tables
 
 WORK = work()
 OTHER = work(block_size_bytes=8192)
-SPIKES = PeriodicSpikes(
-    period=13.0, first=7.0, expected=9, places=(7.0, 20.0), height=4.0, chance=1e-5
-)
+SPIKES = PeriodicSpikes(period=13.0, first=7.0, expected=9, places=(7.0, 20.0), height=4.0, chance=1e-5)
 PURGED = PurgeRecord(section="A", method="simulated", duration_s=0.0, note="", started_s=0.0)
 
 
@@ -51,10 +49,7 @@ def found_in(run: RunResult, section: int = 0) -> dict[str, Characteristic]:
 
 def demand(*rates_done: float) -> RunResult:
     """Levels of 1,000, 2,000 ... IOPS offered, of which so many were done."""
-    levels = {
-        replace(WORK, offered_iops=1000.0 * number): (rate,)
-        for number, rate in enumerate(rates_done, start=1)
-    }
+    levels = {replace(WORK, offered_iops=1000.0 * number): (rate,) for number, rate in enumerate(rates_done, start=1)}
     return run_of(made_up_section("Demand 0/100", levels), test="demand")
 
 
@@ -63,9 +58,7 @@ def timeline(**found: object) -> Timeline:
     return Timeline(workload=WORK, **given)  # type: ignore[arg-type]
 
 
-def check(
-    run: RunResult, test: str, metric: str, limit: str
-) -> tuple[ClaimState, float | None, str]:
+def check(run: RunResult, test: str, metric: str, limit: str) -> tuple[ClaimState, float | None, str]:
     text = f'[[claim]]\ntest = "{test}"\nmetric = "{metric}"\n{limit}\n'
     claims = parse_claims(text, file="claims.toml")
     (finding,) = check_claims(claims, run, load=lambda _: run, folder=Path()).findings
@@ -80,16 +73,11 @@ def check(
         ((600.0, 600.0), "below 1,000", "600"),
     ],
 )
-def test_a_limit_that_was_not_found_is_bounded(
-    done: tuple[float, ...], words: str, saturated: str
-) -> None:
+def test_a_limit_that_was_not_found_is_bounded(done: tuple[float, ...], words: str, saturated: str) -> None:
     """Beyond the last level without a backlog, below the first with one; never 0."""
     assert found_in(demand(*done))["no_backlog_iops"].workload == WORK
     *_, table = build_section_tables(demand(*done).tests[0], None)
-    assert (table.columns[1], table.columns[-1]) == (
-        "no backlog up to (IOPS)",
-        "saturates at (IOPS)",
-    )
+    assert (table.columns[1], table.columns[-1]) == ("no backlog up to (IOPS)", "saturates at (IOPS)")
     (row,) = table.rows
     assert (row[1], row[-1]) == (words, saturated)
 
@@ -99,10 +87,7 @@ def test_claims_on_an_offered_rate_use_its_bounds() -> None:
     key = "no_backlog_iops"
     assert check(demand(1000, 1500), "demand", key, "at_least = 1000")[0] is ClaimState.MET
     assert check(demand(1000, 1500), "demand", key, "at_least = 1001")[0] is ClaimState.NOT_MET
-    assert (
-        check(demand(1000, 1500), "demand", "saturated_iops", "at_least = 1500")[0]
-        is ClaimState.MET
-    )
+    assert check(demand(1000, 1500), "demand", "saturated_iops", "at_least = 1500")[0] is ClaimState.MET
     kept_all = demand(1000, 2000)
     note = "not found: at least 2,000 IOPS"
     assert check(kept_all, "demand", key, "at_least = 2000") == (ClaimState.MET, None, note)
@@ -122,9 +107,7 @@ def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
 
     It reaches its earlier rate, 100, at the end of the third slice.
     """
-    run = run_of(
-        stream("A", [100, 100]), stream("B", [7, 7], OTHER), stream("C", [10, 99, 100, 191])
-    )
+    run = run_of(stream("A", [100, 100]), stream("B", [7, 7], OTHER), stream("C", [10, 99, 100, 191]))
     assert found_in(run, 0) == found_in(run, 1) == {}
     third = found_in(run, 2)
     assert (third["recovery_s"].value, third["recovery_s"].at_least) == (3.0, None)
@@ -146,9 +129,7 @@ def test_recovery_is_to_within_five_percent_where_the_rate_varied() -> None:
     single slice does not change the level.
     """
     earlier = [300.0, *[99.0, 101.0] * 10]
-    run = run_of(
-        stream("A", earlier), stream("B", [7, 7], OTHER), stream("C", [94, 96, 98, 99, 102])
-    )
+    run = run_of(stream("A", earlier), stream("B", [7, 7], OTHER), stream("C", [94, 96, 98, 99, 102]))
     assert found_in(run, 2)["recovery_s"].value == 2.0
     assert found_in(run, 2)["least_after_recovery_percent"].value == pytest.approx(98 / 1.01)
 
@@ -181,15 +162,19 @@ def test_levels_drops_and_spikes_have_their_numbers() -> None:
     section = replace(stream("A", [1, 2]), purge=PURGED, filled_bytes=None, timelines=timelines)
     found = found_in(run_of(section))
     assert {key: one.value for key, one in found.items()} == {
-        "fresh_iops": 88_800, "fresh_until_s": 540, "after_fresh_iops": 60_000, "after_fresh_until_s": 900,
-        "steady_iops": 27_000, "steady_from_s": 2460,
-        "sudden_drops": 1, "latency_max_spike_period_s": 13, "latency_mean_spike_period_s": None,
-    }  # fmt: skip
+        "fresh_iops": 88_800,
+        "fresh_until_s": 540,
+        "after_fresh_iops": 60_000,
+        "after_fresh_until_s": 900,
+        "steady_iops": 27_000,
+        "steady_from_s": 2460,
+        "sudden_drops": 1,
+        "latency_max_spike_period_s": 13,
+        "latency_mean_spike_period_s": None,
+    }
     run = run_of(section)
     assert check(run, "xsr", "latency_mean_spike_period_s", "not_found = true")[0] is ClaimState.MET
-    assert (
-        check(run, "xsr", "latency_max_spike_period_s", "not_found = true")[0] is ClaimState.NOT_MET
-    )
+    assert check(run, "xsr", "latency_max_spike_period_s", "not_found = true")[0] is ClaimState.NOT_MET
     assert "fresh_iops" not in found_in(run_of(replace(section, purge=None)))
 
 
@@ -202,9 +187,7 @@ def test_what_never_settled_is_steady_later_than_was_measured() -> None:
     found = found_in(run_of(section))
     assert found["steady_iops"].text() == "not found"
     assert found["steady_from_round"].text() == "at least 25"
-    assert check(run_of(section), "xsr", "steady_iops", "at_least = 1") == (
-        ClaimState.NOT_MEASURED, None, "not found",
-    )  # fmt: skip
+    assert check(run_of(section), "xsr", "steady_iops", "at_least = 1") == (ClaimState.NOT_MEASURED, None, "not found")
 
 
 def test_every_characteristic_can_be_claimed_and_is_in_the_tables() -> None:
@@ -220,9 +203,7 @@ def test_every_characteristic_can_be_claimed_and_is_in_the_tables() -> None:
 
 def test_compared_runs_say_what_was_not_found() -> None:
     (row,) = [
-        row
-        for row in compare([demand(1000, 1500), demand(1000, 2000)]).rows
-        if row.quantity.key == "no_backlog_iops"
+        row for row in compare([demand(1000, 1500), demand(1000, 2000)]).rows if row.quantity.key == "no_backlog_iops"
     ]
     assert [entry.value for entry in row.entries] == [1000.0, None]
     assert [entry.not_found for entry in row.entries] == [None, "at least 2,000"]
@@ -234,10 +215,7 @@ def test_compared_runs_say_what_was_not_found() -> None:
         ('metric = "no_backlog_iops"', "give one of at_least, at_most or not_found"),
         ('metric = "no_backlog_iops"\nat_most = 1\nnot_found = true', "give one of"),
         ('metric = "sudden_drops"\nnot_found = true', "key not_found: 'sudden_drops' is a count"),
-        (
-            'metric = "no_backlog_iops"\nat_most = 1\ndirection = "read"',
-            "key direction: 'no_backlog_iops'",
-        ),
+        ('metric = "no_backlog_iops"\nat_most = 1\ndirection = "read"', "key direction: 'no_backlog_iops'"),
         ('metric = "iops"\nat_most = 1', "key read_percent: 'iops' needs it"),
         (
             'metric = "iops"\nread_percent = 0\nblock_size = "4k"\nnot_found = true',

@@ -77,9 +77,7 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
         )
     )
     found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).findings
-    assert [each.state for each in found] == [
-        ClaimState.MET, ClaimState.NOT_MET, ClaimState.MET, ClaimState.NOT_MET,
-    ]  # fmt: skip
+    assert [each.state for each in found] == [ClaimState.MET, ClaimState.NOT_MET, ClaimState.MET, ClaimState.NOT_MET]
     assert [each.margin_percent for each in found] == pytest.approx([0, -50, 100, -100])
 
 
@@ -100,16 +98,8 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     ("old", "new", "reason"),
     [
         ('"iops"', '"tp"', "the run has no test tp; it has iops"),
-        (
-            'block_size = "4k"',
-            'block_size = "4k"\nsection = "X"',
-            "no section of iops has that name",
-        ),
-        (
-            "read_percent = 100",
-            "read_percent = 70",
-            "that mix and block size was not run there, but ",
-        ),
+        ('block_size = "4k"', 'block_size = "4k"\nsection = "X"', "no section of iops has that name"),
+        ("read_percent = 100", "read_percent = 70", "that mix and block size was not run there, but "),
         ('metric = "iops"', 'metric = "no_backlog_iops"', "tkperf did not look for it there"),
     ],
 )
@@ -172,10 +162,7 @@ def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None
         ("a = " + "[" * 5000, "nested too deeply"),
         ("a = " + "{a = " * 5000, "nested too deeply"),
         (claim("at_least = " + "9" * 5000), "not valid TOML: Exceeds the limit"),
-        (
-            claim("at_least = 1").replace('"4k"', "0x" + "f" * 20_000),
-            r"claim 1, key block_size: a number that large",
-        ),
+        (claim("at_least = 1").replace('"4k"', "0x" + "f" * 20_000), r"claim 1, key block_size: a number that large"),
         (claim("at_least = 1").replace("4k", "9" * 1_000_002), "key block_size: .* not a size"),
     ],
 )
@@ -186,9 +173,7 @@ def test_mistakes_name_file_and_key(text: str, says: str) -> None:
     assert "claims.toml" in str(raised.value)
 
 
-def test_a_baseline_of_an_impossible_name_is_a_clear_error(
-    result: RunResult, tmp_path: Path
-) -> None:
+def test_a_baseline_of_an_impossible_name_is_a_clear_error(result: RunResult, tmp_path: Path) -> None:
     """A name that no file can have is no file, not a traceback."""
     claims = tmp_path / "claims.toml"
     claims.write_text(f'[baseline]\nrun = "{"a" * 5000}"\nwithin_percent = 5\n')
@@ -234,9 +219,7 @@ def test_text_from_outside_is_text(result: RunResult, folder: Path, tmp_path: Pa
     assert "\x1b" not in ran.stdout
     hostile = replace(result, info=replace(result.info, notices=("[/b]\x1b[2J",)))
     file = io.StringIO()
-    checked = check_claims(
-        parse_claims(claim("at_least = 1"), file="c"), result, load=never, folder=Path()
-    )
+    checked = check_claims(parse_claims(claim("at_least = 1"), file="c"), result, load=never, folder=Path())
     print_check(build_claims_page(replace(checked, result=hostile)), Console(file=file))
     assert "\n[/b][2J\n" in file.getvalue()
 
@@ -267,9 +250,7 @@ def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[
         ("fio", 90, ClaimState.MET, 0),
     ],
 )
-def test_a_baseline_allows_what_it_says(
-    test: str, seen: float, state: ClaimState, margin: float
-) -> None:
+def test_a_baseline_allows_what_it_says(test: str, seen: float, state: ClaimState, margin: float) -> None:
     """By hand: less is worse for rates, more is worse for latencies; imports of fio, too."""
     earlier = made_up_run("old", one_test(test, (100.0, 100.0)))
     (found,) = check_against(earlier, made_up_run("new", one_test(test, (seen, seen)))).findings
@@ -286,12 +267,7 @@ def test_a_baseline_without_results_is_a_mistake(tests: dict[str, Any]) -> None:
         check_against(empty, made_up_run("new", one_test("iops", (100.0,))))
     with_claim = parse_claims(claim("at_least = 0", read_percent=0) + BASELINE, file="c")
     with pytest.raises(UsageError, match="nothing could be checked"):
-        check_claims(
-            with_claim,
-            made_up_run("new", one_test("iops", (100.0,))),
-            load=lambda _: empty,
-            folder=Path(),
-        )
+        check_claims(with_claim, made_up_run("new", one_test("iops", (100.0,))), load=lambda _: empty, folder=Path())
 
 
 @pytest.mark.parametrize(("earlier", "now"), [("fio", "iops"), ("tp", "fio")])
@@ -314,16 +290,11 @@ def test_a_baseline_of_other_conditions_is_said() -> None:
         notices=("FILE TARGET",),
     )
     later = made_up_run(
-        "new",
-        one_test("iops", (100.0, 100.0), host_limited=True, steady=False),
-        profile={"iops": {"step_s": 1}},
+        "new", one_test("iops", (100.0, 100.0), host_limited=True, steady=False), profile={"iops": {"step_s": 1}}
     )
     checked = check_against(earlier, later)
     assert [(each.state, each.note) for each in checked.findings] == [
-        (
-            ClaimState.MET,
-            "the baseline was not steady; steady state was not reached; limited by the host's CPUs",
-        )
+        (ClaimState.MET, "the baseline was not steady; steady state was not reached; limited by the host's CPUs")
     ]
     assert tuple(find_check_warnings(checked)) == (
         "profile differs (baseline: tkperf-2.2, run: quick)",
@@ -384,8 +355,7 @@ def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) ->
     """Without a steady-state window the fresh beginning counts: a reader must know."""
     claims = tmp_path / "claims.toml"
     claims.write_text(
-        '[[claim]]\ntest = "writesat"\nmetric = "iops"\nread_percent = 0\n'
-        'block_size = "4k"\nat_least = 1\n'
+        '[[claim]]\ntest = "writesat"\nmetric = "iops"\nread_percent = 0\nblock_size = "4k"\nat_least = 1\n'
     )
     (section,) = result.tests[3].sections
     assert not section.window
@@ -397,10 +367,7 @@ def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) ->
 def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path) -> None:
     """As in the exit code: a promise nobody checked is not kept."""
     claims = tmp_path / "claims.toml"
-    claims.write_text(
-        '[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 1\n'
-        'block_size = "4k"\nat_least = 1\n'
-    )
+    claims.write_text('[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 1\nblock_size = "4k"\nat_least = 1\n')
     suite = ET.fromstring(render_junit(read_and_check(claims, result)))
     assert (suite.get("errors"), suite.get("skipped")) == ("1", "0")
     assert suite.find("testcase/error") is not None
@@ -445,8 +412,10 @@ def test_quantiles_are_a_claim_for_each_percent() -> None:
     """In ascending order after the claims, each at most what the maker promises."""
     claims = parse_claims(QUANTILES, file="c.toml").claim
     assert [(each.metric, each.at_most, each.source) for each in claims] == [
-        ("iops", None, None), ("p50_us", 100, "data sheet"), ("p99.9_us", 1000, "data sheet"),
-    ]  # fmt: skip
+        ("iops", None, None),
+        ("p50_us", 100, "data sheet"),
+        ("p99.9_us", 1000, "data sheet"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -457,7 +426,7 @@ def test_quantiles_are_a_claim_for_each_percent() -> None:
         ("within_us", "at_most", "quantiles 1, key at_most"),
         ('{ "99.9" = 1000, "50" = 100 }', "{}", "within_us"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_quantiles_is_named(old: str, new: str, reason: str) -> None:
     """File, key and reason."""
     assert old in QUANTILES

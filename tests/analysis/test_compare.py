@@ -105,18 +105,14 @@ def test_different_conditions_are_named(slow: RunResult, fast: RunResult) -> Non
     """Profile and fio by name and value; what is the same is not mentioned."""
     warnings = texts(compare([slow, fast]))
     assert any(each.startswith("profile differs (slow: quick, fast: tkperf") for each in warnings)
-    assert any(
-        each.startswith("fio is not known of every run (slow: not known, fast") for each in warnings
-    )
+    assert any(each.startswith("fio is not known of every run (slow: not known, fast") for each in warnings)
     assert not any(each.startswith("suite differs") for each in warnings)
 
 
 def test_a_run_that_is_not_steady_or_not_complete_is_named(slow: RunResult) -> None:
     """Its numbers are there, with the warning."""
     test = slow.tests[0]
-    broken = replace(
-        slow, tests=(replace(test, sections=(replace(test.sections[0], steady=False),)),)
-    )
+    broken = replace(slow, tests=(replace(test, sections=(replace(test.sections[0], steady=False),)),))
     assert any("IOPS did not reach steady state" in each for each in texts(compare([slow, broken])))
 
 
@@ -131,20 +127,13 @@ def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
         compare([slow, replace(slow, tests=())])
     deeper = made_up_run("d", {"iops": [made_up_section("IOPS", {work(65, 512): (1.0,)})]})
     with pytest.raises(UsageError, match=r"no load of iops in common .* in all of them$"):
-        compare(
-            [made_up_run("a", {"iops": [made_up_section("IOPS", {work(0, 4096): (1.0,)})]}), deeper]
-        )
+        compare([made_up_run("a", {"iops": [made_up_section("IOPS", {work(0, 4096): (1.0,)})]}), deeper])
     of_fio = made_up_run("f", {"fio": [made_up_section("fio", {work(0, 4096): (1.0,)})]})
     with pytest.raises(UsageError, match="fio's files compare with each other, by workload, not"):
         compare([slow, of_fio])
 
 
-def compare_values(
-    test: str,
-    first: Sequence[float | None],
-    second: Sequence[float | None],
-    **section: Any,
-) -> Entry:
+def compare_values(test: str, first: Sequence[float | None], second: Sequence[float | None], **section: Any) -> Entry:
     """The second run's entry, from the rounds of each."""
     runs = [
         made_up_run(name, {test: [made_up_section("S", {FOUR_KIB_WRITES: values}, **section)]})
@@ -185,9 +174,7 @@ def test_noise_is_where_ranges_overlap(
     """By hand: either order of the ranges, either direction of the measure, no range, no ratio."""
     entry = compare_values(test, first, second)
     assert entry.change is change
-    assert entry.within_noise is {
-        Change.BETTER: False, Change.WORSE: False, Change.WITHIN_NOISE: True,
-    }.get(change)  # fmt: skip
+    assert entry.within_noise is {Change.BETTER: False, Change.WORSE: False, Change.WITHIN_NOISE: True}.get(change)
     assert (entry.ratio is None) == (change is Change.NOT_COMPARABLE)
 
 
@@ -228,16 +215,8 @@ def made_up_pair() -> tuple[RunResult, RunResult]:
         made_up_run(
             name,
             {
-                "iops": [
-                    made_up_section(
-                        "IOPS", {work(10 * at, 4096): each for at, each in enumerate(of_run)}
-                    )
-                ],
-                "tp": [
-                    made_up_section(
-                        "Throughput 4k", {FOUR_KIB_WRITES: of_run[0]}, steady=name == "first"
-                    )
-                ],
+                "iops": [made_up_section("IOPS", {work(10 * at, 4096): each for at, each in enumerate(of_run)})],
+                "tp": [made_up_section("Throughput 4k", {FOUR_KIB_WRITES: of_run[0]}, steady=name == "first")],
                 "lat": [made_up_section("Latency", {FOUR_KIB_WRITES: of_run[0]}, steady=None)],
             },
             notices=(f"SIMULATED {name}",),
@@ -256,9 +235,14 @@ def test_each_change_is_counted() -> None:
     (section,) = view.tests[0].sections
     # What differs most comes first.
     assert [row[4:6] for row in section.tables[0].rows] == [
-        ("20.5", "×1.952"), ("20.5", "×1.952"), ("20.5", "×1.952"), ("5.50", "×0.524"), ("5.50", "×0.524"),
-        ("11.00", "(×1.048)"), ("20.5", ""),
-    ]  # fmt: skip
+        ("20.5", "×1.952"),
+        ("20.5", "×1.952"),
+        ("20.5", "×1.952"),
+        ("5.50", "×0.524"),
+        ("5.50", "×0.524"),
+        ("11.00", "(×1.048)"),
+        ("20.5", ""),
+    ]
     assert view.tests[1].sections[0].tables[0].rows[0][4:6] == ("20.5", "×1.952")
 
 
@@ -280,9 +264,7 @@ PROFILE: dict[str, object] = {
 }
 
 
-def made_up_warnings(
-    first: dict[str, Any], second: dict[str, Any], tests: dict[str, list[SectionResult]]
-) -> list[str]:
+def made_up_warnings(first: dict[str, Any], second: dict[str, Any], tests: dict[str, list[SectionResult]]) -> list[str]:
     """What is said of two runs of the same tests under conditions of their own."""
     runs = [made_up_run("a", tests, **first), made_up_run("b", tests, **second)]
     return list(texts(compare(runs)))
@@ -304,13 +286,11 @@ def test_profiles_of_one_name_with_other_numbers_are_named() -> None:
     assert made_up_warnings({"profile": PROFILE}, {"profile": same}, tests) == []
     short = {**PROFILE, "iops": {"step_s": 1, "block_sizes_kib": [4]}}
     assert made_up_warnings({"profile": PROFILE}, {"profile": short}, tests) == [
-        "numbers of the profiles differ: iops.step_s (a: 60, b: 1), "
-        "iops.block_sizes_kib (a: 4/0.5, b: 4)"
+        "numbers of the profiles differ: iops.step_s (a: 60, b: 1), iops.block_sizes_kib (a: 4/0.5, b: 4)"
     ]
     longer = {**PROFILE, "steady_state": {"window_rounds": 7}, "preconditioning": {"passes": 1}}
     assert made_up_warnings({"profile": PROFILE}, {"profile": longer}, tests) == [
-        "numbers of the profiles differ: steady_state.window_rounds (a: 5, b: 7), "
-        "preconditioning.passes (a: 2, b: 1)"
+        "numbers of the profiles differ: steady_state.window_rounds (a: 5, b: 7), preconditioning.passes (a: 2, b: 1)"
     ]
     many: dict[str, object] = {"iops": {f"number_{at}": at for at in range(9)}}
     (said,) = made_up_warnings({"profile": many}, {"profile": {}}, tests)
@@ -325,9 +305,7 @@ def test_hard_disks_are_compared_by_their_own_table() -> None:
     short = {"areas": 128, "step_s": 1, "throughput_block_sizes_kib": [4]}
     first = {"suite": "hdd", "profile": {"hard_disk": table, "iops": {"step_s": 60}}}
     second = {"suite": "hdd", "profile": {"hard_disk": short, "iops": {"step_s": 1}}}
-    assert made_up_warnings(first, second, tests) == [
-        "numbers of the profiles differ: hard_disk.step_s (a: 10, b: 1)"
-    ]
+    assert made_up_warnings(first, second, tests) == ["numbers of the profiles differ: hard_disk.step_s (a: 10, b: 1)"]
 
 
 def test_other_purges_and_fills_are_named() -> None:
@@ -344,19 +322,14 @@ def test_other_purges_and_fills_are_named() -> None:
         return texts(compare([made_up_run("a", {"tp": one}), made_up_run("b", {"tp": other})]))
 
     assert warnings(first, first) == ()
-    assert warnings(first, second) == (
-        "purge differs (a: nvme-format, b: none) in Throughput 1024k, Throughput 128k",
-    )
+    assert warnings(first, second) == ("purge differs (a: nvme-format, b: none) in Throughput 1024k, Throughput 128k",)
     assert warnings(first, third) == (
         "preconditioning differs (a: 2.0 × the active range, b: 1.0 × the active range) in "
         "Throughput 1024k, Throughput 128k",
     )
-    alone = Workload(
-        access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1
-    )
+    alone = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1)
     shallow, deep = (
-        [replace(each, fill_workload=replace(alone, io_depth=depth)) for each in first]
-        for depth in (1, 32)
+        [replace(each, fill_workload=replace(alone, io_depth=depth)) for each in first] for depth in (1, 32)
     )
     assert warnings(shallow, deep) == (
         "preconditioning differs (a: 2.0 × the active range, SEQ 128k R/W 0/100 TC1/QD1, "
@@ -409,9 +382,7 @@ def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
     print_page(build_comparison_page(both), Console(file=file, width=200))
     assert "10.50*   (×1.000)   within\u00a0noise" in file.getvalue()
     assert "* limited by the host's CPUs" in file.getvalue()
-    assert "*" not in "".join(
-        build_comparison_page(compare([plain, plain])).tests[0].sections[0].tables[0].rows[0]
-    )
+    assert "*" not in "".join(build_comparison_page(compare([plain, plain])).tests[0].sections[0].tables[0].rows[0])
 
 
 def test_a_section_says_what_each_run_did() -> None:
@@ -430,12 +401,7 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
     view = build_comparison_page(both)
     sections = [section for test in view.tests for section in test.sections]
     tables = [table for section in sections for table in section.tables]
-    listed = [
-        row
-        for table in tables
-        if table.columns[-3:] == ("fast", "Ratio", "Change")
-        for row in table.rows
-    ]
+    listed = [row for table in tables if table.columns[-3:] == ("fast", "Ratio", "Change") for row in table.rows]
     assert len(listed) == len(both.rows)
     told = {text.replace("\u00a0", " ") for row in listed for text in row}
     for row in both.rows:
@@ -464,9 +430,7 @@ def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
     cells = [at(result.tests[0].sections[0], 0, 4096) for result in (slow, fast)]
     writes = [bar["value"] for bar in rows_of(charts["compIOPSPlt"]) if bar["x"] == "0/100 4k"]
     assert writes == [cell.value(IOPS) for cell in cells if cell is not None]
-    assert {bar["x"] for bar in rows_of(charts["compLATPlt"])} == {
-        f"{mix} 4k" for mix in ("100/0", "65/35", "0/100")
-    }
+    assert {bar["x"] for bar in rows_of(charts["compLATPlt"])} == {f"{mix} 4k" for mix in ("100/0", "65/35", "0/100")}
     assert len(rows_of(charts["compTPPlt"])) == 8  # two sizes, two directions, two runs
     slices = [result.tests[3].sections[0].slices for result in (slow, fast)]
     assert [point["value"] for point in rows_of(charts["compWriteSatIOPSPlt"])] == [
@@ -474,23 +438,15 @@ def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
     ]
 
 
-def test_streams_are_compared_over_drive_fills_and_by_their_tails(
-    slow: RunResult, fast: RunResult
-) -> None:
+def test_streams_are_compared_over_drive_fills_and_by_their_tails(slow: RunResult, fast: RunResult) -> None:
     """The last slice lies at its amount over the range; exceedance falls to less than 1 %."""
     view = build_comparison_page(compare([slow, fast]))
-    charts = {
-        each.key: each for test in view.tests for chart in test.charts for each in chart.views
-    }
+    charts = {each.key: each for test in view.tests for chart in test.charts for each in chart.views}
     last = slow.tests[3].sections[0].slices[-1]
     points = [point for point in rows_of(charts["writesatfills"]) if point["series"] == "slow"]
-    assert points[-1]["x"] == (last.total_written_bytes or 0) / (
-        slow.info.active_range_length_bytes or 0
-    )
+    assert points[-1]["x"] == (last.total_written_bytes or 0) / (slow.info.active_range_length_bytes or 0)
     for run in ("slow", "fast"):
-        beyond = [
-            row["value"] for row in rows_of(charts["writesatexceedance0"]) if row["series"] == run
-        ]
+        beyond = [row["value"] for row in rows_of(charts["writesatexceedance0"]) if row["series"] == run]
         assert beyond == sorted(beyond, reverse=True)
         assert 0 < beyond[-1] < 1
 
@@ -508,10 +464,7 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
     assert len(points) == 2 * 8 * 9
     assert sorted({point["x"] for point in points}) == [6.25 + 12.5 * area for area in range(8)]
     values = [
-        cell.value(IOPS)
-        for result in results
-        for area in result.tests[0].sections[0].rounds
-        for cell in area.cells
+        cell.value(IOPS) for result in results for area in result.tests[0].sections[0].rounds for cell in area.cells
     ]
     assert sorted(point["value"] for point in points) == sorted(filter(None, values))
 
@@ -528,10 +481,7 @@ def test_names_from_outside_are_text_in_the_terminal() -> None:
     console = Console(file=file, force_terminal=True, emoji=False, width=300)
     print_page(build_comparison_page(compare(runs)), console)
     said = file.getvalue()
-    for inert in (
-        "b: [/b][red]x[2J:bomb:\\",
-        "fio is not known of every run ([/b][red]x[2J:bomb:\\: [/b]",
-    ):
+    for inert in ("b: [/b][red]x[2J:bomb:\\", "fio is not known of every run ([/b][red]x[2J:bomb:\\: [/b]"):
         assert inert in said
     assert not {"\x07", "\u202e"} & set(said)
     assert "\x1b[2J" not in said
@@ -550,9 +500,26 @@ def test_the_csv_has_every_value_with_its_run() -> None:
     assert tuple(first)[:4] == ("run", "target", "test", "section")
     assert (first["run"], first["target"], first["section"]) == (f"'{hostile}", "'@file", "'+S")
     assert [value for value in second.values() if value] == [
-        "b", "block device", "iops", "'+S", "random", "0", "4096", "1", "1", "IOPS", "IOPS", "10.5",
-        "10.0", "11.0", "the steady-state window", "1.0", "1", "within noise", "0",
-    ]  # fmt: skip
+        "b",
+        "block device",
+        "iops",
+        "'+S",
+        "random",
+        "0",
+        "4096",
+        "1",
+        "1",
+        "IOPS",
+        "IOPS",
+        "10.5",
+        "10.0",
+        "11.0",
+        "the steady-state window",
+        "1.0",
+        "1",
+        "within noise",
+        "0",
+    ]
     assert (first["ratio_to_first"], first["within_noise"], first["change"]) == ("", "", "")
 
 
@@ -572,18 +539,23 @@ def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: P
     assert "there is no run file" in str(missing.exception)
 
 
-def test_a_folder_with_everything(
-    slow: RunResult, fast: RunResult, folder: Path, tmp_path: Path
-) -> None:
+def test_a_folder_with_everything(slow: RunResult, fast: RunResult, folder: Path, tmp_path: Path) -> None:
     """-f writes all forms, -z packs them; -z alone is a mistake."""
     files = [str(folder / name / "run.tkperf") for name in ("slow", "fast")]
     ran = CliRunner().invoke(cli, ["compare", *files, "-f", str(tmp_path / "out"), "-z"])
     assert ran.exit_code == 0, ran.exception
     with zipfile.ZipFile(tmp_path / "out/comparison.zip") as archive:
         assert sorted(archive.namelist()) == [
-            "compIOPSPlt.png", "compLATPlt.png", "compTPPlt.png", "compWriteSatIOPSPlt.png",
-            "comparison.csv", "comparison.html", "comparison.json", "comparison.md", "comparison.pdf",
-        ]  # fmt: skip
+            "compIOPSPlt.png",
+            "compLATPlt.png",
+            "compTPPlt.png",
+            "compWriteSatIOPSPlt.png",
+            "comparison.csv",
+            "comparison.html",
+            "comparison.json",
+            "comparison.md",
+            "comparison.pdf",
+        ]
         assert archive.read("compIOPSPlt.png").startswith(b"\x89PNG")
         assert archive.read("comparison.pdf").startswith(b"%PDF")
     alone = CliRunner().invoke(cli, ["compare", *files, "-z"])

@@ -35,11 +35,7 @@ from tkperf.page.comparison.findings import (
     find_verdict,
 )
 from tkperf.page.comparison.page import build_comparison_page
-from tkperf.page.comparison.tables import (
-    build_headline_table,
-    build_runs_table,
-    build_section_table,
-)
+from tkperf.page.comparison.tables import build_headline_table, build_runs_table, build_section_table
 from tkperf.page.comparison.telemetry import find_telemetry_differences
 from tkperf.page.comparison.words import (
     describe_group,
@@ -69,16 +65,17 @@ def conditions_of(comparison: Comparison) -> tuple[ConditionGroup, ...]:
 
 def worded(comparison: Comparison) -> Verdict:
     """The verdict on a comparison, in words."""
-    return describe_comparison_verdict(
-        comparison, find_verdict(comparison, conditions_of(comparison))
-    )
+    return describe_comparison_verdict(comparison, find_verdict(comparison, conditions_of(comparison)))
 
 
 def drive(serial: str | None, firmware: str = "1.0", **changes: object) -> dict[str, object]:
     facts: dict[str, object] = {
-        "kind": "block device", "model": "M1", "serial": serial, "firmware": firmware,
+        "kind": "block device",
+        "model": "M1",
+        "serial": serial,
+        "firmware": firmware,
         "capacity_bytes": 10**9,
-    }  # fmt: skip
+    }
     return facts | changes
 
 
@@ -103,8 +100,7 @@ def test_it_opens_with_the_greatest_difference() -> None:
     cells = {work(0): (100, 101), work(65): (100, 101), work(100): (100, 101)}
     other = {work(0): (870, 880), work(65): (300, 301), work(100): (50, 51)}
     runs = [
-        made_up_run(name, {"iops": [made_up_section("IOPS", of_run)]})
-        for name, of_run in (("A", cells), ("B", other))
+        made_up_run(name, {"iops": [made_up_section("IOPS", of_run)]}) for name, of_run in (("A", cells), ("B", other))
     ]
     assert tuple(find_findings(compare(runs))) == (
         "4 KiB random write: B has 8.71 × the IOPS of A (their ranges do not meet), beyond noise.",
@@ -126,10 +122,7 @@ def test_few_differences_among_many_figures_may_be_chance() -> None:
     loads = [work(block_size_bytes=512 << number) for number in range(20)]
 
     def count(*faster: int) -> str:
-        other = {
-            load: (200.0, 210.0) if number in faster else (100.0, 110.0)
-            for number, load in enumerate(loads)
-        }
+        other = {load: (200.0, 210.0) if number in faster else (100.0, 110.0) for number, load in enumerate(loads)}
         runs = [
             made_up_run(name, {"iops": [made_up_section("IOPS", values)]})
             for name, values in (("A", dict.fromkeys(loads, (100.0, 110.0))), ("B", other))
@@ -145,19 +138,14 @@ def test_few_differences_among_many_figures_may_be_chance() -> None:
 
 def test_an_interval_that_is_a_lower_limit_is_called_that() -> None:
     ratio = Uncertainty(standard=0.1, low=1.9, high=2.1, at_least=True)
-    assert (
-        describe_ratio_interval(Entry(value=2.0, ratio=2.0, ratio_uncertainty=ratio))
-        == "1.900 to 2.10 or wider"
-    )
+    assert describe_ratio_interval(Entry(value=2.0, ratio=2.0, ratio_uncertainty=ratio)) == "1.900 to 2.10 or wider"
 
 
 @pytest.mark.parametrize(
     ("low", "high", "text"),
     [(1.8, 2.2, "×2.00 ± 10 %"), (1.83, 2.23, "×2.00 ± 10 %"), (1.0, 2.2, "×2.00 (1.000 to 2.20)")],
 )
-def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends(
-    low: float, high: float, text: str
-) -> None:
+def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends(low: float, high: float, text: str) -> None:
     """Half of it would reach beyond 1 where it does not, or the other way round."""
     ratio = Uncertainty(standard=0.1, low=low, high=high)
     assert describe_ratio(Entry(value=2.0, ratio=2.0, ratio_uncertainty=ratio)) == text
@@ -165,9 +153,7 @@ def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends(
 
 def test_what_was_measured_once_has_its_ratio_all_the_same() -> None:
     runs = [iops_run("A", (100,)), iops_run("B", (800,))]
-    assert next(find_findings(compare(runs))) == (
-        "4 KiB random write: B has 8.00 × the IOPS of A, noise not known."
-    )
+    assert next(find_findings(compare(runs))) == ("4 KiB random write: B has 8.00 × the IOPS of A, noise not known.")
 
 
 def test_an_interval_without_an_upper_end_is_told_by_its_lower_one() -> None:
@@ -180,11 +166,20 @@ def test_an_interval_without_an_upper_end_is_told_by_its_lower_one() -> None:
     runs = [
         replace(
             run,
-            tests=(replace(test, sections=(replace(section, cells=(replace(cell, uncertainty=CellUncertainty(all={IOPS.key: one})),)),)),),
+            tests=(
+                replace(
+                    test,
+                    sections=(
+                        replace(section, cells=(replace(cell, uncertainty=CellUncertainty(all={IOPS.key: one})),)),
+                    ),
+                ),
+            ),
         )
         for run, one in zip(runs, sure, strict=True)
-        for test in run.tests for section in test.sections for cell in section.cells
-    ]  # fmt: skip
+        for test in run.tests
+        for section in test.sections
+        for cell in section.cells
+    ]
     assert next(find_findings(compare(runs))) == (
         "4 KiB random write: B has 8.00 × the IOPS of A (above 7.81), beyond noise."
     )
@@ -196,8 +191,7 @@ def test_less_latency_is_said_to_be_better() -> None:
         for name, values in (("A", (100.0, 101.0)), ("B", (50.0, 51.0)))
     ]
     assert next(find_findings(compare(runs))) == (
-        "4 KiB random write: B has 0.502 × the mean latency of A (their ranges do not meet), better, "
-        "beyond noise."
+        "4 KiB random write: B has 0.502 × the mean latency of A (their ranges do not meet), better, beyond noise."
     )
 
 
@@ -206,9 +200,7 @@ def test_the_same_slowdown_is_worse_as_iops_and_as_latency() -> None:
 
     def entry(value: float, share: float) -> Entry:
         half = value * share
-        known = Uncertainty(
-            standard=half / 2, low=value - half, high=value + half, basis=Basis.ROUNDS
-        )
+        known = Uncertainty(standard=half / 2, low=value - half, high=value + half, basis=Basis.ROUNDS)
         return Entry(value=value, uncertainty=known)
 
     for share in (0.9, 1.2):
@@ -226,9 +218,7 @@ def verdict_of(*runs: RunResult) -> str:
 
 def test_a_comparison_of_alike_measurements_is_comparable() -> None:
     """Whatever the difference: the verdict is about how they were measured."""
-    runs = [
-        iops_run(name, around(value), device=drive(name)) for name, value in (("A", 9), ("B", 99))
-    ]
+    runs = [iops_run(name, around(value), device=drive(name)) for name, value in (("A", 9), ("B", 99))]
     assert verdict_of(*runs) == "Comparable"
 
 
@@ -268,9 +258,7 @@ def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
     """The names at once, values in their group."""
     runs = [
         iops_run("A", around(100), profile_name="quick", fio_version="fio-3.33"),
-        iops_run(
-            "B", around(100), profile_name="pts-e-1.1", fio_version="fio-3.36", notices=("X",)
-        ),
+        iops_run("B", around(100), profile_name="pts-e-1.1", fio_version="fio-3.36", notices=("X",)),
     ]
     both = compare(runs)
     text = "different profile, fio; A: the profile quick is too short to judge a drive"
@@ -298,9 +286,7 @@ def test_what_is_not_known_of_a_run_is_not_said_to_differ() -> None:
 def test_what_runs_say_alike_is_said_once() -> None:
     """And what all of them carry stands on top of the page alone."""
     runs = [
-        iops_run(
-            f"r{number}", around(100), notices=("SIMULATED",), warnings=["hot"] if number else []
-        )
+        iops_run(f"r{number}", around(100), notices=("SIMULATED",), warnings=["hot"] if number else [])
         for number in range(3)
     ]
     both = compare(runs)
@@ -328,18 +314,8 @@ def with_telemetry(run: RunResult, **facts: Any) -> RunResult:
 
 def test_telemetry_is_said_where_it_may_be_why() -> None:
     """Throttling in the findings; temperature from 10 °C, write amplification from a tenth on."""
-    cool = with_telemetry(
-        iops_run("A", around(100)),
-        throttled_s=0.0,
-        temperature_most_c=45.0,
-        write_amplification=2.0,
-    )
-    hot = with_telemetry(
-        iops_run("B", around(50)),
-        throttled_s=190.0,
-        temperature_most_c=71.0,
-        write_amplification=2.5,
-    )
+    cool = with_telemetry(iops_run("A", around(100)), throttled_s=0.0, temperature_most_c=45.0, write_amplification=2.0)
+    hot = with_telemetry(iops_run("B", around(50)), throttled_s=190.0, temperature_most_c=71.0, write_amplification=2.5)
     both = compare([cool, hot])
     assert telemetry_differences([cool, hot]) == [
         "throttled: B for 3 min 10 s; A not",
@@ -347,9 +323,7 @@ def test_telemetry_is_said_where_it_may_be_why() -> None:
         "write amplification: A 2.00, B 2.50",
     ]
     assert "IOPS, throttled: B for 3 min 10 s; A not." in tuple(find_findings(both))
-    alike = with_telemetry(
-        iops_run("B", around(50)), throttled_s=0.0, temperature_most_c=54.0, write_amplification=2.1
-    )
+    alike = with_telemetry(iops_run("B", around(50)), throttled_s=0.0, temperature_most_c=54.0, write_amplification=2.1)
     assert telemetry_differences([cool, alike]) == []
     silent = with_telemetry(iops_run("B", around(50)))
     assert telemetry_differences([cool, silent]) == []
@@ -361,23 +335,17 @@ def test_telemetry_is_said_where_it_may_be_why() -> None:
 
 
 def stream(
-    values: Sequence[float],
-    levels: Sequence[tuple[LevelKind, int, int, float]],
-    *,
-    settled: bool = True,
+    values: Sequence[float], levels: Sequence[tuple[LevelKind, int, int, float]], *, settled: bool = True
 ) -> SectionResult:
     """Slices of a second, and the levels that were found in them: kind, first, end, value."""
-    section = made_up_section(
-        "Write Saturation", {FOUR_KIB_WRITES: values}, stream=True, steady=None, window=False
-    )
+    section = made_up_section("Write Saturation", {FOUR_KIB_WRITES: values}, stream=True, steady=None, window=False)
     timeline = Timeline(
         workload=FOUR_KIB_WRITES,
         quantity=IOPS.key,
         recorded=Recorded.SLICES,
         values=len(values),
         levels=tuple(
-            RateLevel(kind=kind, start=float(start), end=float(end), value=value)
-            for kind, start, end, value in levels
+            RateLevel(kind=kind, start=float(start), end=float(end), value=value) for kind, start, end, value in levels
         ),
         settled=settled,
     )
@@ -427,9 +395,7 @@ def test_a_stream_is_compared_by_its_phases() -> None:
 def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> None:
     """And what is not found in one of them is no row; a rate that still falls may come to the other's."""
     unsettled = stream(
-        [1000 - 20 * place for place in range(40)],
-        [(LevelKind.TRANSITION, 0, 40, 600.0)],
-        settled=False,
+        [1000 - 20 * place for place in range(40)], [(LevelKind.TRANSITION, 0, 40, 600.0)], settled=False
     )
     both = compare([saturation("A", falling(1)), saturation("B", unsettled)])
     (row,) = [row for row in both.rows if row.part and row.quantity is IOPS]
@@ -444,24 +410,17 @@ def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:
     with_max = replace(section, plan=replace(section.plan, quantities=("iops", "latency_max_us")))
     runs = [saturation(name, with_max) for name in ("A", "B")]
     runs = [replace(run, tests=(replace(run.tests[0], sections=(with_max,)),)) for run in runs]
-    (row,) = [
-        row for row in compare(runs).rows if row.quantity is LATENCY_MAX and row.part == "steady"
-    ]
+    (row,) = [row for row in compare(runs).rows if row.quantity is LATENCY_MAX and row.part == "steady"]
     assert (row.entries[0].value, row.entries[1].change) == (102.0, Change.WITHIN_NOISE)
 
 
-@pytest.mark.parametrize(
-    ("fresh", "change"), [(3, Change.INCONCLUSIVE), (4, Change.WORSE)]
-)  # fmt: skip
+@pytest.mark.parametrize(("fresh", "change"), [(3, Change.INCONCLUSIVE), (4, Change.WORSE)])
 def test_a_greatest_of_few_slices_cannot_be_told(fresh: int, change: Change) -> None:
     """Ranges of three slices each lie apart by chance in 1 of 10 cases."""
 
     def short(name: str, factor: float) -> RunResult:
         values = [factor * value for value in (1000, 1002, 998, 1001)[:fresh]]
-        levels = [
-            (LevelKind.FRESH, 0, fresh, factor * 1000),
-            (LevelKind.STEADY, fresh, fresh + 5, factor * 100),
-        ]
+        levels = [(LevelKind.FRESH, 0, fresh, factor * 1000), (LevelKind.STEADY, fresh, fresh + 5, factor * 100)]
         section = stream([*values, *(factor * v for v in (100, 102, 98, 101, 99))], levels)
         section = replace(section, plan=replace(section.plan, quantities=("latency_max_us",)))
         run = saturation(name, section)
@@ -518,9 +477,16 @@ def test_headlines_are_what_a_data_sheet_names() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(1.0344, "1.034"), (0.98, "0.980"), (8.704, "8.70"), (43.21, "43.2"), (1234.5, "1,234"),
-     (0.034, "0.034"), (0.0, "0")],
-)  # fmt: skip
+    [
+        (1.0344, "1.034"),
+        (0.98, "0.980"),
+        (8.704, "8.70"),
+        (43.21, "43.2"),
+        (1234.5, "1,234"),
+        (0.034, "0.034"),
+        (0.0, "0"),
+    ],
+)
 def test_ratios_have_sensible_digits(ratio: float, text: str) -> None:
     assert format_ratio(ratio) == text
 
@@ -584,18 +550,12 @@ def cohort_of(*values: float, **changes: Any) -> Comparison:
 
 def test_spikes_that_only_some_runs_have_are_the_answer() -> None:
     """No mean and no percentile shows 0.4 s every 13 minutes."""
-    spikes = PeriodicSpikes(
-        period=780.0, first=180.0, expected=9, places=(180.0, 960.0), height=20.0, chance=1e-9
-    )
+    spikes = PeriodicSpikes(period=780.0, first=180.0, expected=9, places=(180.0, 960.0), height=20.0, chance=1e-9)
 
     def run(name: str, found: PeriodicSpikes | None) -> RunResult:
         section = made_up_section("Write Saturation", WRITES, stream=True)
         timeline = Timeline(
-            workload=FOUR_KIB_WRITES,
-            quantity=LATENCY_MAX.key,
-            recorded=Recorded.SECONDS,
-            values=7200,
-            spikes=found,
+            workload=FOUR_KIB_WRITES, quantity=LATENCY_MAX.key, recorded=Recorded.SECONDS, values=7200, spikes=found
         )
         return made_up_run(name, {"writesat": [replace(section, timelines=(timeline,))]})
 
@@ -646,8 +606,7 @@ def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
 def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
     """Its own measurement may be what strays; it is named all the same, after the outliers."""
     runs = [
-        iops_run(f"d{n}", around(value), device=drive(f"S{n}"))
-        for n, value in enumerate((100, 101, 99, 102, 80, 103))
+        iops_run(f"d{n}", around(value), device=drive(f"S{n}")) for n, value in enumerate((100, 101, 99, 102, 80, 103))
     ]
     comparison = compare(runs)
     (headline,) = comparison.headlines
@@ -660,8 +619,7 @@ def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
     assert cohort.figures[0].outliers == ()
     assert [one.name for one in cohort.figures[0].unsure] == ["d4"]
     assert next(find_findings(replace(comparison, cohort=cohort))) == (
-        "d4 may be one, its own uncertainty reaches the median: "
-        "4 KiB random write: IOPS 20 % below the median."
+        "d4 may be one, its own uncertainty reaches the median: 4 KiB random write: IOPS 20 % below the median."
     )
 
 
@@ -685,9 +643,7 @@ def test_the_same_slowdown_strays_as_iops_and_as_latency() -> None:
 
 
 def test_a_small_or_even_cohort_names_nobody() -> None:
-    assert "Outliers are named among 5 runs or more." in tuple(
-        find_findings(cohort_of(100, 101, 50))
-    )
+    assert "Outliers are named among 5 runs or more." in tuple(find_findings(cohort_of(100, 101, 50)))
     assert "No outlier." in tuple(find_findings(cohort_of(*range(98, 104))))
 
 
@@ -722,9 +678,7 @@ def test_ratios_of_a_cohort_are_to_its_median() -> None:
 # ---- histories
 
 
-@pytest.mark.parametrize(
-    ("minutes", "said"), [(5, "5 min"), (119, "119 min"), (540, "9 h"), (17_280, "12 days")]
-)
+@pytest.mark.parametrize(("minutes", "said"), [(5, "5 min"), (119, "119 min"), (540, "9 h"), (17_280, "12 days")])
 def test_what_runs_span_is_never_nothing(minutes: int, said: str) -> None:
     """As of runs of a simulated drive, right after each other."""
     assert describe_days(minutes / 1440) == said
@@ -749,12 +703,14 @@ def test_a_history_is_in_the_order_of_dates_with_its_trend() -> None:
     history = compare(
         [
             iops_run(
-                f"run{day}", around(1000 - 10 * day), device=drive("S1"),
+                f"run{day}",
+                around(1000 - 10 * day),
+                device=drive("S1"),
                 started_utc=f"2026-01-{day + 1:02}T12:00:00+00:00",
             )
             for day in (4, 0, 1, 3, 2)
         ]
-    )  # fmt: skip
+    )
     assert history.names == ("run0", "run1", "run2", "run3", "run4")
     assert history.history is not None
     (figure,) = history.history.figures
@@ -763,8 +719,7 @@ def test_a_history_is_in_the_order_of_dates_with_its_trend() -> None:
     assert figure.trend.slope == pytest.approx(-100 * 10 / 980)
     assert figure.change is Change.WORSE
     assert tuple(find_findings(history))[:2] == (
-        "Drive S1, 5 runs over 4 days: 4 KiB random write: IOPS -1.02 % per day (-1.02 to -1.02), worse, "
-        "beyond noise.",
+        "Drive S1, 5 runs over 4 days: 4 KiB random write: IOPS -1.02 % per day (-1.02 to -1.02), worse, beyond noise.",
         "Of 1 headline figure: 1 getting worse.",
     )
 
@@ -779,11 +734,9 @@ def test_four_runs_are_too_few_for_a_trend() -> None:
 def test_runs_of_one_date_tell_no_trend() -> None:
     """As many as are needed, but the interval asks for places that differ."""
     runs = [
-        iops_run(
-            f"r{n}", around(100 + n), device=drive("S1"), started_utc=f"2026-01-{1 + n // 2:02}T12:00:00+00:00"
-        )
+        iops_run(f"r{n}", around(100 + n), device=drive("S1"), started_utc=f"2026-01-{1 + n // 2:02}T12:00:00+00:00")
         for n in range(6)
-    ]  # fmt: skip
+    ]
     assert next(find_findings(compare(runs, Arrangement.HISTORY))) == (
         "Drive S1, 6 runs over 2 days: no trend can be shown where two runs have the same date."
     )
@@ -791,9 +744,8 @@ def test_runs_of_one_date_tell_no_trend() -> None:
 
 def test_a_new_firmware_is_marked() -> None:
     history = history_of(100, 100, 90, 90, firmware=("1.0", "1.0", "1.2", "1.2"))
-    assert (
-        "Firmware changed from 1.0 to 1.2 before run run2: what looks like a trend may be a step there."
-        in tuple(find_findings(history))
+    assert "Firmware changed from 1.0 to 1.2 before run run2: what looks like a trend may be a step there." in tuple(
+        find_findings(history)
     )
     assert history.history is not None
     assert [change.after for change in history.history.firmware] == ["1.2"]
@@ -825,9 +777,7 @@ def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
     once, often = (50.0,), around(80)
     runs = [iops_run("A", around(100)), iops_run("B", often), iops_run("C", once)]
     told = next(find_findings(compare(runs)))
-    assert told == (
-        "4 KiB random write: IOPS from 0.500 × (C) to 1.000 × (A) that of A, noise not known."
-    )
+    assert told == ("4 KiB random write: IOPS from 0.500 × (C) to 1.000 × (A) that of A, noise not known.")
     runs[2:] = [iops_run("D", (200.0,))]
     assert next(find_findings(compare(runs))).endswith(
         "from 0.800 × (B) to 2.00 × (D) that of A, beyond noise for B only."
@@ -836,9 +786,7 @@ def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
 
 def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
     """Of 19 intervals about one leaves out the true ratio; of two runs beside the first nothing is said."""
-    runs = [
-        iops_run(f"r{n:02}", around(100 if n < 19 else 103), device=drive(None)) for n in range(20)
-    ]
+    runs = [iops_run(f"r{n:02}", around(100 if n < 19 else 103), device=drive(None)) for n in range(20)]
     chance = "; by chance alone about 1 would be beyond noise."
     assert next(find_findings(compare(runs))).endswith(f"(r19) that of r00, beyond noise{chance}")
     assert next(find_findings(compare(runs[17:]))).endswith("(r19) that of r17, beyond noise.")
@@ -847,12 +795,7 @@ def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
 def test_no_two_runs_are_called_alike() -> None:
     """Curves and sections are found by their names."""
     names = ("a (2)", "a", "a", "a (3)")
-    assert compare([iops_run(name, (1, 2)) for name in names]).names == (
-        "a (2)",
-        "a (2) (2)",
-        "a (3) (3)",
-        "a (3)",
-    )
+    assert compare([iops_run(name, (1, 2)) for name in names]).names == ("a (2)", "a (2) (2)", "a (3) (3)", "a (3)")
 
 
 @pytest.mark.parametrize("told", ["NaT", "now", "today", "12345678901234567890", "2026-13-01", ""])
@@ -894,9 +837,7 @@ def test_json_and_markdown_say_the_same() -> None:
 def test_every_key_of_the_json_is_on_its_page() -> None:
     page = (Path(__file__).parents[2] / "docs/compare.md").read_text(encoding="utf-8")
     below = page[page.index("## JSON and CSV") :]
-    document = json.loads(
-        render_comparison_json(compare([iops_run("A", (1, 2)), iops_run("B", (3, 4))]))
-    )
+    document = json.loads(render_comparison_json(compare([iops_run("A", (1, 2)), iops_run("B", (3, 4))])))
     assert [key for key in document if f"`{key}`" not in below] == []
 
 

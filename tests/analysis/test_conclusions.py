@@ -16,13 +16,7 @@ import pytest
 
 from tests.analysis.further_series import FURTHER_SERIES
 from tests.analysis.known_conclusions import CASES, Case, noise_of, quiet
-from tests.analysis.named_series import (
-    SERIES,
-    NamedSeries,
-    cut_off_last_tenth,
-    find_differences,
-    multiply_by_noise,
-)
+from tests.analysis.named_series import SERIES, NamedSeries, cut_off_last_tenth, find_differences, multiply_by_noise
 from tests.builders import work
 from tkperf.analysis.over_seconds import find_backlog_noise_ios
 from tkperf.analysis.timeline.levels import find_drops, find_levels
@@ -50,9 +44,7 @@ def test_the_course_of_a_known_series_is_found(named: NamedSeries) -> None:
     assert find_differences(named, cut_off_last_tenth(series), cut=True) == []
 
 
-@pytest.mark.parametrize(
-    "named", [one for one in KNOWN_SERIES if not one.long], ids=lambda named: named.name
-)
+@pytest.mark.parametrize("named", [one for one in KNOWN_SERIES if not one.long], ids=lambda named: named.name)
 def test_noise_does_not_change_the_course(named: NamedSeries) -> None:
     series = named.build()
     copies = [multiply_by_noise(series, seed) for seed in range(COPIES)]
@@ -111,9 +103,7 @@ def test_a_drop_soon_after_a_recovery_is_found() -> None:
         starts = [20 + (15 + back) * n for n in range(10)]
         for start in starts:
             rate[start : start + 15] = 150.0
-        assert [
-            drop.start for drop in find_drops(make_series(np.arange(300.0), rate * noise))
-        ] == starts
+        assert [drop.start for drop in find_drops(make_series(np.arange(300.0), rate * noise))] == starts
     once = np.full(300, 500.0)
     once[20:35] = 150.0
     assert len(find_drops(make_series(np.arange(300.0), once * noise))) == 1
@@ -126,9 +116,7 @@ def test_a_slow_fall_is_not_noise_of_the_seconds() -> None:
     load = replace(work(read_percent=100), offered_iops=1000.0)
 
     def noise_of_seconds(iops: FloatArray) -> float:
-        seconds = Seconds(
-            start_s=np.arange(float(iops.size)), duration_s=np.ones(iops.size), iops=iops
-        )
+        seconds = Seconds(start_s=np.arange(float(iops.size)), duration_s=np.ones(iops.size), iops=iops)
         return find_backlog_noise_ios(load, seconds) or 0.0
 
     wave = 1000 + 100 * np.sin(2 * np.pi * np.arange(400.0) / 200)

@@ -24,9 +24,7 @@ def test_the_modified_z_score_is_iglewicz_and_hoaglins() -> None:
 
 def test_where_more_than_half_are_alike_the_mean_stands_for_mad() -> None:
     """MAD 0 would make an outlier of any other value; of values that are all alike there is none."""
-    assert describe_distribution([1, 1, 1, 1, 2]).scores == pytest.approx(
-        (0, 0, 0, 0, 1 / (1.2533 * 0.2))
-    )
+    assert describe_distribution([1, 1, 1, 1, 2]).scores == pytest.approx((0, 0, 0, 0, 1 / (1.2533 * 0.2)))
     assert describe_distribution([3.0] * 6).scores == (0.0,) * 6
 
 
@@ -37,10 +35,8 @@ def test_of_few_runs_nothing_says_which_one_strays() -> None:
 
 @pytest.mark.parametrize(
     ("count", "low", "high"), [(5, None, None), (6, 1, 6), (8, 1, 8), (9, 2, 8), (12, 3, 10), (15, 4, 12)]
-)  # fmt: skip
-def test_the_interval_of_a_median_is_of_order_statistics(
-    count: int, low: int | None, high: int | None
-) -> None:
+)
+def test_the_interval_of_a_median_is_of_order_statistics(count: int, low: int | None, high: int | None) -> None:
     """The ranks of the tables (Conover): none of five, as 2 / 2^5 is more than 5 %."""
     found = describe_distribution(list(range(1, count + 1)))
     assert (found.median_low, found.median_high) == (low, high)
@@ -82,9 +78,7 @@ def test_intervals_of_slopes_cover_as_they_say() -> None:
     for _ in range(600):
         places = [float(place) for place in range(8)]
         noise = rng.standard_t(2, size=8)
-        trend = find_trend(
-            places, [2 * place + float(e) for place, e in zip(places, noise, strict=True)]
-        )
+        trend = find_trend(places, [2 * place + float(e) for place, e in zip(places, noise, strict=True)])
         assert trend is not None
         assert trend.low is not None
         assert trend.high is not None

@@ -26,10 +26,7 @@ READS = work(read_percent=100, jobs=32, io_depth=1)
 def level(offered_iops: float, done_iops: float) -> CellResult:
     """A level of the review's length, of which only its end is known."""
     cell = made_up_cell(done_iops, replace(READS, offered_iops=offered_iops))
-    ended = {
-        "ios": done_iops * LEVEL_S,
-        "backlog_ios": max(0.0, offered_iops - done_iops) * LEVEL_S,
-    }
+    ended = {"ios": done_iops * LEVEL_S, "backlog_ios": max(0.0, offered_iops - done_iops) * LEVEL_S}
     return replace(cell, all={**cell.all, **ended})
 
 
@@ -91,9 +88,7 @@ def test_a_level_of_which_nothing_is_known_is_left_out() -> None:
         (lambda at: 500.0 if at == 20 else 0.0, False),
     ],
 )
-def test_a_backlog_stays_or_grows_over_the_second_half(
-    waiting: Callable[[float], float], behind: bool
-) -> None:
+def test_a_backlog_stays_or_grows_over_the_second_half(waiting: Callable[[float], float], behind: bool) -> None:
     """1,000 IOPS offered to 32 places, 20 s."""
     seconds = _seconds(lambda at: 1000 * at - (waiting(at) if at else 0.0), 20)
     cell = level(1000, 1000)
@@ -160,10 +155,7 @@ def test_rates_that_fall_with_each_offer_have_no_mean() -> None:
     """
     done = {1000: 1000, 2000: 2000, 3000: 1500, 4000: 1200, 5000: 1000}
     section = raised(*(level(offered, iops) for offered, iops in done.items()))
-    assert found(section) == {
-        NO_BACKLOG.key: (2000, None, None),
-        SATURATED.key: (None, 1000, 2000),
-    }
+    assert found(section) == {NO_BACKLOG.key: (2000, None, None), SATURATED.key: (None, 1000, 2000)}
     assert section.characteristics[1].text() == "between 1,000 and 2,000"
 
 
@@ -173,10 +165,7 @@ def test_no_bound_contradicts_a_level_without_a_backlog() -> None:
     """
     done = {1000: 500, 2000: 1000, 3000: 3000, 4000: 4000}
     section = raised(*(level(offered, iops) for offered, iops in done.items()))
-    assert found(section) == {
-        NO_BACKLOG.key: (None, None, None),
-        SATURATED.key: (None, 4000, None),
-    }
+    assert found(section) == {NO_BACKLOG.key: (None, None, None), SATURATED.key: (None, 4000, None)}
 
 
 def test_only_one_load_at_several_rates_is_looked_at() -> None:
@@ -189,9 +178,7 @@ def test_only_one_load_at_several_rates_is_looked_at() -> None:
 def _seconds(done: Callable[[float], float], length_s: int) -> Seconds:
     """What is counted each second of I/Os done by a time."""
     counts = np.diff([done(float(at)) for at in range(length_s + 1)])
-    return Seconds(
-        start_s=np.arange(length_s, dtype=float), duration_s=np.ones(length_s), iops=counts
-    )
+    return Seconds(start_s=np.arange(length_s, dtype=float), duration_s=np.ones(length_s), iops=counts)
 
 
 def test_the_mean_wait_is_that_of_each_io_in_a_queue() -> None:
@@ -205,7 +192,9 @@ def test_the_mean_wait_is_that_of_each_io_in_a_queue() -> None:
 
 
 def test_a_stall_that_is_caught_up_with_is_a_wait_and_no_backlog() -> None:
-    """Nothing for 2 s, then twice the rate for 2 s: as many I/Os as were offered, late by half a second of 10 on average."""
+    """Nothing for 2 s, then twice the rate for 2 s: as many I/Os as were offered, late by half a second of 10 on
+    average.
+    """
 
     def done(at: float) -> float:
         return 1000 * (at if at <= 3 or at >= 7 else 3 if at <= 5 else 3 + 2 * (at - 5))

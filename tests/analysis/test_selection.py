@@ -148,19 +148,14 @@ def test_a_cell_of_many_is_named_with_its_section(run_file: RunFile, known: Know
 
 def test_a_report_shows_what_was_chosen_with_its_quantiles(run_file: RunFile, known: Known) -> None:
     """As a section of its test; reads and writes of a mix each have a histogram."""
-    chosen = (
-        choose(run_file, known, "QoS random 50/50:3"),
-        choose(run_file, known, "QoS sequential 100/0:3-7s"),
-    )
+    chosen = (choose(run_file, known, "QoS random 50/50:3"), choose(run_file, known, "QoS sequential 100/0:3-7s"))
     assert build_selected_parts("lat", chosen) == ()
     view = build_view(known[0], details=known[2], selected=chosen)
     mix, seconds = view.tests[2].sections[-2:]
     assert mix.title == "QoS random 50/50, round 3"
     assert [row[0] for row in mix.tables[0].rows] == ["reads", "writes", "reads and writes"]
     ios = chosen[0].measurement
-    assert [row[-1] for row in mix.tables[0].rows] == [
-        f"{count:,}" for count in (ios.read.ios, ios.write.ios, ios.ios)
-    ]
+    assert [row[-1] for row in mix.tables[0].rows] == [f"{count:,}" for count in (ios.read.ios, ios.write.ios, ios.ios)]
     assert [len(chart.on_paper) for chart in mix.charts] == [2, 2]
     assert seconds.charts[0].text.endswith("up to 1/16 of the response time.")
 

@@ -60,9 +60,7 @@ NOISE: dict[str, Callable[[Generator, int], FloatArray]] = {
     "wide": lambda random, count: np.abs(1000 * (1 + 0.3 * random.normal(size=count))),
     "AR(1) 0.5": lambda random, count: 1000 * (1 + 0.1 * correlated(random, count, 0.5)),
     "AR(1) 0.8": lambda random, count: 1000 * (1 + 0.1 * correlated(random, count, 0.8)),
-    "Student's t": lambda random, count: np.maximum(
-        0, 1000 * (1 + 0.05 * random.standard_t(3, size=count))
-    ),
+    "Student's t": lambda random, count: np.maximum(0, 1000 * (1 + 0.05 * random.standard_t(3, size=count))),
     "log-normal": lambda random, count: 1000 * np.exp(0.8 * random.normal(size=count)),
     "Pareto": lambda random, count: 1000 * (1 + random.pareto(2, size=count)),
 }
@@ -72,8 +70,7 @@ def noise_signals() -> list[Series]:
     """As many signals without anything in them, of every kind and length in turn."""
     kinds = list(NOISE.values())
     return [
-        rounds(kinds[seed % len(kinds)](np.random.default_rng(seed), LENGTHS[seed // 7 % 4]))
-        for seed in range(SIGNALS)
+        rounds(kinds[seed % len(kinds)](np.random.default_rng(seed), LENGTHS[seed // 7 % 4])) for seed in range(SIGNALS)
     ]
 
 
@@ -137,13 +134,9 @@ def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
 
 
 @pytest.mark.parametrize("spike", [100.0, 500.0])
-@pytest.mark.parametrize(
-    "moved", [slice(50, None), slice(50, 90), slice(1), slice(9), slice(70, 71)]
-)
+@pytest.mark.parametrize("moved", [slice(50, None), slice(50, 90), slice(1), slice(9), slice(70, 71)])
 @pytest.mark.parametrize("years", [1e9, 1e12, 1e308, -1e9])
-def test_a_series_takes_no_memory_for_the_time_it_spans(
-    spike: float, moved: slice, years: float
-) -> None:
+def test_a_series_takes_no_memory_for_the_time_it_spans(spike: float, moved: slice, years: float) -> None:
     """Between two values of a stranger's may be years, forth or back, whether it has spikes or none."""
     place = np.arange(100.0)
     place[moved] += years
@@ -184,11 +177,7 @@ def test_a_write_saturation_curve_has_its_three_phases() -> None:
     assert found is not None
     assert found.settled
     fresh, transition, steady = found.phases
-    assert [each.kind for each in found.phases] == [
-        LevelKind.FRESH,
-        LevelKind.TRANSITION,
-        LevelKind.STEADY,
-    ]
+    assert [each.kind for each in found.phases] == [LevelKind.FRESH, LevelKind.TRANSITION, LevelKind.STEADY]
     assert fresh.value == pytest.approx(88_800, rel=0.02)
     assert steady.value == pytest.approx(27_000, rel=0.01)
     assert fresh.end == pytest.approx(9 * 60, abs=4 * 60)
@@ -243,9 +232,7 @@ def test_levels_do_not_depend_on_the_unit() -> None:
     one, other = find_levels(rounds(values)), find_levels(rounds(1000 * values))
     assert one is not None
     assert other is not None
-    assert [(each.start, each.end) for each in one.phases] == [
-        (each.start, each.end) for each in other.phases
-    ]
+    assert [(each.start, each.end) for each in one.phases] == [(each.start, each.end) for each in other.phases]
     assert other.phases[0].value == pytest.approx(1000 * one.phases[0].value)
 
 
@@ -308,7 +295,7 @@ SWINGS: dict[str, tuple[FloatArray, float, float, float]] = {
     "square of 1 s": (_square(1), 4_000, 10_000, 7_000),
     "sine of 20 %": (10_000 * (1 + 0.2 * np.sin(2 * np.pi * _AT / 60)), 8_100, 11_900, 10_000),
     "sawtooth": (10_000 - 4_000.0 * (_AT % 100) / 100, 6_400, 9_600, 8_000),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("how", SWINGS)
@@ -364,8 +351,7 @@ def test_a_cliff_shortly_before_the_end_is_in_the_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "fall", "noise"),
-    [(10, 0.1, 0.005), (12, 0.3, 0.01), (16, 0.3, 0.01), (20, 0.3, 0.01)],
+    ("count", "fall", "noise"), [(10, 0.1, 0.005), (12, 0.3, 0.01), (16, 0.3, 0.01), (20, 0.3, 0.01)]
 )
 def test_a_short_stream_that_falls_is_not_settled(count: int, fall: float, noise: float) -> None:
     """Few values cannot show that the end is flat."""
@@ -461,11 +447,11 @@ def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
     assert found["latency_max_us"].spikes is None
 
 
-@pytest.mark.parametrize(
-    ("seconds", "stall_at"), [(1800, None), (1800, 600), (9000, None), (40, None), (40, 15)]
-)
+@pytest.mark.parametrize(("seconds", "stall_at"), [(1800, None), (1800, 600), (9000, None), (40, None), (40, 15)])
 def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: int | None) -> None:
-    """Slow, fast for 19 s, then where it stays, as after a pause; by its noise the fall looks one second late, or it never settles."""
+    """Slow, fast for 19 s, then where it stays, as after a pause; by its noise the fall looks one second late, or it
+    never settles.
+    """
     random = np.random.default_rng(1)
     at = np.arange(seconds)
     rate = np.where(at < 7, 44_000.0, np.where(at < 26, 93_800.0, 46_300.0))
@@ -511,9 +497,7 @@ def test_sentences_name_places_units_and_how_sure() -> None:
         settled=True,
     )
     first, second = describe_timelines([levels, spikes])
-    assert first == (
-        "Fresh out of box 88,800 IOPS for 9 min 00 s, settled at 27,000 IOPS from 41 min 00 s on"
-    )
+    assert first == ("Fresh out of box 88,800 IOPS for 9 min 00 s, settled at 27,000 IOPS from 41 min 00 s on")
     assert second.startswith(
         "Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places, typically "
         "33.3 times the values around them; by chance in at most 1 of 10"
@@ -531,9 +515,7 @@ def test_nothing_is_sought_across_idle_time(tmp_path: Path) -> None:
         assert shipped in text
         text = text.replace(shipped, own)
     (tmp_path / "pauses.toml").write_text(text, encoding="utf-8")
-    plan = tkperf.make_plan(
-        "ssd", "sim:sata-ssd", tests=["hir"], profile=str(tmp_path / "pauses.toml")
-    )
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["hir"], profile=str(tmp_path / "pauses.toml"))
     tkperf.run(plan, "run", folder=tmp_path)
     (test,) = tkperf.load(tmp_path / "run.tkperf").tests
     _, bursts, _ = test.sections
@@ -579,9 +561,7 @@ def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
     (said,) = describe_timelines(section.timelines)
     assert said.startswith("Fresh out of box 94,000 IOPS for 13 min ")
     assert "still falling at the end, by 7" in said
-    assert said in render_markdown(build_view(tkperf.load(tmp_path / "run.tkperf"))).replace(
-        "\\", ""
-    )
+    assert said in render_markdown(build_view(tkperf.load(tmp_path / "run.tkperf"))).replace("\\", "")
     view = view_of(tmp_path / "run.tkperf")
     (shown,) = view.tests[0].sections
     assert shown.over_time == (said,)
@@ -596,7 +576,5 @@ def test_what_was_not_purged_or_was_filled_is_not_fresh(tmp_path: Path) -> None:
     """The same curve without a purge has a first level."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"], no_purge=True)
     tkperf.run(plan, "run", folder=tmp_path)
-    (levels,) = [
-        each.levels for each in section_of(tmp_path / "run.tkperf").timelines if each.levels
-    ]
+    (levels,) = [each.levels for each in section_of(tmp_path / "run.tkperf").timelines if each.levels]
     assert levels[0].kind is LevelKind.FIRST

@@ -26,15 +26,7 @@ from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Interval
 from tkperf.analysis.uncertainty.means import ONCE
 from tkperf.cli.main import cli
 from tkperf.model.measurement import TOO_FEW_IOS
-from tkperf.model.quantity import (
-    IOPS,
-    IOS,
-    LATENCY_MAX,
-    LATENCY_MEAN,
-    QUANTITIES,
-    Direction,
-    percentile,
-)
+from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, QUANTITIES, Direction, percentile
 from tkperf.page.check import describe_claim
 from tkperf.page.comparison.findings import find_findings
 from tkperf.page.comparison.words import describe_ratio
@@ -75,9 +67,7 @@ def even(value: float, half: float, basis: Basis = Basis.ROUNDS) -> Uncertainty:
     return Uncertainty(standard=half / 2, low=value - half, high=value + half, basis=basis)
 
 
-def run_with(
-    values: Sequence[float | None], uncertainty: Uncertainty | None, test: str = "iops"
-) -> RunResult:
+def run_with(values: Sequence[float | None], uncertainty: Uncertainty | None, test: str = "iops") -> RunResult:
     """A run with one cell, that has its uncertainty in every figure."""
     section = made_up_section(TESTS[test], {work(): values})
     (cell,) = section.cells
@@ -118,21 +108,24 @@ def test_extremes_and_counts_have_none(result: RunResult) -> None:
 
 
 def test_characteristics_have_one_or_a_reason(result: RunResult) -> None:
-    found = [
-        one for test in result.tests for section in test.sections for one in section.characteristics
-    ]
+    found = [one for test in result.tests for section in test.sections for one in section.characteristics]
     assert all((one.uncertainty is None) == (one.value is None) for one in found)
 
 
 def test_json_has_it_with_the_cell(result: RunResult) -> None:
     section = json.loads(render_json(result))["tests"][0]["sections"][0]
     cell = section["cells"][0]
-    assert set(cell["uncertainty"]["all"]) == {
-        key for key, value in cell["all"].items() if value is not None
-    }
+    assert set(cell["uncertainty"]["all"]) == {key for key, value in cell["all"].items() if value is not None}
     assert set(cell["uncertainty"]["all"]["iops"]) == {
-        "standard", "low", "high", "level", "degrees_of_freedom", "basis", "at_least", "reason",
-    }  # fmt: skip
+        "standard",
+        "low",
+        "high",
+        "level",
+        "degrees_of_freedom",
+        "basis",
+        "at_least",
+        "reason",
+    }
     assert cell["uncertainty"]["all"]["iops"]["basis"] == "rounds"
     assert section["rounds"][0]["cells"][0]["uncertainty"] is None
 
@@ -142,11 +135,7 @@ def test_every_output_says_once_what_an_interval_means(result: RunResult) -> Non
     console = Console(file=io.StringIO(), width=400)
     print_page(build_view(result), console)
     assert isinstance(console.file, io.StringIO)
-    for text in (
-        console.file.getvalue(),
-        render_markdown(build_view(result)),
-        "\n".join(explain(result)),
-    ):
+    for text in (console.file.getvalue(), render_markdown(build_view(result)), "\n".join(explain(result))):
         assert text.count("twice as long right after") == 1
     assert explain_intervals(run_with([100, 100], None)) == ()
 
@@ -199,22 +188,16 @@ def test_a_ratio_is_within_noise_if_its_interval_contains_one(
     difference of more than 10 % decides nothing.
     """
     _, entry = compared(
-        run_with([100, 100], even(100, half)),
-        run_with([second, second], even(second, half * second / 100)),
+        run_with([100, 100], even(100, half)), run_with([second, second], even(second, half * second / 100))
     )
     assert (entry.change, describe_ratio(entry)) == (change, text)
-    assert entry.within_noise is {
-        Change.BETTER: False,
-        Change.WITHIN_NOISE: True,
-    }.get(change)
+    assert entry.within_noise is {Change.BETTER: False, Change.WITHIN_NOISE: True}.get(change)
 
 
 def test_an_interval_that_is_too_wide_is_no_equality() -> None:
     """The sentences say that the difference cannot be decided, not that there is none."""
     sentences = tuple(
-        find_findings(
-            compare([run_with([100, 100], even(100, 90)), run_with([300, 300], even(300, 270))])
-        )
+        find_findings(compare([run_with([100, 100], even(100, 90)), run_with([300, 300], even(300, 270))]))
     )
     assert "within noise" not in " ".join(sentences)
     assert any("cannot be decided" in sentence for sentence in sentences)
@@ -241,9 +224,7 @@ def test_a_comparison_as_csv_has_the_interval_of_the_ratio() -> None:
 
 def test_a_run_is_within_noise_of_itself(result: RunResult) -> None:
     entries = [row.entries[1] for row in compare([result, result]).rows if row.entries[1].ratio]
-    known = [
-        entry for entry in entries if entry.ratio_uncertainty and entry.ratio_uncertainty.known
-    ]
+    known = [entry for entry in entries if entry.ratio_uncertainty and entry.ratio_uncertainty.known]
     assert known
     assert {entry.change for entry in known} == {Change.WITHIN_NOISE}
 
@@ -261,9 +242,7 @@ block_size = "4k"
 def found(limit: str, uncertainty: Uncertainty | None) -> ClaimFinding:
     claims = parse_claims(CLAIM.format(limit=limit), file="claims.toml")
     run = run_with([100, 100], uncertainty)
-    (finding,) = check_claims(
-        claims, run, load=lambda path: pytest.fail(f"no {path}"), folder=Path()
-    ).findings
+    (finding,) = check_claims(claims, run, load=lambda path: pytest.fail(f"no {path}"), folder=Path()).findings
     return finding
 
 
@@ -285,11 +264,7 @@ def test_the_value_decides_and_the_uncertainty_says_how_surely(
 ) -> None:
     """Of 100 +- 8, u = 4."""
     finding = found(limit, even(100, 8))
-    assert (finding.state, finding.certain, describe_claim(finding).margin) == (
-        state,
-        certain,
-        text,
-    )
+    assert (finding.state, finding.certain, describe_claim(finding).margin) == (state, certain, text)
     assert finding.margin_sigmas == pytest.approx(sigmas)
     told = f"{state.value}, within the uncertainty" if not certain else state.value
     assert describe_claim(finding).state == told
@@ -342,9 +317,7 @@ def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
     section = replace(section, cells=(cell,))
     run = replace(run, tests=(replace(run.tests[0], sections=(section,)),))
     text = CLAIM.format(limit="at_most = 110").replace('"iops"\nread', '"p99.9_us"\nread')
-    (finding,) = check_claims(
-        parse_claims(text, file="claims.toml"), run, load=lambda _: run, folder=Path()
-    ).findings
+    (finding,) = check_claims(parse_claims(text, file="claims.toml"), run, load=lambda _: run, folder=Path()).findings
     assert (finding.state, finding.certain) == (ClaimState.MET, certain)
     assert finding.note == (f"{LOWER_LIMIT}{doubt}" if doubt else None)
 
@@ -357,9 +330,7 @@ def test_a_value_that_can_only_be_on_the_good_side_is_sure() -> None:
 
 def test_a_baseline_is_as_uncertain_as_the_run() -> None:
     """Of both halves of 8 the difference has one of 11."""
-    claims = parse_claims(
-        '[baseline]\nrun = "b.tkperf"\nwithin_percent = 0.001', file="claims.toml"
-    )
+    claims = parse_claims('[baseline]\nrun = "b.tkperf"\nwithin_percent = 0.001', file="claims.toml")
     run, earlier = run_with([110, 110], even(110, 8)), run_with([100, 100], even(100, 8))
     findings = check_claims(claims, run, load=lambda _: earlier, folder=Path()).findings
     assert [(finding.state, finding.certain) for finding in findings] == [(ClaimState.MET, False)]
@@ -406,8 +377,18 @@ def test_a_gate_can_ask_for_more_than_luck(folder: Path, result: RunResult) -> N
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (0.0123, "0.012"), (0.35, "0.35"), (1.44, "1.4"), (9.96, "10"), (14.2, "14"), (310.4, "310"), (12345, "12,000"), (float("inf"), "inf")],
-)  # fmt: skip
+    [
+        (0.0, "0"),
+        (0.0123, "0.012"),
+        (0.35, "0.35"),
+        (1.44, "1.4"),
+        (9.96, "10"),
+        (14.2, "14"),
+        (310.4, "310"),
+        (12345, "12,000"),
+        (float("inf"), "inf"),
+    ],
+)
 def test_an_uncertainty_is_given_to_two_digits(value: float, text: str) -> None:
     assert two_digits(value) == text
 
@@ -419,13 +400,9 @@ def test_it_is_told_in_words() -> None:
     p99 = Uncertainty(low=90.0, high=None, basis=Basis.COUNTS, at_least=True)
     text = f"100 µs; {INTERVAL}: above 90.0 or wider µs, from the number of I/Os"
     assert describe_value(100, p99, percentile(99.0)) == text
-    assert describe_value(100, Uncertainty(reason=EXTREME), LATENCY_MAX) == (
-        f"100 µs; no uncertainty: {EXTREME}"
-    )
+    assert describe_value(100, Uncertainty(reason=EXTREME), LATENCY_MAX) == (f"100 µs; no uncertainty: {EXTREME}")
     assert (describe_value(None, rounds, IOPS), describe_value(1.5, None, IOPS)) == ("", "1.5 IOPS")
-    assert add_interval(93_883.4, replace(even(93_883.4, 12.0), degrees_of_freedom=4)) == (
-        "93,883 ±\u00a012"
-    )
+    assert add_interval(93_883.4, replace(even(93_883.4, 12.0), degrees_of_freedom=4)) == ("93,883 ±\u00a012")
     uneven = Uncertainty(standard=1.0, low=99.0, high=103.0, basis=Basis.COUNTS)
     assert add_interval(100, uneven) == "100.0 (99.0 to 103.0)"
     assert add_interval(None, None) == "-"
@@ -457,10 +434,7 @@ def test_measures_that_are_as_uncertain_are_named_together() -> None:
         *((percentile(share), 10.0, open_ended) for share in (50.0, 99.0, 99.9)),
     ]
     text = "mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
-    assert summarise(figures) == (
-        f"Uncertainty ({INTERVAL}): {text}",
-        f"Not known for the others: {ONCE}",
-    )
+    assert summarise(figures) == (f"Uncertainty ({INTERVAL}): {text}", f"Not known for the others: {ONCE}")
     assert summarise([*figures, (IOPS, 100.0, even(100, 10))])[0] == (
         f"Uncertainty ({INTERVAL}): IOPS, mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
     )

@@ -28,10 +28,7 @@ from tkperf.analysis.uncertainty.means import (
     uncertainty_of_median,
 )
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
-from tkperf.analysis.uncertainty.spread import (
-    coverage_factor,
-    spread_of_series,
-)
+from tkperf.analysis.uncertainty.spread import coverage_factor, spread_of_series
 from tkperf.model.histogram import BUCKET_UPPER_NS, BUCKETS, REPORTED_PERCENTILES, Histogram
 from tkperf.model.measurement import IoStats
 from tkperf.model.seconds import FloatArray, Seconds
@@ -51,8 +48,18 @@ def ar1(chance: np.random.Generator, trials: int, values: int, correlation: floa
 
 @pytest.mark.parametrize(
     ("degrees", "factor"),
-    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (30, 2.042), (100, 1.984), (120, 1.980), (inf, 1.960)],
-)  # fmt: skip
+    [
+        (1, 12.706),
+        (2, 4.303),
+        (3, 3.182),
+        (4, 2.776),
+        (9, 2.262),
+        (30, 2.042),
+        (100, 1.984),
+        (120, 1.980),
+        (inf, 1.960),
+    ],
+)
 def test_the_coverage_factor_is_that_of_the_tables(degrees: float, factor: float) -> None:
     assert coverage_factor(degrees) == pytest.approx(factor, abs=0.0005)
 
@@ -72,16 +79,16 @@ def test_there_is_no_coverage_factor_without_degrees_of_freedom() -> None:
     ("seconds", "correlation"),
     [(60, 0.0), (60, -0.3), (60, 0.3), (60, 0.5), (300, 0.0), (300, 0.7), (1200, 0.5), (1200, 0.8)],
 )
-def test_the_seconds_of_one_step_hold_the_mean_of_those_that_follow(
-    seconds: int, correlation: float
-) -> None:
+def test_the_seconds_of_one_step_hold_the_mean_of_those_that_follow(seconds: int, correlation: float) -> None:
     """Also where neighbours hang together, as far as a step is long enough to see it."""
     series = ar1(np.random.default_rng(1), TRIALS, 3 * seconds, correlation)
     spreads = [spread_of_series([one[:seconds]]) for one in series]
-    covered = np.mean([
-        spread is not None and abs(one[:seconds].mean() - one[seconds:].mean()) < spread.expanded
-        for one, spread in zip(series, spreads, strict=True)
-    ])  # fmt: skip
+    covered = np.mean(
+        [
+            spread is not None and abs(one[:seconds].mean() - one[seconds:].mean()) < spread.expanded
+            for one, spread in zip(series, spreads, strict=True)
+        ]
+    )
     assert 0.91 < covered < 0.98
 
 
@@ -97,10 +104,12 @@ def test_without_regard_to_correlation_it_would_cover_far_less() -> None:
 def test_five_rounds_hold_the_mean_of_the_next_ten(correlation: float, least: float) -> None:
     """At the correlation that is assumed, within 3 points; bench/coverage.py has steady windows and drift."""
     series = ar1(np.random.default_rng(2), 4 * TRIALS, 15, correlation)
-    held = np.mean([
-        bool(uncertainty_of_mean(one[:5].mean(), one[:5].tolist(), None, 1e-9).covers(one[5:].mean()))
-        for one in series
-    ])  # fmt: skip
+    held = np.mean(
+        [
+            bool(uncertainty_of_mean(one[:5].mean(), one[:5].tolist(), None, 1e-9).covers(one[5:].mean()))
+            for one in series
+        ]
+    )
     assert held > least
     if correlation == 0.31:
         assert held < 0.98
@@ -189,9 +198,7 @@ def test_what_comes_back_in_every_round_is_not_chance() -> None:
     found = uncertainty_of_mean(transient.mean(), rounds, spread_of_series([transient] * 5), 0.01)
     assert found.basis is Basis.ROUNDS
     # sqrt(0.57 x 0.625) by chance, of a line of 0.5 a round 7.5 rounds ahead
-    assert found.high == pytest.approx(
-        transient.mean() + hypot(2.7764 * 0.597, 7.5 * 0.5), abs=0.01
-    )
+    assert found.high == pytest.approx(transient.mean() + hypot(2.7764 * 0.597, 7.5 * 0.5), abs=0.01)
     assert found.degrees_of_freedom == 4
 
 
@@ -250,9 +257,7 @@ def histogram_of(latencies_ns: FloatArray) -> Histogram:
 
 @pytest.mark.parametrize(("percent", "ios"), [(50.0, 400), (99.0, 1000), (99.0, 5_000)])
 @pytest.mark.parametrize("bursts", [0.0, 0.3])
-def test_percentiles_of_five_rounds_cover_the_true_one(
-    percent: float, ios: int, bursts: float
-) -> None:
+def test_percentiles_of_five_rounds_cover_the_true_one(percent: float, ios: int, bursts: float) -> None:
     """Exponential latencies; with bursts each round has a mean of its own. Also where ten are beyond."""
     chance = np.random.default_rng(5)
     place = REPORTED_PERCENTILES.index(percent)
@@ -304,9 +309,7 @@ def test_nothing_is_known_of_percentiles_without_latencies() -> None:
 
 
 def normal(value: float, expanded: float) -> Uncertainty:
-    return Uncertainty(
-        standard=expanded / 1.96, low=value - expanded, high=value + expanded, basis=Basis.ROUNDS
-    )
+    return Uncertainty(standard=expanded / 1.96, low=value - expanded, high=value + expanded, basis=Basis.ROUNDS)
 
 
 def test_percentiles_are_compared_by_a_narrower_interval() -> None:
@@ -340,12 +343,10 @@ def test_the_ratio_of_two_runs_of_five_rounds_is_covered_and_no_more() -> None:
     covered = apart = 0
     for _ in range(2 * TRIALS):
         first, second = (
-            mean * (1 + 0.03 * sqrt(1 - 0.31**2) * ar1(chance, 1, 5, 0.31)[0])
-            for mean in (1000.0, 1100.0)
+            mean * (1 + 0.03 * sqrt(1 - 0.31**2) * ar1(chance, 1, 5, 0.31)[0]) for mean in (1000.0, 1100.0)
         )
         of_first, of_second = (
-            uncertainty_of_mean(rounds.mean(), rounds.tolist(), None, 1e-9)
-            for rounds in (first, second)
+            uncertainty_of_mean(rounds.mean(), rounds.tolist(), None, 1e-9) for rounds in (first, second)
         )
         found = build_ratio(second.mean(), of_second, first.mean(), of_first)
         covered += bool(found.covers(1.1))
@@ -362,7 +363,9 @@ def test_a_ratio_to_what_has_no_uncertainty_has_none(other: Uncertainty | None) 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.95, 1.3])
 def test_a_slower_device_has_mirrored_intervals_as_iops_and_as_latency(share: float) -> None:
-    """The same noise, in percent, has the same consequence for both; a few rounds that differ much are no reason for 0."""
+    """The same noise, in percent, has the same consequence for both; a few rounds that differ much are
+    no reason for 0.
+    """
     rate = build_ratio(25.0, normal(25, 25 * share), 100.0, normal(100, 1))
     latency = build_ratio(400.0, normal(400, 400 * share), 100.0, normal(100, 1))
     assert rate.low is not None

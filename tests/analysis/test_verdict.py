@@ -37,31 +37,54 @@ from tkperf.page.verdict import NoteLevel, describe_reason, describe_verdict, le
 from tkperf.page.words.run import BADGES
 
 KINDS: tuple[type[VerdictCode], ...] = (
-    ReasonCode, CheckCode, ComparisonCode, PlanCode, DeviceCode, HostCode, TuneCode, RestoreCode, StatusCode,
+    ReasonCode,
+    CheckCode,
+    ComparisonCode,
+    PlanCode,
+    DeviceCode,
+    HostCode,
+    TuneCode,
+    RestoreCode,
+    StatusCode,
     BatchCode,
-)  # fmt: skip
+)
 METHOD = Path(__file__).parents[2] / "docs/method.md"
 STEADY = made_up_section("IOPS", {FOUR_KIB_WRITES: (100.0,) * 5})
 STEP = StepHost(
-    section="IOPS", kind=StepKind.ROUND, number=1, position=0, workload=FOUR_KIB_WRITES, started_s=0.0,
-    duration_s=60.0, host_limited=False, host=None,
+    section="IOPS",
+    kind=StepKind.ROUND,
+    number=1,
+    position=0,
+    workload=FOUR_KIB_WRITES,
+    started_s=0.0,
+    duration_s=60.0,
+    host_limited=False,
+    host=None,
     disturbances=(Disturbance(code=DisturbanceCode.FOREIGN_IO, text="", started_s=0, duration_s=1),),
-)  # fmt: skip
+)
 RESUMED = ResumptionResult(
-    resumed_utc="2026-01-01T00:00:00+00:00", stopped_s=1.0, resumed_s=2.0, interrupted=True, because=None,
-    test="iops", section="IOPS", goes_on="where it stopped", again="", accepted=True, set_aside_steps=0,
-    set_aside_written_bytes=0, repeated=(), added=(), changes=(),
-)  # fmt: skip
+    resumed_utc="2026-01-01T00:00:00+00:00",
+    stopped_s=1.0,
+    resumed_s=2.0,
+    interrupted=True,
+    because=None,
+    test="iops",
+    section="IOPS",
+    goes_on="where it stopped",
+    again="",
+    accepted=True,
+    set_aside_steps=0,
+    set_aside_written_bytes=0,
+    repeated=(),
+    added=(),
+    changes=(),
+)
 
 
 def a_run(**changes: object) -> RunResult:
     run = made_up_run("R", {"iops": [STEADY]})
     info = replace(
-        run.info,
-        profile_name="pts-e-1.1",
-        ioengine="io_uring",
-        device={"kind": "block device"},
-        alterations=(),
+        run.info, profile_name="pts-e-1.1", ioengine="io_uring", device={"kind": "block device"}, alterations=()
     )
     return replace(replace(run, info=info), **changes)  # type: ignore[arg-type]
 
@@ -105,9 +128,7 @@ MADE: dict[ReasonCode, Callable[[], RunResult]] = {
     ),
     ReasonCode.DISTURBED: lambda: with_test(steps=(STEP,)),
     ReasonCode.HOST_LIMITED: limited,
-    ReasonCode.THROTTLED: lambda: with_test(
-        telemetry=(DriveTelemetry(drive="/dev/x", throttled_s=3.0),)
-    ),
+    ReasonCode.THROTTLED: lambda: with_test(telemetry=(DriveTelemetry(drive="/dev/x", throttled_s=3.0),)),
     ReasonCode.MEDIA_ERRORS: lambda: a_run(media_errors=2),
     ReasonCode.NOT_PURGED: lambda: with_section(
         purge=PurgeRecord(section="IOPS", started_s=0.0, duration_s=0.0, method="none")

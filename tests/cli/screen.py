@@ -25,9 +25,7 @@ class Screen(io.StringIO):
         assert at == len(text), f"not understood: {text[at:]!r}"
         return len(text)
 
-    def _obey(
-        self, number: str | None, command: str | None, end: str | None, words: str | None
-    ) -> None:
+    def _obey(self, number: str | None, command: str | None, end: str | None, words: str | None) -> None:
         if words is not None:
             row = self.rows[self.row].ljust(self.column)
             self.rows[self.row] = row[: self.column] + words + row[self.column + len(words) :]

@@ -23,16 +23,7 @@ from tkperf.cli.progress import _open_log
 from tkperf.cli.run_options import RunOptions
 from tkperf.model.measurement import NO_IO, Sample
 from tkperf.model.record import RunStatus
-from tkperf.runner.events import (
-    Event,
-    EventsDropped,
-    Noted,
-    RunEnded,
-    SampleSeen,
-    StepEnded,
-    TestEnded,
-    TestStarted,
-)
+from tkperf.runner.events import Event, EventsDropped, Noted, RunEnded, SampleSeen, StepEnded, TestEnded, TestStarted
 
 ENDED = TestEnded(test="iops", status=RunStatus.COMPLETE, at_s=1.0)
 
@@ -96,17 +87,12 @@ def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> No
     view.go.set()
     observer.close(grace_s=60)
     dropped = [event for event in view.seen if isinstance(event, EventsDropped)]
-    assert dropped == [
-        EventsDropped(samples=47, others=0),
-        EventsDropped(samples=50, others=0),
-    ]
+    assert dropped == [EventsDropped(samples=47, others=0), EventsDropped(samples=50, others=0)]
     kinds = [type(event) for event in view.seen]
     assert kinds.count(StepEnded) == 2
     left = [event.at_s for event in view.seen if isinstance(event, SampleSeen)]
     assert left == [1, 2, 3]
-    assert kinds == [
-        TestStarted, *[SampleSeen] * 3, EventsDropped, StepEnded, EventsDropped, StepEnded, TestEnded
-    ]  # fmt: skip
+    assert kinds == [TestStarted, *[SampleSeen] * 3, EventsDropped, StepEnded, EventsDropped, StepEnded, TestEnded]
 
 
 def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,7 @@ LONG = "A" * 300
 GOLDEN_XML = str(Path(__file__).parents[1] / "golden/tkperf-2.2-tp.xml")
 
 
-def tkperf(
-    *argv: str | Path, path: str | None = None, stdin: str = ""
-) -> subprocess.CompletedProcess[str]:
+def tkperf(*argv: str | Path, path: str | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """The command as a user runs it."""
     env = ENV if path is None else {**ENV, "PATH": path}
     return subprocess.run(
@@ -54,11 +52,7 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
         (["ssd", "n", "/dev/null"], 4, "is a character device"),
         (["ssd", "n", "/proc/cpuinfo"], 4, "empty file"),
         (["ssd", "n", "/dev/new", "--size", "1MiB"], 4, "/dev is no place for a scratch file"),
-        (
-            ["ssd", "n", "sim:none"],
-            2,
-            "choose from client-qlc, client-tlc, cliffs, dying, hdd, nvme-4kn",
-        ),
+        (["ssd", "n", "sim:none"], 2, "choose from client-qlc, client-tlc, cliffs, dying, hdd, nvme-4kn"),
         (["ssd", "a/b", "sim:sata-ssd"], 2, "becomes a file name"),
         (["ssd", LONG, "sim:sata-ssd"], 2, "NAME has 300 characters; it becomes a file name"),
         (["ssd", LONG[:245], "sim:sata-ssd"], 2, "use 200 at most"),
@@ -155,9 +149,7 @@ def test_without_anybody_to_ask_nothing_is_destroyed(scratch: Path, tmp_path: Pa
 
 def test_the_wrong_id_destroys_nothing(scratch: Path, tmp_path: Path) -> None:
     """--yes-destroy must name this very device."""
-    done = tkperf(
-        "ssd", "n", scratch, "--profile", "quick", "--output", tmp_path, "--yes-destroy", "/dev/sda"
-    )
+    done = tkperf("ssd", "n", scratch, "--profile", "quick", "--output", tmp_path, "--yes-destroy", "/dev/sda")
     assert_clear(done, 3, "does not confirm", str(scratch))
     assert set(scratch.read_bytes()) == {0xA5}
     assert not (tmp_path / "n.tkperf").exists()
@@ -166,17 +158,7 @@ def test_the_wrong_id_destroys_nothing(scratch: Path, tmp_path: Path) -> None:
 def test_force_does_not_skip_the_checks(scratch: Path, tmp_path: Path) -> None:
     """-ft skips the question, never the refusal of a file in use."""
     with scratch.open("rb") as file, subprocess.Popen(["sleep", "60"], stdin=file) as user:
-        done = tkperf(
-            "ssd",
-            "n",
-            scratch,
-            "--yes-destroy",
-            scratch,
-            "--profile",
-            "quick",
-            "--output",
-            tmp_path,
-        )
+        done = tkperf("ssd", "n", scratch, "--yes-destroy", scratch, "--profile", "quick", "--output", tmp_path)
         user.kill()
     assert_clear(done, 3, "open in process")
     assert set(scratch.read_bytes()) == {0xA5}
@@ -227,35 +209,15 @@ def test_a_fio_that_does_not_work_is_named(
     """Missing, too old, rubbish, dead at once: said, with what to do."""
     out = tmp_path / "out"
     done = tkperf(
-        "ssd",
-        "n",
-        scratch,
-        "--yes-destroy",
-        scratch,
-        "--profile",
-        "quick",
-        "--output",
-        out,
-        path=fake_fio(script),
+        "ssd", "n", scratch, "--yes-destroy", scratch, "--profile", "quick", "--output", out, path=fake_fio(script)
     )
     assert_clear(done, 5, says)
 
 
-def test_an_unknown_ioengine_is_refused_by_fio_itself(
-    scratch: Path, tmp_path: Path, fake_fio: FakeFio
-) -> None:
+def test_an_unknown_ioengine_is_refused_by_fio_itself(scratch: Path, tmp_path: Path, fake_fio: FakeFio) -> None:
     """Where no I/O engine works the reasons of both are given."""
     script = 'case "$*" in *--version*) echo fio-3.33;; *) echo "no such engine" >&2; exit 1;; esac'
     done = tkperf(
-        "ssd",
-        "n",
-        scratch,
-        "--yes-destroy",
-        scratch,
-        "--profile",
-        "quick",
-        "--output",
-        tmp_path,
-        path=fake_fio(script),
+        "ssd", "n", scratch, "--yes-destroy", scratch, "--profile", "quick", "--output", tmp_path, path=fake_fio(script)
     )
     assert_clear(done, 5, "io_uring: no such engine; libaio: no such engine")

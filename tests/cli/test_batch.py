@@ -52,14 +52,10 @@ def images(folder: Path) -> list[Path]:
 
 
 def options(folder: Path, *others: str | Path) -> list[str | Path]:
-    return [
-        "--profile", SHORT, "-ssdt", "lat", "--output", folder, "--no-report", "--no-compare-reads", *others,
-    ]  # fmt: skip
+    return ["--profile", SHORT, "-ssdt", "lat", "--output", folder, "--no-report", "--no-compare-reads", *others]
 
 
-def batch(
-    folder: Path, *words: str | Path, others: tuple[str | Path, ...] = ()
-) -> list[str | Path]:
+def batch(folder: Path, *words: str | Path, others: tuple[str | Path, ...] = ()) -> list[str | Path]:
     return ["batch", "b", "ssd", *words, *options(folder, *others)]
 
 
@@ -85,9 +81,7 @@ def supervisor(folder: Path) -> int:
     return writer.pid
 
 
-def test_each_drive_has_its_run_file_and_the_run_says_with_how_many_it_was_measured(
-    folder: Path,
-) -> None:
+def test_each_drive_has_its_run_file_and_the_run_says_with_how_many_it_was_measured(folder: Path) -> None:
     done = tkperf(*batch(folder, *SIMULATED, others=("--parallel", "2")))
     assert done.returncode == 0, done.stderr
     assert stages(folder) == [DriveStage.DONE] * 3
@@ -140,35 +134,25 @@ def test_without_a_terminal_nothing_is_erased(folder: Path, images: list[Path]) 
 
 
 @fio
-@pytest.mark.parametrize(
-    "lines", ["", "{0}\n{1}\n", "{0}\n{1}\n{2}\n/dev/sdz\n", "{0}\n{0}\n{1}\n{2}\n"]
-)
+@pytest.mark.parametrize("lines", ["", "{0}\n{1}\n", "{0}\n{1}\n{2}\n/dev/sdz\n", "{0}\n{0}\n{1}\n{2}\n"])
 def test_a_consent_file_with_missing_or_other_lines_erases_nothing(
     folder: Path, images: list[Path], lines: str
 ) -> None:
     before = digests(images)
     consent = folder / "yes.txt"
     consent.write_text(lines.format(*images))
-    assert_clear(
-        tkperf(*batch(folder, *images, others=("--yes-destroy-file", consent))), 3, "yes.txt"
-    )
+    assert_clear(tkperf(*batch(folder, *images, others=("--yes-destroy-file", consent))), 3, "yes.txt")
     assert digests(images) == before
     assert not [*folder.glob("b-*"), *folder.glob("b.batch")]
 
 
 @fio
-def test_a_consent_file_that_others_can_write_erases_nothing(
-    folder: Path, images: list[Path]
-) -> None:
+def test_a_consent_file_that_others_can_write_erases_nothing(folder: Path, images: list[Path]) -> None:
     before = digests(images)
     consent = folder / "yes.txt"
     consent.write_text("".join(f"{image}\n" for image in images))
     consent.chmod(0o666)
-    assert_clear(
-        tkperf(*batch(folder, *images, others=("--yes-destroy-file", consent))),
-        3,
-        "others can write",
-    )
+    assert_clear(tkperf(*batch(folder, *images, others=("--yes-destroy-file", consent))), 3, "others can write")
     assert digests(images) == before
 
 
@@ -184,17 +168,13 @@ def test_a_consent_file_with_all_drives_erases_them(folder: Path, images: list[P
 
 
 @fio
-def test_views_follow_a_book_whose_name_another_file_takes(
-    folder: Path, images: list[Path]
-) -> None:
+def test_views_follow_a_book_whose_name_another_file_takes(folder: Path, images: list[Path]) -> None:
     consent, book = folder / "yes.txt", folder / "b.batch"
     consent.write_text("".join(f"{image}\n" for image in images[:2]))
     options = ("--parallel", "1", "--yes-destroy-file", consent, "--progress", "plain")
     with (folder / "shown.txt").open("w+") as shown:
         supervisor = subprocess.Popen(
-            [sys.executable, "-m", "tkperf", *batch(folder, *images[:2], others=options)],
-            env=ENV,
-            stderr=shown,
+            [sys.executable, "-m", "tkperf", *batch(folder, *images[:2], others=options)], env=ENV, stderr=shown
         )
         wait_for((folder / "b-01.tkperf").exists)
         (folder / "other").write_text("of the user")
@@ -245,9 +225,7 @@ def test_when_the_batch_s_process_is_killed_at_the_question_consent_can_no_longe
 
 
 @fio
-def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(
-    folder: Path, images: list[Path]
-) -> None:
+def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(folder: Path, images: list[Path]) -> None:
     waiting = digests(images[1:2])
     terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1", "-rt", "2")))
     terminal.read_until("to continue")
@@ -305,8 +283,12 @@ def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
         words = ["resume", folder / "b.batch", "--no-report", "--yes-destroy-file", consent]
         return subprocess.run(
             [*WITH_SERIALS, *map(str, words), *options],
-            env=ENV, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+            env=ENV,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
     consent.write_text("loop1\nloop2\nloop3\n")
     assert_clear(resume(), 4, "b-loop1: no drive has the serial number 'loop1'", "b-loop2: ")
@@ -321,9 +303,7 @@ def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
 
 
 @fio
-def test_a_drive_s_process_that_is_killed_costs_its_drive_alone(
-    folder: Path, images: list[Path]
-) -> None:
+def test_a_drive_s_process_that_is_killed_costs_its_drive_alone(folder: Path, images: list[Path]) -> None:
     terminal = Terminal(*batch(folder, *images, others=("-rt", "2")))
     terminal.read_until("to continue")
     terminal.type("b 3\n")
@@ -343,9 +323,7 @@ def test_a_drive_s_process_that_is_killed_costs_its_drive_alone(
 
 
 @fio
-def test_stop_ends_all_drives_in_order_and_those_that_wait_are_not_touched(
-    folder: Path, images: list[Path]
-) -> None:
+def test_stop_ends_all_drives_in_order_and_those_that_wait_are_not_touched(folder: Path, images: list[Path]) -> None:
     waiting = digests(images[1:2])
     terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1", "-rt", "5")))
     terminal.read_until("to continue")
@@ -360,9 +338,7 @@ def test_stop_ends_all_drives_in_order_and_those_that_wait_are_not_touched(
 
 
 @fio
-def test_what_gets_a_drive_s_name_after_consent_is_not_erased(
-    folder: Path, images: list[Path]
-) -> None:
+def test_what_gets_a_drive_s_name_after_consent_is_not_erased(folder: Path, images: list[Path]) -> None:
     terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1")))
     terminal.read_until("to continue")
     terminal.type("b 2\n")
@@ -407,9 +383,7 @@ def test_the_state_can_be_asked_for_from_anywhere(folder: Path) -> None:
 
 
 @fio
-def test_drives_that_slow_each_other_down_are_measured_once_more_alone(
-    folder: Path, images: list[Path]
-) -> None:
+def test_drives_that_slow_each_other_down_are_measured_once_more_alone(folder: Path, images: list[Path]) -> None:
     """Which ones are is a matter of the host: either way the results say so."""
     consent = folder / "yes.txt"
     consent.write_text("".join(f"{image}\n" for image in images[:2]))
@@ -430,9 +404,7 @@ def test_drives_that_slow_each_other_down_are_measured_once_more_alone(
 
 
 @fio
-def test_a_drive_that_has_gone_at_the_question_refuses_the_whole_batch(
-    folder: Path, images: list[Path]
-) -> None:
+def test_a_drive_that_has_gone_at_the_question_refuses_the_whole_batch(folder: Path, images: list[Path]) -> None:
     before = digests(images)
     terminal = Terminal(*batch(folder, *images))
     terminal.read_until("to continue")

@@ -1,4 +1,6 @@
-"""Both forms of a call of ``tkperf batch`` give the same request; a wrong call is refused before a drive is looked at."""
+"""Both forms of a call of ``tkperf batch`` give the same request; a wrong call is refused before a drive
+is looked at.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,7 @@ def test_a_file_in_another_folder(asked: list[Call], tmp_path: Path) -> None:
         ("n hdd sim:hdd --no-purge", "there is no option --no-purge"),
         ("n nosuch.toml", "cannot read batch nosuch.toml"),
     ],
-)  # fmt: skip
+)
 def test_wrong_calls(asked: list[Call], words: str, says: str) -> None:
     Path("lab.toml").write_text('suite = "ssd"\ndrives = ["sim:hdd"]\n')
     error = invoke(*words.split())
@@ -191,8 +193,12 @@ def test_another_drive_at_the_path(tmp_path: Path) -> None:
     other.write_bytes(b"x" * (64 << 20))
     done = subprocess.run(
         [sys.executable, "-c", _WITH_A_SERIAL, other],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert done.stdout.startswith("4 1 of 1 drive cannot be measured"), done.stdout + done.stderr
     assert "PHYH850500YA is meant" in done.stdout
     assert "no drive was touched" in done.stdout

@@ -79,9 +79,7 @@ def state(folder: Path) -> BatchState:
     return read_batch(folder / "b.batch")
 
 
-def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(
-    lab: Lab, folder: Path
-) -> None:
+def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(lab: Lab, folder: Path) -> None:
     lab3, lab4 = lab.hosts
     write_batch(lab, folder, on(lab3, "sim:sata-ssd", ', slot = "bay 1"'), on(lab4, "sim:nvme-4kn"))
     # The order contains the content of this host's files. The paths of these files do not exist on
@@ -152,16 +150,15 @@ def test_each_host_that_cannot_take_part_is_named_with_what_to_do(lab: Lab, fold
 
 
 def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Path) -> None:
-    """One batch with real I/O: a cut link, a killed sshd, the batch killed and resumed, a reboot, and its end by Ctrl-C."""
+    """One batch with real I/O: a cut link, a killed sshd, the batch killed and resumed, a reboot, and its end by
+    Ctrl-C.
+    """
     lab3, lab4 = lab.hosts
     disks = [folder / f"{host.name}.img" for host in lab.hosts]
     write_batch(
         lab,
         folder,
-        *(
-            on(host, str(disk), ', size = "16MiB"')
-            for host, disk in zip(lab.hosts, disks, strict=True)
-        ),
+        *(on(host, str(disk), ', size = "16MiB"') for host, disk in zip(lab.hosts, disks, strict=True)),
         options="[options]\nstep_s = 60\n",
     )
     log = folder / "log"
@@ -204,10 +201,7 @@ def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Pa
     os.kill(batch.pid, signal.SIGINT)
     assert batch.wait(60) == 130, log.read_text()
 
-    assert [drive.stage for drive in state(folder).drives] == [
-        DriveStage.STOPPED,
-        DriveStage.KILLED,
-    ]
+    assert [drive.stage for drive in state(folder).drives] == [DriveStage.STOPPED, DriveStage.KILLED]
     for name, host in (("b-01", lab3), ("b-02", lab4)):
         record = read_run(folder / f"{name}.tkperf")
         mark = find_snapshot(record.info.host)
@@ -216,9 +210,7 @@ def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Pa
         assert record.status is RunStatus.INTERRUPTED
 
 
-def test_a_typed_answer_begins_on_all_hosts_and_one_with_a_full_disk_waits(
-    lab: Lab, folder: Path
-) -> None:
+def test_a_typed_answer_begins_on_all_hosts_and_one_with_a_full_disk_waits(lab: Lab, folder: Path) -> None:
     lab3 = lab.hosts[0]
     lab3.run("mount", "-o", "remount,size=64m", "/var/lib")
     disks = [folder / f"{host.name}.img" for host in lab.hosts]
@@ -251,7 +243,9 @@ def test_a_typed_answer_begins_on_all_hosts_and_one_with_a_full_disk_waits(
 
 
 def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Path) -> None:
-    """With a full disk on one host, without consent, or with that for another drive, a host lets its drive go, untouched."""
+    """With a full disk on one host, without consent, or with that for another drive, a host lets its drive go,
+    untouched.
+    """
     lab3, lab4 = lab.hosts
     disk = folder / "a.img"
     disk.write_bytes(b"\xa5" * (16 * MIB))
@@ -313,10 +307,7 @@ def test_an_archive_is_put_only_where_root_may_run_it(lab: Lab, folder: Path) ->
     path = folder / "b.toml"
     path.write_text(path.read_text().replace(str(lab.tkperf), "/opt/bin/tkperf"))
     try:
-        for libc, machine, says in (
-            ("9.99", None, "it has glibc"),
-            ("2.17", "vax", "the archive is for vax"),
-        ):
+        for libc, machine, says in (("9.99", None, "it has glibc"), ("2.17", "vax", "the archive is for vax")):
             (made := folder / says).mkdir()
             archive = make_archive(made, libc, machine)
             done = lab.run("batch", "b", "b.toml", "--push", archive, cwd=folder)

@@ -61,14 +61,17 @@ def test_a_plan_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
     for file in files:
         file.write_bytes(os.urandom(16 << 20))
     before = [file.read_bytes() for file in files]
-    done = tkperf(
-        "plan", "batch", "lab", "ssd", *files, *QUICK, "--rated", "1DWPD", "--output", tmp_path
-    )
+    done = tkperf("plan", "batch", "lab", "ssd", *files, *QUICK, "--rated", "1DWPD", "--output", tmp_path)
     assert done.returncode == 0, done.stderr
     for words in (
-        "2 drives, ", "all at once", "of each drive's rated endurance", "Of its life", "ends ",
-        "nothing is written before you confirm", "400.0 MB/s, given by --rate",
-    ):  # fmt: skip
+        "2 drives, ",
+        "all at once",
+        "of each drive's rated endurance",
+        "Of its life",
+        "ends ",
+        "nothing is written before you confirm",
+        "400.0 MB/s, given by --rate",
+    ):
         assert words in " ".join(done.stdout.split()), words
     assert "nothing was run, written or asked" in done.stderr
     assert [file.read_bytes() for file in files] == before
@@ -90,20 +93,11 @@ def test_faults_are_rows(tmp_path: Path) -> None:
     assert "no drive has the serial number 'NO-SUCH-SERIAL'" in refusals[1][0]
     assert "there is no device or file /dev/no-such-drive" in refusals[2][0]
     assert "are one file" in refusals[5][0]
-    assert [drive["plan"] is None for drive in told["drives"]] == [
-        False,
-        True,
-        True,
-        False,
-        True,
-        True,
-    ]
+    assert [drive["plan"] is None for drive in told["drives"]] == [False, True, True, False, True, True]
     assert [group["drives"] for group in told["groups"]] == [["lab-01", "lab-04"]]
     shown = tkperf("plan", "batch", "lab", path)
     assert shown.returncode == 0
-    assert shown.stdout.startswith(
-        "Would be refused: 4 of 6 drives, and the batch with them; lab-02: "
-    )
+    assert shown.stdout.startswith("Would be refused: 4 of 6 drives, and the batch with them; lab-02: ")
     assert shown.stdout.count("  would be refused  ") == 4
 
 
@@ -116,15 +110,11 @@ def test_the_whole_is_the_sum(tmp_path: Path) -> None:
         assert told["most_written_bytes"] == sum(plan["most_written_bytes"] for plan in plans)
         by_name = {drive["name"]: drive["plan"] for drive in told["drives"]}
         for key in ("shortest_s", "longest_s"):
-            longest = [
-                max(by_name[name][key] for name in group["drives"]) for group in told["groups"]
-            ]
+            longest = [max(by_name[name][key] for name in group["drives"]) for group in told["groups"]]
             assert told[key] == sum(longest)
     assert [len(group["drives"]) for group in at_once["groups"]] == [3]
     assert [len(group["drives"]) for group in in_turn["groups"]] == [2, 1]
-    single = json.loads(
-        tkperf("plan", "ssd", "n", "sim:sata-ssd", *QUICK, "--rated", "1DWPD", "--json").stdout
-    )
+    single = json.loads(tkperf("plan", "ssd", "n", "sim:sata-ssd", *QUICK, "--rated", "1DWPD", "--json").stdout)
     del single["schema"]
     assert at_once["drives"][0]["plan"] == single
 
@@ -139,7 +129,7 @@ def test_the_whole_is_the_sum(tmp_path: Path) -> None:
         (("lab", "none.toml"), "cannot read batch none.toml"),
         (("lab", "ssd", "sim:hdd", "-ssdt", "ipos"), "test 'ipos'"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_one_line(words: tuple[str, ...], says: str) -> None:
     assert_clear(tkperf("plan", "batch", *words), 2, says)
 
@@ -165,16 +155,12 @@ def test_no_drive_at_all_is_left() -> None:
 def test_a_link_over_its_budget() -> None:
     """It is a caution with the link's name; a strict batch would be refused."""
     outlook = look("sim:sata-ssd", "sim:sata-ssd")
-    part = Part(
-        key="x", kind=PartKind.CONTROLLER, name="SAS controller 0000:01:00.0", bytes_per_s=10**9
-    )
+    part = Part(key="x", kind=PartKind.CONTROLLER, name="SAS controller 0000:01:00.0", bytes_per_s=10**9)
     budget = PartBudget(part=part, drives=("lab-01", "lab-02"), demand_bytes_per_s=12 * 10**8)
     over = replace(outlook, groups=(DriveGroup(drives=("lab-01", "lab-02"), budgets=(budget,)),))
     judged = judge_batch_plan(over)
     assert judged.state is VerdictState.CAN_RUN_WITH_CAUTIONS
-    assert [(one.code, one.names) for one in judged.reasons] == [
-        (PlanCode.OVER_BUDGET, (part.name,))
-    ]
+    assert [(one.code, one.names) for one in judged.reasons] == [(PlanCode.OVER_BUDGET, (part.name,))]
     page = build_batch_plan_page(over)
     assert f"drives that run at once may overload {part.name}" in page.verdict.text
     assert page.tables[1].rows == (("1", part.name, "2", "1.2 GB/s", "1.0 GB/s", "over budget"),)
@@ -198,8 +184,10 @@ def test_warnings_of_the_host_are_said_once() -> None:
         warned(third, "tasks waited for 10.5 %"),
     )
     assert notes(replace(outlook, drives=warned_all), "Warnings") == [
-        "tasks waited for 51.12 %", "nvme1n1 is slow (lab-01)", "nvme2n1 is slow (lab-02)",
-    ]  # fmt: skip
+        "tasks waited for 51.12 %",
+        "nvme1n1 is slow (lab-01)",
+        "nvme2n1 is slow (lab-02)",
+    ]
 
 
 def test_much_of_a_life_names_the_drives() -> None:
@@ -218,9 +206,7 @@ def test_conditions_of_all_drives_are_said_once(tmp_path: Path) -> None:
             drive,
             path=f"/dev/sd{letter}",
             outlook=drive.outlook
-            and replace(
-                drive.outlook, conditions=(("host", f"'tkperf tune /dev/sd{letter}' shows more"),)
-            ),
+            and replace(drive.outlook, conditions=(("host", f"'tkperf tune /dev/sd{letter}' shows more"),)),
         )
         for letter, drive in zip("abc", outlook.drives, strict=True)
     )

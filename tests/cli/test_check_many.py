@@ -60,19 +60,14 @@ def good(folder: Path) -> RunResult:
 
 
 def check(folder: Path, *arguments: str) -> Result:
-    paths = [
-        str(folder / word) if word.endswith((".tkperf", ".toml")) else word for word in arguments
-    ]
+    paths = [str(folder / word) if word.endswith((".tkperf", ".toml")) else word for word in arguments]
     return CliRunner().invoke(cli, ["check", *paths])
 
 
 def judge(results: Iterable[RunResult], *claims: str) -> tuple[CheckedFile, ...]:
     read = parse_claims("".join(claims) or CLAIMS.format(limit=1), file="c")
     return tuple(
-        CheckedFile(
-            file=f"{number}.tkperf",
-            checked=check_claims(read, result, load=tkperf.load, folder=Path()),
-        )
+        CheckedFile(file=f"{number}.tkperf", checked=check_claims(read, result, load=tkperf.load, folder=Path()))
         for number, result in enumerate(results)
     )
 
@@ -129,15 +124,21 @@ def test_only_a_missed_claim_is_a_failure(good: RunResult) -> None:
     assert table.levels == ((failure, failure), *((caution, caution),) * len(doubtful))
 
 
-def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(folder: Path, tmp_path: Path) -> None:
     """Its reason is on every page, and so is what all runs say of themselves."""
     page, words, suites = (tmp_path / name for name in ("c.html", "c.md", "c.xml"))
     done = check(
-        folder, "good.tkperf", "bad.tkperf", "low.toml",
-        "--html", str(page), "--markdown", str(words), "--junit", str(suites),
-    )  # fmt: skip
+        folder,
+        "good.tkperf",
+        "bad.tkperf",
+        "low.toml",
+        "--html",
+        str(page),
+        "--markdown",
+        str(words),
+        "--junit",
+        str(suites),
+    )
     assert isinstance(done.exception, ClaimsNotMetError)
     assert done.stdout.startswith("SIMULATED. Not judged: 1 of 2 pass; ")
     assert "<td>could not be checked" in page.read_text().replace(' class="caution"', "")
@@ -152,8 +153,7 @@ def test_runs_that_fail_come_first_and_runs_alike_share_their_lines(good: RunRes
     """Of 24 drives those to look at are on the first screen, whatever their names."""
     doubtful = (replace(good, tests=()), replace(good, tests=()))
     results = [
-        replace(one, info=replace(one.info, name=f"d{number}"))
-        for number, one in enumerate((good, *doubtful, good))
+        replace(one, info=replace(one.info, name=f"d{number}")) for number, one in enumerate((good, *doubtful, good))
     ]
     *files, last = judge(results)
     assert last.checked is not None
@@ -227,9 +227,7 @@ def test_columns_are_in_words(good: RunResult) -> None:
 def test_a_single_run_has_a_row_for_each_claim(folder: Path, tmp_path: Path) -> None:
     """The rule is that of many: a doubtful value is not judged, so nothing passes by it."""
     page, words = tmp_path / "c.html", tmp_path / "c.md"
-    done = check(
-        folder, "slow.tkperf", "low.toml", "--html", str(page), "--markdown", str(words)
-    )  # fmt: skip
+    done = check(folder, "slow.tkperf", "low.toml", "--html", str(page), "--markdown", str(words))
     assert done.exit_code == ExitCode.CLAIMS_NOT_MET, done.output
     answer = "0 of 1 claim passes; 1 claim not judged (not steady)"
     verdict = f"SIMULATED. Not judged: {answer}"

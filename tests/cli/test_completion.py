@@ -20,15 +20,7 @@ SSD = (*choices.tests_of("ssd"), ALL_TESTS)
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: run files, profiles, and other files."""
-    for name in (
-        "a.tkperf",
-        "b.tkperf",
-        "a.log",
-        "mine.toml",
-        "raid.json",
-        ".hidden.tkperf",
-        "a b.tkperf",
-    ):
+    for name in ("a.tkperf", "b.tkperf", "a.log", "mine.toml", "raid.json", ".hidden.tkperf", "a b.tkperf"):
         (tmp_path / name).write_text("")
     (tmp_path / "results").mkdir()
     (tmp_path / "results/c.tkperf").write_text("")
@@ -76,10 +68,7 @@ def paths(*values: str) -> list[str]:
         ("tkperf ssd n x -ssdt iops,la", plain("iops,lat")),
         ("tkperf ssd n x --test mi", paths("mine.toml")),
         ("tkperf ssd n x -ssdt iops l", plain("lat")),
-        (
-            "tkperf ssd n x -ssdt iops lat ",
-            plain(*(name for name in SSD if name not in ("iops", "lat"))),
-        ),
+        ("tkperf ssd n x -ssdt iops lat ", plain(*(name for name in SSD if name not in ("iops", "lat")))),
         ("tkperf ssd n x -ssdt iops,lat,w", plain("iops,lat,writesat")),
         ("tkperf ssd n x -ssdt iops,i", []),
         ("tkperf ssd n x -ssdt iops mi", paths("mine.toml")),
@@ -143,19 +132,14 @@ def test_bash_gets_what_it_has_to_add(folder: Path, line: str, replies: list[str
     )
     done = subprocess.run(
         ["bash", "--norc", "-c", program], env=ENV, capture_output=True, text=True, timeout=60, check=True
-    )  # fmt: skip
+    )
     assert done.stdout.splitlines() == replies
     assert done.stderr == ""
 
 
 def test_bash_is_told_what_is_a_files_name(folder: Path) -> None:
     """It then quotes what a shell would take apart, or run; a name of two lines would be two answers."""
-    for name in (
-        "$(reboot).tkperf",
-        "x;reboot.tkperf",
-        "c\nplain,reboot.tkperf",
-        "c\x1b[2J.tkperf",
-    ):
+    for name in ("$(reboot).tkperf", "x;reboot.tkperf", "c\nplain,reboot.tkperf", "c\x1b[2J.tkperf"):
         (folder / name).write_text("")
     assert offered("tkperf show $") == paths("$(reboot).tkperf")
     assert offered("tkperf show x") == paths("x;reboot.tkperf")

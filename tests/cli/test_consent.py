@@ -13,14 +13,10 @@ from tkperf.cli import consent
 from tkperf.model.errors import RefusedError
 from tkperf.pipeline.consent import Consent, Question, obtain
 
-QUESTION = Question(
-    devices=("/dev/sdb", "/dev/sdc"), ids=("A1", "B2"), data=("ext4 'home' on /dev/sdb1",)
-)
+QUESTION = Question(devices=("/dev/sdb", "/dev/sdc"), ids=("A1", "B2"), data=("ext4 'home' on /dev/sdb1",))
 
 
-def test_the_question_names_devices_data_and_what_to_type(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_question_names_devices_data_and_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it in one line; what was typed comes back without the spaces around it."""
     asked: list[str] = []
 
@@ -56,12 +52,8 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     return type_
 
 
-@pytest.mark.parametrize(
-    "answers", [("A1,B2",), ("A1", "A1,B2"), ("", "a1,b2", "A1, B2"), ("x", "", "A1,B2")]
-)
-def test_a_slip_is_asked_again_twice(
-    typed: Callable[..., list[str]], answers: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("answers", [("A1,B2",), ("A1", "A1,B2"), ("", "a1,b2", "A1, B2"), ("x", "", "A1,B2")])
+def test_a_slip_is_asked_again_twice(typed: Callable[..., list[str]], answers: tuple[str, ...]) -> None:
     """The right answer counts whenever it comes; nothing is asked after it."""
     asked = typed(*answers)
     consenting = Consent(ask=consent.ask_on_terminal)
@@ -82,9 +74,7 @@ def test_each_question_says_what_was_wrong(typed: Callable[..., list[str]]) -> N
 def test_the_third_wrong_answer_is_refused(typed: Callable[..., list[str]]) -> None:
     """As the first one was: with the exit code of a refusal, and nothing touched."""
     asked = typed("A1", "B2", "B2,A1", "A1,B2")
-    with pytest.raises(
-        RefusedError, match=r"'B2,A1' does not confirm .* Nothing was touched"
-    ) as no:
+    with pytest.raises(RefusedError, match=r"'B2,A1' does not confirm .* Nothing was touched") as no:
         obtain(QUESTION, Consent(ask=consent.ask_on_terminal))
     assert no.value.exit_code == 3
     assert len(asked) == 3

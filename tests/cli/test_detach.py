@@ -38,16 +38,14 @@ def wait_for(true: Callable[[], object], *, limit_s: float = 60.0) -> None:
 
 
 class Terminal:
-    """A terminal with tkperf as the leader of its session, as a shell would be; ``call``: the words before those of a call."""
+    """A terminal with tkperf as the leader of its session, as a shell would be; ``call``: the words before those of a
+    call.
+    """
 
     def __init__(self, *argv: str | Path, call: Sequence[str] = TKPERF) -> None:
         self.pid, self._master = pty.fork()
         if self.pid == 0:
-            for each in (
-                signal.SIGHUP,
-                signal.SIGINT,
-                signal.SIGQUIT,
-            ):  # nohup hands them on ignored
+            for each in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):  # nohup hands them on ignored
                 signal.signal(each, signal.SIG_DFL)
             os.execvpe(call[0], [*call, *map(str, argv)], {**ENV, "TERM": "xterm"})
         self.text = ""
@@ -102,9 +100,19 @@ def run_path(tmp_path: Path) -> Iterator[Path]:
 
 def options(image: Path, *others: str | Path) -> list[str | Path]:
     return [
-        "ssd", "n", image, "--profile", SHORT, "-ssdt", "lat", "--output", image.parent,
-        "--detach", "--no-report", *others,
-    ]  # fmt: skip
+        "ssd",
+        "n",
+        image,
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "lat",
+        "--output",
+        image.parent,
+        "--detach",
+        "--no-report",
+        *others,
+    ]
 
 
 def descendants_of(pid: int) -> list[int]:
@@ -129,8 +137,10 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
     assert os.getsid(pid) == pid
     assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4] == "0"  # tty
     assert [os.readlink(f"/proc/{pid}/fd/{each}") for each in range(3)] == [
-        "/dev/null", str(run_path.with_suffix(".log")), str(run_path.with_suffix(".log")),
-    ]  # fmt: skip
+        "/dev/null",
+        str(run_path.with_suffix(".log")),
+        str(run_path.with_suffix(".log")),
+    ]
     terminal.close()
     os.kill(pid, signal.SIGHUP)
     wait_for(lambda: not is_being_written(run_path))
@@ -164,9 +174,7 @@ def test_ctrl_c_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> N
 
 @fio
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_to_the_command_alone_ends_both(
-    image: Path, run_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_to_the_command_alone_ends_both(image: Path, run_path: Path, number: signal.Signals) -> None:
     """As ``kill PID`` sends it before anything was confirmed."""
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
@@ -233,17 +241,7 @@ def test_errors_before_the_beginning_are_on_the_terminal(image: Path, run_path: 
 
 def test_a_simulated_run_leaves_its_terminal(tmp_path: Path) -> None:
     """Quietly, if asked: then nothing is said but errors."""
-    argv: list[str | Path] = [
-        "ssd",
-        "n",
-        "sim:sata-ssd",
-        "--profile",
-        SHORT,
-        "-ssdt",
-        "iops",
-        "--output",
-        tmp_path,
-    ]
+    argv: list[str | Path] = ["ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", tmp_path]
     done = tkperf(*argv, "--detach", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     wait_for(lambda: not is_being_written(tmp_path / "n.tkperf"))
@@ -265,10 +263,13 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     attached = [
         subprocess.Popen(
             [*TKPERF, "attach", run_path, "--progress", progress],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ENV,
         )
         for progress in ("plain", "json")
-    ]  # fmt: skip
+    ]
     assert attached[0].stderr is not None
     assert any("IOPS, round 1" in line for line in attached[0].stderr)
     attached[0].kill()
@@ -312,10 +313,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     again = tkperf("stop", run_path)
     assert (again.returncode, again.stderr) == (0, done.stderr), "nothing is left to be stopped"
     done = tkperf("attach", run_path)
-    assert (done.returncode, done.stderr.splitlines()[0]) == (
-        0,
-        "n has ended: interrupted: stopped by the user",
-    )
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, "n has ended: interrupted: stopped by the user")
 
     done = tkperf("resume", run_path, "--detach", "--no-report", "--yes-destroy", image)
     assert done.returncode == 0, done.stderr
@@ -342,9 +340,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
 @pytest.mark.parametrize("command", ["attach", "status", "stop"])
 def test_what_is_no_run_gets_one_clear_line(command: str, tmp_path: Path) -> None:
     """And stays as it was."""
-    missing, text, empty, pipe = (
-        tmp_path / f"{name}.tkperf" for name in ("missing", "text", "empty", "pipe")
-    )
+    missing, text, empty, pipe = (tmp_path / f"{name}.tkperf" for name in ("missing", "text", "empty", "pipe"))
     text.write_text("notes")
     empty.touch()
     os.mkfifo(pipe)
@@ -376,17 +372,7 @@ def test_an_import_runs_nowhere(tmp_path: Path) -> None:
 def a_run(folder: Path) -> Path:
     """The file of a run that has ended."""
     done = tkperf(
-        "ssd",
-        "n",
-        "sim:sata-ssd",
-        "--profile",
-        SHORT,
-        "-ssdt",
-        "iops",
-        "--output",
-        folder,
-        "-q",
-        "--no-report",
+        "ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", folder, "-q", "--no-report"
     )
     assert done.returncode == 0
     return folder / "n.tkperf"
@@ -432,17 +418,19 @@ def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> No
     source = str(Path(tkperf_package.__file__).parents[1])
     environment = ENV | {"PYTHONPATH": source}
     may_import = [*stranger, sys.executable, "-c", "import tkperf.cli.main"]
-    if subprocess.run(
-        may_import, check=False, env=environment, cwd="/", capture_output=True
-    ).returncode:
+    if subprocess.run(may_import, check=False, env=environment, cwd="/", capture_output=True).returncode:
         pytest.skip("this checkout is root's alone")
     with subprocess.Popen(["flock", path, "sleep", "60"]) as other:
         try:
             wait_for(lambda: is_being_written(path))
             done = subprocess.run(
                 [*stranger, *TKPERF, "stop", str(path)],
-                env=environment, capture_output=True, text=True, check=False, cwd="/",
-            )  # fmt: skip
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd="/",
+            )
             assert_clear(done, 2, f"process {other.pid} of user root", f"'sudo tkperf stop {path}'")
             assert other.poll() is None
         finally:

@@ -15,12 +15,7 @@ from rich.console import Console
 from tkperf.cli.main import cli
 from tkperf.host.audit import Audit, AuditFinding, AuditLevel
 from tkperf.model.errors import UsageError
-from tkperf.page.doctor import (
-    build_device_page,
-    build_host_page,
-    build_restored_page,
-    build_tune_page,
-)
+from tkperf.page.doctor import build_device_page, build_host_page, build_restored_page, build_tune_page
 from tkperf.page.page import ReportView
 from tkperf.page.verdict import NoteLevel
 from tkperf.pipeline import diagnosis
@@ -29,18 +24,10 @@ from tkperf.render.export_json import build_verdict
 from tkperf.render.terminal.page import print_page
 
 OK = AuditFinding(subject="CPU governor", level=AuditLevel.OK, found="performance", why="clocks")
-ADVICE = AuditFinding(
-    subject="idle states", level=AuditLevel.ADVICE, found="C6", why="sleep", command="x"
-)
-DISTURBS = AuditFinding(
-    subject="link", level=AuditLevel.DISTURBS, found="x1", why="narrow", otherwise="move"
-)
-UNKNOWN = AuditFinding(
-    subject="turbo", level=AuditLevel.NOT_KNOWN, found="not known: no file", why="clocks"
-)
-HOST = HostDiagnosis(
-    host={}, fio="fio-3.33", could_measure=True, missing=(), packages=(), remarks=(), audit=Audit(),
-)  # fmt: skip
+ADVICE = AuditFinding(subject="idle states", level=AuditLevel.ADVICE, found="C6", why="sleep", command="x")
+DISTURBS = AuditFinding(subject="link", level=AuditLevel.DISTURBS, found="x1", why="narrow", otherwise="move")
+UNKNOWN = AuditFinding(subject="turbo", level=AuditLevel.NOT_KNOWN, found="not known: no file", why="clocks")
+HOST = HostDiagnosis(host={}, fio="fio-3.33", could_measure=True, missing=(), packages=(), remarks=(), audit=Audit())
 
 
 def drawn(page: ReportView, width: int = 80) -> str:
@@ -108,17 +95,28 @@ def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
     [
         (a_device(OK), "Can be tested: no disturbance was found", NoteLevel.INFORMATION),
         (a_device(ADVICE), "Can be tested: 1 thing may disturb a run (idle states)", NoteLevel.INFORMATION),
-        (a_device(ADVICE, DISTURBS, data=["ext4"]),
-         "Can be tested with cautions: it holds ext4; 1 thing would disturb a run (link); 1 thing may "
-         "disturb a run (idle states)", NoteLevel.CAUTION),
-        (a_device(objections=[{"reason": "mounted", "text": "/dev/sdb is mounted at /mnt"}]),
-         "Cannot be tested: /dev/sdb is mounted at /mnt", NoteLevel.FAILURE),
-        (a_device(objections=[{"reason": "mounted", "text": f"mounted at {n}"} for n in (1, 2)]),
-         "Cannot be tested: 2 objections", NoteLevel.FAILURE),
+        (
+            a_device(ADVICE, DISTURBS, data=["ext4"]),
+            "Can be tested with cautions: it holds ext4; 1 thing would disturb a run (link); 1 thing may "
+            "disturb a run (idle states)",
+            NoteLevel.CAUTION,
+        ),
+        (
+            a_device(objections=[{"reason": "mounted", "text": "/dev/sdb is mounted at /mnt"}]),
+            "Cannot be tested: /dev/sdb is mounted at /mnt",
+            NoteLevel.FAILURE,
+        ),
+        (
+            a_device(objections=[{"reason": "mounted", "text": f"mounted at {n}"} for n in (1, 2)]),
+            "Cannot be tested: 2 objections",
+            NoteLevel.FAILURE,
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLevel) -> None:
-    """Each objection is named, in the verdict or below it; only of a device that can be tested is told how to confirm it."""
+    """Each objection is named, in the verdict or below it; only of a device that can be tested is told how to confirm
+    it.
+    """
     page = build_device_page(device)
     assert (page.verdict.text, page.verdict.level) == (says, level)
     text = drawn(page, 200)
@@ -131,12 +129,28 @@ def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLe
     ("host", "says", "level"),
     [
         (HOST, "Can measure: nothing is missing, and no disturbance was found", NoteLevel.INFORMATION),
-        (replace(HOST, missing=("nvme",), packages=("nvme-cli",)), "Can measure with cautions: nvme is missing", NoteLevel.CAUTION),
-        (replace(HOST, audit=Audit((DISTURBS,))), "Can measure with cautions: 1 thing would disturb a run (link)", NoteLevel.CAUTION),
-        (replace(HOST, missing=("fio", "flock"), could_measure=False), "Cannot measure: fio, flock are missing", NoteLevel.FAILURE),
-        (replace(HOST, fio="fio-3.1 is too old", could_measure=False), "Cannot measure: fio-3.1 is too old", NoteLevel.FAILURE),
+        (
+            replace(HOST, missing=("nvme",), packages=("nvme-cli",)),
+            "Can measure with cautions: nvme is missing",
+            NoteLevel.CAUTION,
+        ),
+        (
+            replace(HOST, audit=Audit((DISTURBS,))),
+            "Can measure with cautions: 1 thing would disturb a run (link)",
+            NoteLevel.CAUTION,
+        ),
+        (
+            replace(HOST, missing=("fio", "flock"), could_measure=False),
+            "Cannot measure: fio, flock are missing",
+            NoteLevel.FAILURE,
+        ),
+        (
+            replace(HOST, fio="fio-3.1 is too old", could_measure=False),
+            "Cannot measure: fio-3.1 is too old",
+            NoteLevel.FAILURE,
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_host_has_a_verdict(host: HostDiagnosis, says: str, level: NoteLevel) -> None:
     page = build_host_page(host.as_plain_data())
     assert (page.verdict.text, page.verdict.level) == (says, level)
@@ -148,9 +162,14 @@ def test_a_host_has_a_verdict(host: HostDiagnosis, says: str, level: NoteLevel) 
 
 def a_setting(**changed: Any) -> dict[str, Any]:
     return {
-        "subject": "CPU governor", "path": "/sys/0", "now": "powersave", "wanted": "performance",
-        "why": "clocks", "offered": True, "drive": None,
-    } | changed  # fmt: skip
+        "subject": "CPU governor",
+        "path": "/sys/0",
+        "now": "powersave",
+        "wanted": "performance",
+        "why": "clocks",
+        "offered": True,
+        "drive": None,
+    } | changed
 
 
 def test_settings_have_a_verdict() -> None:
@@ -160,7 +179,7 @@ def test_settings_have_a_verdict() -> None:
         "settings": [a_setting(), alike, a_setting(subject="x", offered=False), a_setting(wanted=None)],
         "changed": [],
         "host": Audit((replace(DISTURBS, subject="CPU governor"), ADVICE)).as_plain_data(),
-    }  # fmt: skip
+    }
     page = build_tune_page(document, applied=False, is_file=False)
     assert page.verdict.text == (
         "2 settings would be changed, nothing was set: 1 thing may disturb a run (idle states)"
@@ -170,9 +189,7 @@ def test_settings_have_a_verdict() -> None:
     assert "CPU governor: powersave -> performance" in text
     assert "/sys/0 and 1 more" in text
     assert "x: powersave, stays (performance is not offered)" in text
-    applied = build_tune_page(
-        document | {"changed": ["/sys/0: powersave -> performance"]}, applied=True, is_file=False
-    )
+    applied = build_tune_page(document | {"changed": ["/sys/0: powersave -> performance"]}, applied=True, is_file=False)
     assert applied.verdict.title == "1 setting changed and verified"
     assert "sudo tkperf tune --restore" in drawn(applied)
     fine = build_tune_page(document | {"settings": [stays]}, applied=False, is_file=True)
@@ -238,9 +255,7 @@ def test_reasons_have_codes() -> None:
 
 
 @pytest.mark.parametrize("names", [1, 2])
-def test_fio_reads_no_device_that_cannot_be_tested(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: int
-) -> None:
+def test_fio_reads_no_device_that_cannot_be_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: int) -> None:
     """If another program uses or measures a drive, doctor does not read the drive, because reads
     would disturb that program.
     """

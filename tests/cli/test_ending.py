@@ -64,9 +64,7 @@ def test_without_report_none_is_written(tmp_path: Path) -> None:
     assert ran.stderr.splitlines()[-1] == f"report:   tkperf report {tmp_path}/n.tkperf"
 
 
-def test_it_is_written_when_the_device_is_released(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_written_when_the_device_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits for the drive does not wait for charts."""
     happened: list[str] = []
     opened = SimulatedSubject.open
@@ -110,9 +108,7 @@ def test_what_is_no_file_stays_too(tmp_path: Path, kind: str) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_run_that_was_stopped_has_a_report_of_what_was_measured(
-    tmp_path: Path, cut_off: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_stopped_has_a_report_of_what_was_measured(tmp_path: Path, cut_off: pytest.MonkeyPatch) -> None:
     """Its error stays its error; resumed, the report is written anew."""
     ran = run(tmp_path)
     assert isinstance(ran.exception, Interrupted)
@@ -164,9 +160,7 @@ def test_trouble_with_the_report_is_one_line(
     assert not (tmp_path / "n.html").exists()
 
 
-def test_without_the_packages_a_run_is_as_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_packages_a_run_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A drive is measured with the base install."""
     monkeypatch.setitem(sys.modules, "jinja2", None)
     forget_renderers(monkeypatch)
@@ -198,7 +192,5 @@ main.main()
 
 def test_a_second_interrupt_does_not_cut_the_last_message() -> None:
     """A terminal and a waiting process may both send one Ctrl-C."""
-    ended = subprocess.run(
-        [sys.executable, "-c", TWICE], capture_output=True, text=True, check=False, timeout=60
-    )
+    ended = subprocess.run([sys.executable, "-c", TWICE], capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (130, "\ntkperf: stopped by the user\n")

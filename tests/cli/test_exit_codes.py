@@ -50,9 +50,7 @@ def kinds_of_errors(kind: type[TkperfError] = TkperfError) -> Iterator[type[Tkpe
 
 def test_the_page_and_the_help_have_the_table_of_the_code() -> None:
     """Codes and their meanings; commands that there are."""
-    assert {code: meaning for code, (meaning, _) in rows().items()} == {
-        code.value: code.meaning for code in ExitCode
-    }
+    assert {code: meaning for code, (meaning, _) in rows().items()} == {code.value: code.meaning for code in ExitCode}
     for _, given in rows().values():
         assert set(re.findall(r"`(\w+)[^`]*`", given)) <= set(COMMANDS)
     said = " ".join(CliRunner().invoke(cli, ["--help"]).output.split())
@@ -64,9 +62,7 @@ def test_every_error_ends_with_one_of_them() -> None:
     """Each kind of error has its own or that of the kind above; done and verdicts are nobody's by accident."""
     found = {kind.exit_code for kind in kinds_of_errors()}
     assert found == set(ExitCode) - {ExitCode.DONE, ExitCode.DEFECT, ExitCode.READER_GONE}
-    assert [kind.__name__ for kind in kinds_of_errors() if kind.exit_code == 1] == [
-        "ClaimsNotMetError"
-    ]
+    assert [kind.__name__ for kind in kinds_of_errors() if kind.exit_code == 1] == ["ClaimsNotMetError"]
     assert TkperfError.exit_code is ExitCode.DEFECT, "raised bare it would be no kind of error"
 
 
@@ -76,15 +72,7 @@ def test_nothing_else_ends_the_process() -> None:
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            if name in (
-                "sys.exit",
-                "exit",
-                "quit",
-                "SystemExit",
-                "os._exit",
-                "ctx.exit",
-                "os.abort",
-            ):
+            if name in ("sys.exit", "exit", "quit", "SystemExit", "os._exit", "ctx.exit", "os.abort"):
                 assert isinstance(node, ast.Call)
                 where = path.relative_to(SOURCE).as_posix()
                 exits.setdefault(where, []).extend(map(ast.unparse, node.args))
@@ -160,9 +148,7 @@ def defect(run_file: Path, folder: Path) -> int:
         "show.print_run = lambda path: 1 / 0\n"
         f"sys.argv = ['tkperf', 'show', {str(run_file)!r}]; main()"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], env=ENV, capture_output=True, text=True, check=False
-    )
+    ended = subprocess.run([sys.executable, "-c", program], env=ENV, capture_output=True, text=True, check=False)
     assert "ZeroDivisionError" in ended.stderr
     assert ended.stderr.splitlines()[-1].startswith("tkperf: this is a defect of tkperf")
     return ended.returncode

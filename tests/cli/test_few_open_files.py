@@ -11,10 +11,13 @@ import pytest
 from tests.cli.test_bad_input import ENV
 from tests.cli.test_detach import SHORT
 
-SSD = (
-    "ssd",
+SSD = ("ssd", "few", "few.img", "--size", "16MiB", "--profile", str(SHORT), "--test", "iops", "--no-report", "-q")
+BATCH = (
+    "batch",
     "few",
-    "few.img",
+    "ssd",
+    "a.img",
+    "b.img",
     "--size",
     "16MiB",
     "--profile",
@@ -24,8 +27,6 @@ SSD = (
     "--no-report",
     "-q",
 )
-BATCH = ("batch", "few", "ssd", "a.img", "b.img", "--size", "16MiB", "--profile", str(SHORT), "--test", "iops",
-         "--no-report", "-q")  # fmt: skip
 SERVE = ("serve", ".", "--port", "0", "--allow-root")
 
 
@@ -35,9 +36,7 @@ SERVE = ("serve", ".", "--port", "0", "--allow-root")
     [(8, SSD, 5), (16, SSD, 5), (30, SSD, 5), (16, BATCH, 5), (30, SERVE, 2)],
     ids=["ssd-8", "ssd-16", "ssd-30", "batch-16", "serve-30"],
 )
-def test_it_ends_with_one_clear_error(
-    limit: int, words: tuple[str, ...], code: int, tmp_path: Path
-) -> None:
+def test_it_ends_with_one_clear_error(limit: int, words: tuple[str, ...], code: int, tmp_path: Path) -> None:
     """The command ends before it writes anything: no run file, no scratch file and no temporary
     folder exist.
     """
@@ -46,17 +45,7 @@ def test_it_ends_with_one_clear_error(
     temporary.mkdir()
     # The limit applies only to the child process.
     done = subprocess.run(
-        [
-            "sh",
-            "-c",
-            f'ulimit -n {limit}; exec "$@"',
-            "sh",
-            sys.executable,
-            "-P",
-            "-m",
-            "tkperf",
-            *words,
-        ],
+        ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", sys.executable, "-P", "-m", "tkperf", *words],
         cwd=folder,
         env={**ENV, "TMPDIR": str(temporary)},
         stdin=subprocess.DEVNULL,

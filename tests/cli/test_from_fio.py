@@ -39,10 +39,7 @@ def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path:
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
     assert done.returncode == 0, done.stderr
-    for line in (
-        "carried over: iodepth=4 -> io_depth (all jobs)",
-        "not carried over: ioengine=libaio (all jobs)",
-    ):
+    for line in ("carried over: iodepth=4 -> io_depth (all jobs)", "not carried over: ioengine=libaio (all jobs)"):
         assert line in done.stdout.splitlines()
         assert f"# {line}" in output.read_text().splitlines()
     alone = tkperf("workload", "from-fio", job)
@@ -53,9 +50,7 @@ def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None
     """Nor is the job file, even with it."""
     output = tmp_path / "mine.toml"
     output.write_text("precious")
-    assert_clear(
-        tkperf("workload", "from-fio", job, "-o", output), 2, "is not overwritten: --force"
-    )
+    assert_clear(tkperf("workload", "from-fio", job, "-o", output), 2, "is not overwritten: --force")
     assert output.read_text() == "precious"
     assert tkperf("workload", "from-fio", job, "-o", output, "--force").returncode == 0
     assert "[loads.reads]" in output.read_text()
@@ -116,16 +111,7 @@ def test_it_runs_and_reports_where_it_comes_from(job: Path, tmp_path: Path) -> N
     output = tmp_path / "drive.toml"
     assert tkperf("workload", "from-fio", job, "-o", output).returncode == 0
     run = tkperf(
-        "ssd",
-        "r",
-        "sim:sata-ssd",
-        "--test",
-        output,
-        "--profile",
-        "quick",
-        "--no-report",
-        "--output",
-        tmp_path,
+        "ssd", "r", "sim:sata-ssd", "--test", output, "--profile", "quick", "--no-report", "--output", tmp_path
     )
     assert run.returncode == 0, run.stderr
     page = tmp_path / "r.html"

@@ -58,9 +58,7 @@ def test_a_log_goes_to_no_other_file(tmp_path: Path, laid: str) -> None:
             os.mkfifo(log)
         case _:
             log.mkdir()
-    done = CliRunner().invoke(
-        cli, ["ssd", "n", "sim:sata-ssd", "--profile", "quick", "--output", str(tmp_path)]
-    )
+    done = CliRunner().invoke(cli, ["ssd", "n", "sim:sata-ssd", "--profile", "quick", "--output", str(tmp_path)])
     assert isinstance(done.exception, RunFileError)
     assert victim.read_text() == "precious"
     assert not (tmp_path / "made-by-root").exists()
@@ -203,9 +201,7 @@ def test_no_line_of_progress_or_log_is_obeyed_or_forged(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with path.open("w") as stream:
         text = f"drive {ESC}\n2026-01-01T00:00:00Z run complete"
-        PlainLines(stream, every_s=1)(
-            Warned(warning=RunWarning(code="c", text=text)), datetime.now(UTC)
-        )
+        PlainLines(stream, every_s=1)(Warned(warning=RunWarning(code="c", text=text)), datetime.now(UTC))
     first, second = path.read_text().splitlines()
     assert not set(first) & set(ESC[0] + ESC[-1])
     assert second.startswith("    ")
@@ -217,16 +213,9 @@ def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
     folder.mkdir()
     simulate(folder, run_info(name="odd", notices=("from od\udcffd",)))
     run_file = folder / "run.tkperf"
-    outputs = [
-        word for kind in ("json", "markdown") for word in (f"--{kind}", folder / f"o.{kind}")
-    ]
+    outputs = [word for kind in ("json", "markdown") for word in (f"--{kind}", folder / f"o.{kind}")]
     argv = ["report", run_file, "-o", folder / "o.html", *outputs, "--csv", folder / "csv"]
-    for words in (
-        argv,
-        ["show", run_file],
-        ["show", run_file, "--json"],
-        ["compare", run_file, run_file],
-    ):
+    for words in (argv, ["show", run_file], ["show", run_file, "--json"], ["compare", run_file, run_file]):
         done = tkperf(*words)
         assert done.returncode == 0, done.stderr
         assert b"Traceback" not in done.stderr
@@ -238,10 +227,7 @@ def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
 
 def test_a_defect_is_not_taken_for_claims_that_are_not_met() -> None:
     """Python would end with 1."""
-    script = (
-        "import tkperf.cli.main as m; m.cli.main = lambda **_: 1 / 0; "
-        "import sys; sys.exit(m.main())"
-    )
+    script = "import tkperf.cli.main as m; m.cli.main = lambda **_: 1 / 0; import sys; sys.exit(m.main())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert done.returncode == 70
     assert b"tkperf: this is a defect of tkperf" in done.stderr
@@ -249,7 +235,9 @@ def test_a_defect_is_not_taken_for_claims_that_are_not_met() -> None:
 
 def test_exit_statuses_are_known_whatever_was_handed_down() -> None:
     """Where SIGCHLD is ignored the kernel forgets them, and Python takes every program to have ended well."""
-    handed_down = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    handed_down = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
     main = (
         "import sys; from tkperf.cli import main; from tkperf.system.process import run_command;"
         "main.cli.main = lambda **_: run_command(['false'], timeout_s=60).exit_status; main.main()"
@@ -274,8 +262,7 @@ def test_the_password_reaches_no_program(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("options", "refused"),
-    [((), True), (("--smtp-tls", "starttls"), False), (("--smtp-plain-login",), False)],
+    ("options", "refused"), [((), True), (("--smtp-tls", "starttls"), False), (("--smtp-plain-login",), False)]
 )
 def test_the_password_is_not_sent_in_clear_unasked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], refused: bool

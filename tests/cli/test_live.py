@@ -61,31 +61,29 @@ def second(ios: int, at_s: float, written_bytes: int | None = None) -> SampleSee
     return SampleSeen(test="iops", sample=sample, at_s=at_s)
 
 
-def begin(
-    kind: StepKind, workload: Workload, *, planned_bytes: int | None = None, at_s: float = 16_000
-) -> StepStarted:
+def begin(kind: StepKind, workload: Workload, *, planned_bytes: int | None = None, at_s: float = 16_000) -> StepStarted:
     return StepStarted(
-        test="iops", section="IOPS", kind=kind, number=6, position=30, steps=56, workload=workload,
-        planned_s=None if planned_bytes else 60.0, planned_bytes=planned_bytes, at_s=at_s,
-    )  # fmt: skip
+        test="iops",
+        section="IOPS",
+        kind=kind,
+        number=6,
+        position=30,
+        steps=56,
+        workload=workload,
+        planned_s=None if planned_bytes else 60.0,
+        planned_bytes=planned_bytes,
+        at_s=at_s,
+    )
 
 
 def in_a_round(ioengine: str = "io_uring") -> RunState:
     """In the middle of the IOPS test's sixth round."""
     state = RunState()
-    state.take(
-        RunStarted(
-            info=run_info(name="D3", ioengine=ioengine), tests=("iops", "lat", "tp", "writesat")
-        )
-    )
+    state.take(RunStarted(info=run_info(name="D3", ioengine=ioengine), tests=("iops", "lat", "tp", "writesat")))
     state.take(TestStarted(test="iops", at_s=0))
     steps = tuple(Step(workload=work(mix, size), duration_s=60) for mix in MIXES for size in SIZES)
     phase = Round(section="IOPS", number=6, steps=steps)
-    state.take(
-        PhaseStarted(
-            test="iops", phase=phase, at_s=15_000, shortest_s=9_000, longest_s=90_000, at_most=25
-        )
-    )
+    state.take(PhaseStarted(test="iops", phase=phase, at_s=15_000, shortest_s=9_000, longest_s=90_000, at_most=25))
     for step in steps:
         state.histories[step.workload] = [3e4, 2e4, 1e4]
     state.take(begin(StepKind.ROUND, steps[30].workload))
@@ -95,12 +93,7 @@ def in_a_round(ioengine: str = "io_uring") -> RunState:
 
 
 def lines_of(state: RunState, width: int = 79, height: int = 23, **options: str) -> list[str]:
-    return [
-        line.plain
-        for line in render_lines(
-            build_progress(state), width=width, height=height, now=NOW, **options
-        )
-    ]
+    return [line.plain for line in render_lines(build_progress(state), width=width, height=height, now=NOW, **options)]
 
 
 def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
@@ -110,21 +103,10 @@ def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
     assert lines[1] == ("IOPS, round 6 of at most 25, step 31 of 56  RND 4k R/W 50/50 TC1/QD1")
     assert lines[2] == "run     ██▒▒▒▒▒▒▒▒▒▒░░░░░░░ 15 to 67 %   ends 14:12 to Fri 12:42"
     assert lines[3] == "step    █████████░░░░░░░░░░ 50 % of 1 min 00 s"
-    assert lines[4] == (
-        "now          88,000 IOPS     360.4 MB/s   mean   1,440.0 µs   p99         - µs"
-    )
+    assert lines[4] == ("now          88,000 IOPS     360.4 MB/s   mean   1,440.0 µs   p99         - µs")
     assert lines[5] == "30 s    " + "█" * 30
     assert lines[6] == "IOPS, round by round; Block size (KiB) down, R/W % across"
-    assert [line.split()[0] for line in lines[8:16]] == [
-        "0.5",
-        "4",
-        "8",
-        "16",
-        "32",
-        "64",
-        "128",
-        "1024",
-    ]
+    assert [line.split()[0] for line in lines[8:16]] == ["0.5", "4", "8", "16", "32", "64", "128", "1024"]
     assert lines[16] == ("4 h 27 min gone, 2 h 12 min to 24 h 42 min left, 10.8 GB written")
 
 
@@ -161,9 +143,7 @@ def test_the_share_of_a_fill_is_told_with_its_own_end() -> None:
     state.take(begin(StepKind.FILL, fill.workload, planned_bytes=4 * GB, at_s=100))
     state.take(second(1000, 110, written_bytes=GB))
     lines = lines_of(state)
-    assert lines[1].startswith("IOPS, preconditioning  SEQ") or lines[1].startswith(
-        "IOPS, preconditioning  RND"
-    )
+    assert lines[1].startswith("IOPS, preconditioning  SEQ") or lines[1].startswith("IOPS, preconditioning  RND")
     assert lines[3] == "filling ████░░░░░░░░░░░░░░░ 25 % of 4.0 GB, 30 s left at this pace"
 
 
@@ -174,15 +154,9 @@ def test_a_simulated_run_has_no_time_of_the_end() -> None:
 
 def test_disturbed_steps_and_temperature_are_told() -> None:
     state = in_a_round()
-    state.take(
-        TelemetrySeen(reading=Reading(at_s=1, drive="sda", source="nvme", temperature_c=41.4))
-    )
-    state.take(
-        TelemetrySeen(reading=Reading(at_s=1, drive="sdb", source="nvme", temperature_c=None))
-    )
-    foreign = Disturbance(
-        code=DisturbanceCode.FOREIGN_IO, text="others read 3 MB", started_s=0.0, duration_s=1.0
-    )
+    state.take(TelemetrySeen(reading=Reading(at_s=1, drive="sda", source="nvme", temperature_c=41.4)))
+    state.take(TelemetrySeen(reading=Reading(at_s=1, drive="sdb", source="nvme", temperature_c=None)))
+    foreign = Disturbance(code=DisturbanceCode.FOREIGN_IO, text="others read 3 MB", started_s=0.0, duration_s=1.0)
     for number in (4, 5):
         step = a_step(number, disturbances=(foreign,))
         state.take(StepEnded(test="iops", record=step))
@@ -213,9 +187,7 @@ def test_areas_of_a_disk_are_a_history_of_each_cell() -> None:
     for number in (1, 2, 3):
         region = ActiveRange(offset_bytes=number * GB, length_bytes=GB)
         workload = replace(work(), region=region)
-        phase = Round(
-            section="IOPS", number=number, steps=(Step(workload=workload, duration_s=1),), areas=8
-        )
+        phase = Round(section="IOPS", number=number, steps=(Step(workload=workload, duration_s=1),), areas=8)
         state.take(PhaseStarted(test="iops", phase=phase, at_s=9, shortest_s=9, longest_s=9))
         record = a_step(number, kind=StepKind.AREA, workload=workload)
         state.take(StepEnded(test="iops", record=record))

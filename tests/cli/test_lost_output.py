@@ -44,20 +44,15 @@ def assert_measured_to_its_end(folder: Path) -> None:
     assert record.tests[0].outcomes
 
 
-def start(
-    folder: Path, *options: str, stdout: int, stderr: int, nohup: bool = False
-) -> subprocess.Popen[bytes]:
+def start(folder: Path, *options: str, stdout: int, stderr: int, nohup: bool = False) -> subprocess.Popen[bytes]:
     # The tests themselves may have been started by nohup.
     before = ["nohup"] if nohup else ["env", "--default-signal=HUP"]
     argv = [*before, *TKPERF, *RUN, "--output", str(folder), *options]
-    return subprocess.Popen(
-        argv, env={**ENV, "TERM": "xterm"}, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
-    )
+    return subprocess.Popen(argv, env={**ENV, "TERM": "xterm"}, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
 
 
 @pytest.mark.parametrize(
-    ("options", "stream"),
-    [(("--progress", "json"), "stdout"), (("--progress", "plain"), "stderr")],
+    ("options", "stream"), [(("--progress", "json"), "stdout"), (("--progress", "plain"), "stderr")]
 )
 @pytest.mark.parametrize("trouble", ["reader gone", "disk full", "closed"])
 def test_a_run_goes_on_without_anybody_to_watch_it(
@@ -117,14 +112,7 @@ def test_a_log_in_place_of_which_somebody_laid_a_link_is_refused(tmp_path: Path)
 @pytest.mark.parametrize("nohup", [True, False])
 def test_nohup_is_obeyed(tmp_path: Path, nohup: bool) -> None:
     """A lost terminal ends a run in order, unless the user said beforehand that it shall not."""
-    running = start(
-        tmp_path,
-        "--progress",
-        "json",
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        nohup=nohup,
-    )
+    running = start(tmp_path, "--progress", "json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, nohup=nohup)
     assert running.stdout is not None
     running.stdout.readline()
     running.send_signal(signal.SIGHUP)
@@ -159,12 +147,21 @@ def start_on_a_file(
 ) -> subprocess.Popen[bytes]:
     """Some seconds of real I/O, as a simulation waits for its reader."""
     argv = [
-        *TKPERF, "ssd", "n", str(folder / "scratch"), "--size", "64MiB", "--profile", str(SHORT),
-        "-ssdt", "lat", "--output", str(folder), *options,
-    ]  # fmt: skip
-    return subprocess.Popen(
-        argv, env={**ENV, "TERM": "xterm"}, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
-    )
+        *TKPERF,
+        "ssd",
+        "n",
+        str(folder / "scratch"),
+        "--size",
+        "64MiB",
+        "--profile",
+        str(SHORT),
+        "-ssdt",
+        "lat",
+        "--output",
+        str(folder),
+        *options,
+    ]
+    return subprocess.Popen(argv, env={**ENV, "TERM": "xterm"}, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
 
 
 @pytest.mark.fio
@@ -225,8 +222,14 @@ def on_a_full_disk(*argv: str | Path) -> subprocess.CompletedProcess[str]:
     with FULL.open("w") as stdout:
         done = subprocess.run(
             [*TKPERF, *map(str, argv)],
-            env=ENV, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, timeout=120,
-        )  # fmt: skip
+            env=ENV,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=120,
+        )
     done.stdout = ""
     return done
 
@@ -250,9 +253,7 @@ def on_a_full_disk(*argv: str | Path) -> subprocess.CompletedProcess[str]:
 def test_a_full_stdout_is_one_clear_line(run_file: Path, argv: tuple[str, ...]) -> None:
     """Not 1, which would be "claims not met", and no traceback."""
     claims = run_file.with_name("claims.toml")
-    claims.write_text(
-        "[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1"
-    )
+    claims.write_text("[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1")
     names = {"RUN": str(run_file), "CLAIMS": str(claims)}
     folder = str(run_file.parent)
     words = [names.get(word, word).replace("FOLDER", folder) for word in argv]
@@ -275,9 +276,7 @@ def test_a_reader_that_left_is_told_from_claims_not_met(run_file: Path, command:
     os.close(reader)
     files = [] if command == "doctor" else [str(run_file)] * 2
     files = files[:1] if command == "show" else files
-    done = subprocess.run(
-        [*TKPERF, command, *files], env=ENV, stdout=lost, stderr=subprocess.PIPE, check=False
-    )
+    done = subprocess.run([*TKPERF, command, *files], env=ENV, stdout=lost, stderr=subprocess.PIPE, check=False)
     os.close(lost)
     assert (done.returncode, done.stderr) == (141, b"")
 
@@ -296,7 +295,5 @@ def test_a_reader_that_left_takes_no_file_with_it(run_file: Path, tmp_path: Path
 
 def test_nobody_to_read_the_error_changes_no_exit_code(tmp_path: Path) -> None:
     with FULL.open("w") as full:
-        done = subprocess.run(
-            [*TKPERF, "show", tmp_path / "no"], stdout=full, stderr=full, check=False
-        )
+        done = subprocess.run([*TKPERF, "show", tmp_path / "no"], stdout=full, stderr=full, check=False)
     assert done.returncode == 6

@@ -89,9 +89,7 @@ def test_the_results_are_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
     assert re.fullmatch(r"<[^@\s]+@[^@\s]+>", message["Message-ID"])
 
 
-@pytest.mark.parametrize(
-    ("module", "says"), [("jinja2", "jinja2 is missing"), (None, "internal trouble")]
-)
+@pytest.mark.parametrize(("module", "says"), [("jinja2", "jinja2 is missing"), (None, "internal trouble")])
 def test_a_report_that_cannot_be_made_holds_up_no_mail(
     tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, module: str | None, says: str
 ) -> None:
@@ -140,9 +138,7 @@ def test_a_mail_server_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     assert (tmp_path / "mailed.tkperf").exists()
 
 
-def test_a_mail_without_a_named_server_names_the_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mail_without_a_named_server_names_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the server that refused the mail, even if no option named a server."""
 
     def refuse(host: str, port: int, **options: object) -> None:
@@ -195,9 +191,7 @@ def test_mistakes_show_before_the_run(tmp_path: Path, options: tuple[str, ...], 
         ("--smtp", "example.org:70000"),
     ],
 )
-def test_what_no_mail_can_be_sent_with_is_refused_before_the_run(
-    tmp_path: Path, option: str, text: str
-) -> None:
+def test_what_no_mail_can_be_sent_with_is_refused_before_the_run(tmp_path: Path, option: str, text: str) -> None:
     options = [option, text] if option == "--mail" else ["-m", "me@example.org", option, text]
     ran = run(tmp_path, *options)
     assert isinstance(ran.exception, UsageError)
@@ -228,8 +222,11 @@ def run_a_batch(folder: Path, *options: str) -> subprocess.CompletedProcess[str]
     words = ["batch", "mailed", "ssd", *drives, "--profile", "quick", "-q", "-ssdt", "iops"]
     return subprocess.run(
         [sys.executable, "-m", "tkperf", *words, "--output", folder, *options],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def test_the_outcome_of_a_batch_is_mailed(tmp_path: Path, mailbox: Mailbox) -> None:

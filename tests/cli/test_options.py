@@ -37,9 +37,7 @@ def test_the_help_names_every_test_of_the_suite(suite: str) -> None:
     names = [name for name, test in SUITES[suite].items() if test.by_default]
     others = [name for name, test in SUITES[suite].items() if not test.by_default]
     also = f"; also {', '.join(others)}" if others else ""
-    assert (
-        f"Tests to run: {', '.join(names)} by default{also}; all: every test of the profile" in said
-    )
+    assert f"Tests to run: {', '.join(names)} by default{also}; all: every test of the profile" in said
 
 
 @pytest.mark.parametrize(
@@ -78,8 +76,7 @@ def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("begun", "offered"),
-    [("w", ["writesat"]), ("lat,w", ["lat,writesat"]), ("al", ["all"]), ("no-such", [])],
+    ("begun", "offered"), [("w", ["writesat"]), ("lat,w", ["lat,writesat"]), ("al", ["all"]), ("no-such", [])]
 )
 def test_completion_offers_the_suites_tests(begun: str, offered: list[str]) -> None:
     """After a comma, too."""
@@ -92,16 +89,12 @@ def test_completion_offers_profiles() -> None:
     """Shipped ones by name; anything else may be a TOML file in some folder."""
     (option,) = (each for each in ssd.params if each.name == "profile")
     context = click.Context(ssd, **cli.context_settings)
-    assert [item.value for item in option.shell_complete(context, "pts-2")] == [
-        "pts-2.0",
-        "pts-2.0-client",
-    ]
+    assert [item.value for item in option.shell_complete(context, "pts-2")] == ["pts-2.0", "pts-2.0-client"]
     assert [item.type for item in option.shell_complete(context, "./m")] == ["dir"]
 
 
 @pytest.mark.parametrize(
-    "command",
-    [[], ["ssd"], ["show"], ["report"], ["profiles"], ["profiles", "show"], ["completion"]],
+    "command", [[], ["ssd"], ["show"], ["report"], ["profiles"], ["profiles", "show"], ["completion"]]
 )
 def test_every_command_explains_itself_with_examples(command: list[str]) -> None:
     """-h prints help with an example, exit code 0."""
@@ -110,14 +103,8 @@ def test_every_command_explains_itself_with_examples(command: list[str]) -> None
     assert "Example" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "flag", ["-nj", "-iod", "-rt", "-rfb", "-dsc", "-fm", "-ft", "-ssdt", "-q", "-d"]
-)
+@pytest.mark.parametrize("flag", ["-nj", "-iod", "-rt", "-rfb", "-dsc", "-fm", "-ft", "-ssdt", "-q", "-d"])
 def test_tkperfs_flags_are_there_each_with_a_long_form(flag: str) -> None:
     """Spelling kept, readable long form beside it."""
-    (line,) = [
-        line
-        for line in tkperf("ssd", "-h").stdout.splitlines()
-        if line.strip().startswith(f"{flag},")
-    ]
+    (line,) = [line for line in tkperf("ssd", "-h").stdout.splitlines() if line.strip().startswith(f"{flag},")]
     assert f"{flag}, --" in line

@@ -27,9 +27,7 @@ def run_file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("option", ["-o", "--pdf", "--json", "--xml", "--markdown"])
 @pytest.mark.parametrize("through", ["itself", "a link", "another run"])
-def test_a_run_file_is_never_overwritten(
-    run_file: Path, tmp_path: Path, option: str, through: str
-) -> None:
+def test_a_run_file_is_never_overwritten(run_file: Path, tmp_path: Path, option: str, through: str) -> None:
     """Neither the one that is reported nor any other, by whatever name."""
     victim = run_file
     if through == "a link":
@@ -79,9 +77,7 @@ def test_a_new_file_can_be_read_by_those_who_may(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").stat().st_mode & 0o777 == 0o644
 
 
-@pytest.mark.parametrize(
-    "text", ["see [/b]", "[bold]", "a\x1b[2Jb", "a\x1b]0;title\x07b", "a\u202eb"]
-)
+@pytest.mark.parametrize("text", ["see [/b]", "[bold]", "a\x1b[2Jb", "a\x1b]0;title\x07b", "a\u202eb"])
 def test_text_from_outside_is_shown_and_not_obeyed(tmp_path: Path, text: str) -> None:
     """Brackets stay, control characters go; in the tables of a run as in single lines."""
     device = {"model": text, "serial": text, "kind": "simulated drive"}
@@ -131,9 +127,7 @@ def test_a_link_laid_in_wait_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "report.html").is_symlink()
 
 
-def test_a_device_as_output_says_no_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_device_as_output_says_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What goes to /dev/stdout or into a pipe is the document alone."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -98,12 +98,7 @@ def test_a_link_to_another_output_is_the_same_place(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "missing"),
-    [
-        ("--parquet tables", "pyarrow"),
-        ("-o x.html", "jinja2"),
-        ("--pdf x.pdf", "typst"),
-    ],
+    ("option", "missing"), [("--parquet tables", "pyarrow"), ("-o x.html", "jinja2"), ("--pdf x.pdf", "typst")]
 )
 def test_a_missing_package_is_found_before_anything_is_written(
     here: Path, monkeypatch: pytest.MonkeyPatch, option: str, missing: str

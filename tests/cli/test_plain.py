@@ -22,9 +22,7 @@ from tkperf.runner.events import Event, Judged, PhaseStarted, SampleSeen, StepEn
 def line_of(**changes: object) -> str:
     stream = io.StringIO()
     step = a_step(3, **changes)
-    PlainLines(stream, every_s=1)(
-        StepEnded(test="iops", record=step), datetime(2026, 1, 2, tzinfo=UTC)
-    )
+    PlainLines(stream, every_s=1)(StepEnded(test="iops", record=step), datetime(2026, 1, 2, tzinfo=UTC))
     return stream.getvalue()
 
 
@@ -41,8 +39,7 @@ def test_a_step_is_named_by_its_place_and_its_whole_workload(kind: StepKind, pla
     """Steps that differ in threads and depth alone, as in a grid, are told apart."""
     deeper = replace(a_step().workload, jobs=2, io_depth=16)
     assert line_of(kind=kind, workload=deeper) == (
-        f"2026-01-02T00:00:00Z iops: IOPS, {place}, RND 4k R/W 0/100 TC2/QD16: 2.00 IOPS, "
-        "0.00819 MB/s, mean 1.500 µs\n"
+        f"2026-01-02T00:00:00Z iops: IOPS, {place}, RND 4k R/W 0/100 TC2/QD16: 2.00 IOPS, 0.00819 MB/s, mean 1.500 µs\n"
     )
 
 
@@ -74,19 +71,21 @@ def test_rounds_purges_and_fills_are_told_when_they_begin() -> None:
     steps = (Step(workload=workload, duration_s=60),) * 2
 
     def begins(phase: Phase, at_most: int | None = None) -> PhaseStarted:
-        return PhaseStarted(
-            test="iops", phase=phase, at_s=0, shortest_s=60, longest_s=7200, at_most=at_most
-        )
+        return PhaseStarted(test="iops", phase=phase, at_s=0, shortest_s=60, longest_s=7200, at_most=at_most)
 
     fill = StepStarted(
-        test="iops", section="IOPS", kind=StepKind.FILL, number=1, position=0, steps=1,
-        workload=workload, planned_s=None, planned_bytes=960 * 10**9, at_s=0,
-    )  # fmt: skip
-    assert lines_of(
-        begins(Purge(section="IOPS")),
-        fill,
-        begins(Round(section="IOPS", number=3, steps=steps), 25),
-    ) == [
+        test="iops",
+        section="IOPS",
+        kind=StepKind.FILL,
+        number=1,
+        position=0,
+        steps=1,
+        workload=workload,
+        planned_s=None,
+        planned_bytes=960 * 10**9,
+        at_s=0,
+    )
+    assert lines_of(begins(Purge(section="IOPS")), fill, begins(Round(section="IOPS", number=3, steps=steps), 25)) == [
         "iops: IOPS, purging; remaining 1 min 00 s to 2 h 00 min",
         "iops: IOPS, preconditioning with 960.0 GB",
         "iops: IOPS, round 3 of at most 25; remaining 1 min 00 s to 2 h 00 min",
@@ -97,13 +96,9 @@ def test_a_verdict_names_its_variable() -> None:
     """Of several that are tracked each has its line."""
     assert lines_of(
         *(
-            Judged(
-                test="mini", section="mini", number=7,
-                verdict=judge([6, 7], [1.0, 2.0], tracking=name, unit="IOPS"),
-            )
+            Judged(test="mini", section="mini", number=7, verdict=judge([6, 7], [1.0, 2.0], tracking=name, unit="IOPS"))
             for name in ("RND 4k IOPS", "SEQ 1m MB/s")
         )
     ) == [
-        f"mini: round 7 not steady: {name}: 2 of the 5 rounds a window needs"
-        for name in ("RND 4k IOPS", "SEQ 1m MB/s")
-    ]  # fmt: skip
+        f"mini: round 7 not steady: {name}: 2 of the 5 rounds a window needs" for name in ("RND 4k IOPS", "SEQ 1m MB/s")
+    ]

@@ -19,9 +19,8 @@ def test_a_plan_tells_time_amount_and_life_and_leaves_nothing(suite: str, tmp_pa
     device.write_bytes(os.urandom(64 << 20))
     before = device.read_bytes()
     done = tkperf(
-        "plan", suite, "n", device, "--profile", "quick", "--rate", "400MB/s", "--rated", "1DWPD",
-        "--output", tmp_path,
-    )  # fmt: skip
+        "plan", suite, "n", device, "--profile", "quick", "--rate", "400MB/s", "--rated", "1DWPD", "--output", tmp_path
+    )
     assert done.returncode == 0, done.stderr
     for words in ("ends ", "writes ", "drive fills", "400.0 MB/s, given by --rate", "1DWPD over 5"):
         assert words in done.stdout
@@ -40,9 +39,7 @@ def test_a_plan_opens_with_its_answer() -> None:
 
 def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
     """The whole is the sum of its stages."""
-    done = tkperf(
-        "plan", "ssd", "n", "sim:sata-ssd", "-ssdt", "iops", "tp", "--rated", "20TBW", "--json"
-    )
+    done = tkperf("plan", "ssd", "n", "sim:sata-ssd", "-ssdt", "iops", "tp", "--rated", "20TBW", "--json")
     told = json.loads(done.stdout)
     assert (told["schema"], told["rate_source"]) == ("tkperf-plan/1", "assumed")
     assert told["verdict"]["state"] == "can run with cautions"
@@ -55,22 +52,47 @@ def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
 def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
     """With a warning if it takes a twentieth of the drive's life."""
     done = tkperf(
-        "ssd", "n", "sim:sata-ssd", "--profile", "quick", "-ssdt", "lat", "--output", tmp_path,
-        "--rated", "0.3TBW", "--progress", "plain",
-    )  # fmt: skip
+        "ssd",
+        "n",
+        "sim:sata-ssd",
+        "--profile",
+        "quick",
+        "-ssdt",
+        "lat",
+        "--output",
+        tmp_path,
+        "--rated",
+        "0.3TBW",
+        "--progress",
+        "plain",
+    )
     assert done.returncode == 0, done.stderr
     for words in ("of simulated time", "writes ", "of its rating (0.3TBW", "more than 5 %"):
         assert words in " ".join(done.stderr.split())
 
 
 def test_a_quiet_run_warns_of_its_cost_alone(tmp_path: Path) -> None:
-    """It may be confirmed beforehand and shows no other warning, so it promises neither a question nor warnings below."""
+    """It may be confirmed beforehand and shows no other warning, so it promises neither a question nor
+    warnings below.
+    """
     target = tmp_path / "target.img"
     target.write_bytes(b"x" * (64 << 20))
     done = tkperf(
-        "ssd", "n", target, "--profile", "quick", "-ssdt", "tp", "--output", tmp_path, "--quiet",
-        "--rated", "0.01TBW", "--yes-destroy", "another",
-    )  # fmt: skip
+        "ssd",
+        "n",
+        target,
+        "--profile",
+        "quick",
+        "-ssdt",
+        "tp",
+        "--output",
+        tmp_path,
+        "--quiet",
+        "--rated",
+        "0.01TBW",
+        "--yes-destroy",
+        "another",
+    )
     assert done.returncode == 3, done.stderr
     assert "warning  the run may write " in done.stderr
     assert " of the rated endurance (0.01TBW, 10.0 GB), more than 5 %" in done.stderr

@@ -48,9 +48,7 @@ def test_a_profile_is_explained_key_by_key() -> None:
 def test_what_a_run_takes_is_said_before_anybody_tries() -> None:
     """The same words as where it is missing."""
     said = " ".join(tkperf("profiles", "show", "pts-c-1.2").stdout.split())
-    assert (
-        "tests 16 GiB in 2,048 segments of 80 %, which takes a whole block device, root and" in said
-    )
+    assert "tests 16 GiB in 2,048 segments of 80 %, which takes a whole block device, root and" in said
     document = json.loads(tkperf("profiles", "show", "pts-c-1.2", "--json").stdout)
     assert document["needs"].startswith("profile pts-c-1.2 tests 16 GiB in 2,048 segments")
     assert document["profile"]["active_range"]["segments"] == 2048

@@ -67,14 +67,7 @@ PROVOKED: dict[str, tuple[Callable[[Path], tuple[object, ...]], int, str]] = {
         "n.tkperf is not a run file of tkperf",
     ),
     "output in a file": (
-        lambda folder: (
-            "ssd",
-            "n",
-            "sim:sata-ssd",
-            *QUICK,
-            "--output",
-            f"{binary(folder / 'f')}/x",
-        ),
+        lambda folder: ("ssd", "n", "sim:sata-ssd", *QUICK, "--output", f"{binary(folder / 'f')}/x"),
         6,
         "Not a directory",
     ),
@@ -83,11 +76,7 @@ PROVOKED: dict[str, tuple[Callable[[Path], tuple[object, ...]], int, str]] = {
         6,
         "No such file or directory",
     ),
-    "page over a folder": (
-        lambda folder: ("report", folder / "run.tkperf", "-o", folder),
-        2,
-        "is a directory",
-    ),
+    "page over a folder": (lambda folder: ("report", folder / "run.tkperf", "-o", folder), 2, "is a directory"),
     "page in a file": (
         lambda folder: ("report", folder / "run.tkperf", "-o", f"{binary(folder / 'f')}/x.html"),
         2,
@@ -98,11 +87,7 @@ PROVOKED: dict[str, tuple[Callable[[Path], tuple[object, ...]], int, str]] = {
         2,
         "is a file",
     ),
-    "device that loops": (
-        lambda folder: ("doctor", loop(folder / "l")),
-        4,
-        "Too many levels of symbolic links",
-    ),
+    "device that loops": (lambda folder: ("doctor", loop(folder / "l")), 4, "Too many levels of symbolic links"),
     "name that is too long": (lambda folder: ("show", "n" * 300), 6, "File name too long"),
     "description that is a pipe": (
         lambda folder: ("ssd", "n", "sim:sata-ssd", "-dsc", "/dev/zero"),
@@ -178,9 +163,12 @@ def raised(act: Callable[[], object]) -> BaseException:
         (lambda: "\xf6".encode("ascii"), "it has characters that cannot be sent or written there"),
         (lambda: (_ for _ in ()).throw(OSError("said so")), "said so"),
         (lambda: (_ for _ in ()).throw(TimeoutError()), "TimeoutError"),
-        (lambda: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device", "/x")), "No space left on device"),
+        (
+            lambda: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device", "/x")),
+            "No space left on device",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_reason_of_an_error(act: Callable[[], object], says: str) -> None:
     """Its words alone."""
     assert reason_of(raised(act)) == says

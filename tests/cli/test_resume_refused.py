@@ -77,16 +77,12 @@ def assert_refused(path: Path, code: int, *says: str, **wishes: object) -> None:
 
 def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
     """No option of a run is one of resume: everything is as it was begun with."""
-    assert_clear(
-        tkperf("resume", run_file, "--profile", "quick"), 2, "there is no option --profile"
-    )
+    assert_clear(tkperf("resume", run_file, "--profile", "quick"), 2, "there is no option --profile")
     assert_clear(tkperf("resume", run_file, "-nj", "4"), 2, "there is no option -nj")
     assert_clear(tkperf("resume", tmp_path / "none.tkperf"), 6, "there is no run file")
     copy = tmp_path / "copy.db"
     copy.write_bytes(run_file.read_bytes())
-    assert_clear(
-        tkperf("resume", copy), 2, f"RUN_FILE {copy}: a run continues in its run file, NAME.tkperf"
-    )
+    assert_clear(tkperf("resume", copy), 2, f"RUN_FILE {copy}: a run continues in its run file, NAME.tkperf")
     done = tkperf("resume", run_file, "--quiet")
     assert done.returncode == 0, done.stderr
     assert_clear(tkperf("resume", run_file), 2, "has ended, nothing is missing", "--repeat TEST")
@@ -114,9 +110,7 @@ def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None
     assert_refused(run_file, 2, "short, a profile of your own", add=("iops",))
 
 
-@pytest.mark.parametrize(
-    "option", [{"device": "/dev/null"}, {"suite": "hdd"}, {"profile": "quick"}, {"force": True}]
-)
+@pytest.mark.parametrize("option", [{"device": "/dev/null"}, {"suite": "hdd"}, {"profile": "quick"}, {"force": True}])
 def test_an_option_that_no_run_has(option: dict[str, object], run_file: Path) -> None:
     """Only a damaged or forged file contains such a value, and tkperf must not use the value."""
     options = fact(run_file, "options")
@@ -154,8 +148,7 @@ def test_a_run_of_another_version(run_file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "says"),
-    [(VERSION - 1, "format that was never released"), (VERSION + 1, "a newer one (format 2")],
+    ("version", "says"), [(VERSION - 1, "format that was never released"), (VERSION + 1, "a newer one (format 2")]
 )
 def test_a_run_of_another_schema(version: int, says: str, run_file: Path) -> None:
     with closing(sqlite3.connect(run_file)) as db:
@@ -190,8 +183,7 @@ def test_a_switch_that_is_neither_on_nor_off(option: str, value: object, run_fil
 
 
 @pytest.mark.parametrize(
-    ("facts", "code", "says"),
-    [(["Note"], 6, "option facts is"), ({"Note": 7}, 2, "Note has 0 characters")],
+    ("facts", "code", "says"), [(["Note"], 6, "option facts is"), ({"Note": 7}, 2, "Note has 0 characters")]
 )
 def test_facts_that_no_run_has(facts: object, code: int, says: str, run_file: Path) -> None:
     options = fact(run_file, "options")
@@ -276,9 +268,7 @@ def replace_file(path: Path) -> None:
         (replace_file, "it is another file"),
     ],
 )
-def test_another_device(
-    change: Callable[[Path], None], says: str, on_a_file: tuple[Path, Path]
-) -> None:
+def test_another_device(change: Callable[[Path], None], says: str, on_a_file: tuple[Path, Path]) -> None:
     path, scratch = on_a_file
     change(scratch)
     assert_refused(path, 4, says)
@@ -322,9 +312,7 @@ def test_a_purge_command_is_not_added(run_file: Path) -> None:
 
 @pytest.mark.fio
 @pytest.mark.parametrize("detach", [(), ("--detach",)])
-def test_no_command_of_a_run_file_is_run(
-    detach: tuple[str, ...], on_a_file: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_no_command_of_a_run_file_is_run(detach: tuple[str, ...], on_a_file: tuple[Path, Path], tmp_path: Path) -> None:
     """Not even where everything else was agreed to."""
     path, scratch = on_a_file
     command = f"touch {tmp_path / 'made'} {{device}}"

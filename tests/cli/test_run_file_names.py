@@ -15,9 +15,7 @@ from tkperf.model.errors import UsageError
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("measured")
-    done = tkperf(
-        "ssd", "demo", "sim:sata-ssd", "--profile", "quick", "-ssdt", "iops", "-q", "--output", folder
-    )  # fmt: skip
+    done = tkperf("ssd", "demo", "sim:sata-ssd", "--profile", "quick", "-ssdt", "iops", "-q", "--output", folder)
     assert done.returncode == 0, done.stderr
     return folder / "demo.tkperf"
 
@@ -108,11 +106,7 @@ def test_a_typo_names_the_closest_run_file(folder: Path) -> None:
     """In the folder that was named, with exit code 6 as for any run file that is missing."""
     (folder / "sub").mkdir()
     shutil.copy("demo.tkperf", "sub/later.tkperf")
-    for given, closest in (
-        ("dmeo", "demo.tkperf"),
-        ("demo2.tkperf", "demo.tkperf"),
-        ("sub/latre", "sub/later.tkperf"),
-    ):
+    for given, closest in (("dmeo", "demo.tkperf"), ("demo2.tkperf", "demo.tkperf"), ("sub/latre", "sub/later.tkperf")):
         done = tkperf("show", given)
         assert_clear(done, 6, f"there is no run file {given}; did you mean {closest}?")
     (folder / "x.tkperf").touch()

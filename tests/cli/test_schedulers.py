@@ -1,4 +1,6 @@
-"""The examples for schedulers, run for real, on demand: TKPERF_SCHEDULERS=1, with ansible-core on the PATH, and Slurm's daemons."""
+"""The examples for schedulers, run for real, on demand: TKPERF_SCHEDULERS=1, with ansible-core on the PATH, and Slurm's
+daemons.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs/examples"
 TKPERF = Path(sys.executable).with_name("tkperf")
 
 pytestmark = [
-    pytest.mark.skipif(
-        "TKPERF_SCHEDULERS" not in os.environ, reason="TKPERF_SCHEDULERS is not set"
-    ),
+    pytest.mark.skipif("TKPERF_SCHEDULERS" not in os.environ, reason="TKPERF_SCHEDULERS is not set"),
     pytest.mark.skipif(why_no_hosts() is not None, reason=why_no_hosts() or ""),
 ]
 
@@ -54,13 +54,16 @@ def test_the_playbook_measures_fetches_and_compares(lab: Lab, tmp_path: Path) ->
         "fetch_to": str(tmp_path / "results"),
     }
     call = lab.here.enter(
-        find("ansible-playbook") or "", "-i", tmp_path / "inventory.ini", tmp_path / "measure.yml", "-e", json.dumps(values)
-    )  # fmt: skip
+        find("ansible-playbook") or "",
+        "-i",
+        tmp_path / "inventory.ini",
+        tmp_path / "measure.yml",
+        "-e",
+        json.dumps(values),
+    )
     surroundings = {**os.environ, "ANSIBLE_HOME": str(tmp_path / "ansible"), "LC_ALL": "C.UTF-8"}
     for _ in range(2):
-        done = subprocess.run(
-            call, capture_output=True, text=True, env=surroundings, check=False, timeout=600
-        )
+        done = subprocess.run(call, capture_output=True, text=True, env=surroundings, check=False, timeout=600)
         assert done.returncode == 0, done.stdout[-3000:]
     for host in lab.hosts:
         record = read_run(tmp_path / "results" / f"{host.name}-1.tkperf")
@@ -88,9 +91,7 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
-@pytest.mark.skipif(
-    not all(map(find, ("slurmctld", "slurmd", "sbatch"))), reason="there is no Slurm"
-)
+@pytest.mark.skipif(not all(map(find, ("slurmctld", "slurmd", "sbatch"))), reason="there is no Slurm")
 def test_the_job_array_measures_a_drive_a_task(lab: Lab, tmp_path: Path) -> None:
     host = lab.hosts[0]
     slurm = host.folder / "etc/slurm"
@@ -102,10 +103,7 @@ def test_the_job_array_measures_a_drive_a_task(lab: Lab, tmp_path: Path) -> None
     host.run("mkdir", "-p", "/var/lib/slurm-state", "/var/lib/slurmd")
     logs = [tmp_path / f"{name}.log" for name in ("slurmctld", "slurmd")]
     daemons = [
-        subprocess.Popen(
-            host.enter(find(log.stem) or "", "-D", "-L", log), stderr=subprocess.DEVNULL
-        )
-        for log in logs
+        subprocess.Popen(host.enter(find(log.stem) or "", "-D", "-L", log), stderr=subprocess.DEVNULL) for log in logs
     ]
     try:
         (tmp_path / "drives.txt").write_text(
@@ -118,9 +116,15 @@ def test_the_job_array_measures_a_drive_a_task(lab: Lab, tmp_path: Path) -> None
             within_s=60,
         )
         host.run(
-            "env", f"--chdir={tmp_path}", f"TKPERF={TKPERF}", f"TKPERF_FOLDER={tmp_path}",
-            "sbatch", "--array=0-1", "measure.sbatch", "drives.txt",
-        )  # fmt: skip
+            "env",
+            f"--chdir={tmp_path}",
+            f"TKPERF={TKPERF}",
+            f"TKPERF_FOLDER={tmp_path}",
+            "sbatch",
+            "--array=0-1",
+            "measure.sbatch",
+            "drives.txt",
+        )
         wait_until(lambda: not host.run("squeue", "-h").strip(), lambda: host.run("squeue", "-l"))
         said = [path.read_text() for path in tmp_path.glob("tkperf-*.log")]
         for number in (0, 1):

@@ -39,9 +39,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_disk_too_small_for_the_run_file_is_refused_before_the_start(small_disk: Path) -> None:
     """With both numbers, before anything is asked or made."""
     done = subprocess.run(
-        [*RUN, "--output", small_disk], env=ENV, stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, check=False, timeout=120,
-    )  # fmt: skip
+        [*RUN, "--output", small_disk],
+        env=ENV,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert_clear(done, 6, "has 1.0 MB free", "the run file may need", "a day")
     assert list(small_disk.iterdir()) == []
 
@@ -71,9 +76,7 @@ def install(folder: Path, script: str) -> None:
 
 
 def sleepers() -> int:
-    done = subprocess.run(
-        ["/usr/bin/pgrep", "-c", "-P", str(os.getpid())], capture_output=True, check=False
-    )
+    done = subprocess.run(["/usr/bin/pgrep", "-c", "-P", str(os.getpid())], capture_output=True, check=False)
     return int(done.stdout)
 
 
@@ -115,9 +118,7 @@ def test_a_host_that_may_sleep_is_said_to(programs: Path, script: str | None, sa
 @pytest.mark.parametrize("target", ["n.tkperf", "n.log", "n.tkperf-wal", "./n.tkperf-journal"])
 def test_the_target_is_none_of_tkperfs_own_files(tmp_path: Path, target: str) -> None:
     """A scratch file of that name would be written to as a log, or removed by SQLite."""
-    ran = CliRunner().invoke(
-        cli, ["ssd", "n", str(tmp_path / target), "--size", "64MiB", "--output", str(tmp_path)]
-    )
+    ran = CliRunner().invoke(cli, ["ssd", "n", str(tmp_path / target), "--size", "64MiB", "--output", str(tmp_path)])
     assert isinstance(ran.exception, RunFileError), ran.output
     assert not (tmp_path / target).exists()
 

@@ -30,14 +30,40 @@ print(json.dumps([ours, sorted(new)]), file=sys.__stderr__)
 """
 # Of Python's own, what takes milliseconds; the rest of them is loaded by click or before any of us.
 HEAVY = {
-    "asyncio", "concurrent", "difflib", "email", "fractions", "http", "multiprocessing", "smtplib",
-    "socket", "sqlite3", "ssl", "subprocess", "tomllib", "unittest", "xml", "zoneinfo",
-}  # fmt: skip
+    "asyncio",
+    "concurrent",
+    "difflib",
+    "email",
+    "fractions",
+    "http",
+    "multiprocessing",
+    "smtplib",
+    "socket",
+    "sqlite3",
+    "ssl",
+    "subprocess",
+    "tomllib",
+    "unittest",
+    "xml",
+    "zoneinfo",
+}
 # Of ours, what is there for help and completion alone.
 LIGHT = {
-    "tkperf", "tkperf.model", "tkperf.model.version", "tkperf.model.choices", "tkperf.model.errors", "tkperf.model.input_files", "tkperf.model.units", "tkperf.model.workload",
-    "tkperf.cli", "tkperf.cli.calling", "tkperf.cli.kinds", "tkperf.cli.main", "tkperf.cli.options", "tkperf.cli.streams",
-}  # fmt: skip
+    "tkperf",
+    "tkperf.model",
+    "tkperf.model.version",
+    "tkperf.model.choices",
+    "tkperf.model.errors",
+    "tkperf.model.input_files",
+    "tkperf.model.units",
+    "tkperf.model.workload",
+    "tkperf.cli",
+    "tkperf.cli.calling",
+    "tkperf.cli.kinds",
+    "tkperf.cli.main",
+    "tkperf.cli.options",
+    "tkperf.cli.streams",
+}
 
 
 def loaded_by(calls: list[list[str]], **environment: str) -> tuple[list[int], set[str]]:
@@ -75,11 +101,7 @@ def test_the_help_of_no_command_loads_what_it_works_with() -> None:
     """Of all of them, one after the other; a wrong call of one, likewise."""
     calls = [[name, "--help"] for name in COMMANDS]
     calls += [["batch", "n", "ssd", "--help"], ["batch", "n", "x.toml", "--help"]]
-    calls += [
-        ["plan", "batch", "n", "ssd", "--help"],
-        ["plan", "ssd", "--help"],
-        ["workload", "from-fio", "--help"],
-    ]
+    calls += [["plan", "batch", "n", "ssd", "--help"], ["plan", "ssd", "--help"], ["workload", "from-fio", "--help"]]
     codes, names = loaded_by([*calls, ["ssd", "--test"], ["show"]])
     assert codes == [0] * len(calls) + [2, 2]
     assert {f"tkperf.cli.commands.{module}" for module, _ in COMMANDS.values()} <= names

@@ -31,11 +31,7 @@ from tkperf.runner.events import RunEnded, StepEnded, TestEnded
 SHORT = Path(__file__).parents[1] / "short.toml"
 FOREIGN, GAP, REPEATED = (
     Disturbance(code=code, text="others read 3 MB", started_s=0.0, duration_s=1.0)
-    for code in (
-        DisturbanceCode.FOREIGN_IO,
-        DisturbanceCode.IDLE_BEFORE,
-        DisturbanceCode.REPEATED,
-    )
+    for code in (DisturbanceCode.FOREIGN_IO, DisturbanceCode.IDLE_BEFORE, DisturbanceCode.REPEATED)
 )
 
 
@@ -81,9 +77,7 @@ def test_disturbed_steps_are_counted(
     assert read_overview(ended(tmp_path, *disturbed, looked=looked)).disturbed_steps == count
 
 
-def test_of_a_run_that_is_complete_no_step_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_run_that_is_complete_no_step_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be thousands in each of a thousand files."""
     path = ended(tmp_path, False, True, looked=True)
     before = read_overview(path)
@@ -106,9 +100,7 @@ def test_the_verdict_is_that_of_the_results(tmp_path: Path) -> None:
     assert (found.tests_done, found.tests) == (1, 1)
 
 
-def test_of_many_runs_none_is_judged_but_those_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_runs_none_is_judged_but_those_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A list of an archive must not take minutes."""
     path = ended(tmp_path, False, looked=True)
     for number in range(25):
@@ -168,9 +160,7 @@ def test_status_names_the_command_that_ends_the_run_of_another_user(run_of_root:
     assert json.loads(CliRunner().invoke(cli, ["status", "--json"]).stdout)["not_visible"] == []
 
 
-def test_status_names_the_command_that_shows_runs_out_of_reach(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_names_the_command_that_shows_runs_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tkperf.pipeline.following.find_running", lambda: [OF_ROOT])
     assert "'sudo tkperf status'" in CliRunner().invoke(cli, ["status"]).stderr
@@ -182,9 +172,7 @@ def test_stop_names_the_command_that_ends_the_run_of_another_user(run_of_root: P
     assert f"'sudo tkperf stop {run_of_root.name}'" in str(done.exception)
 
 
-def test_a_view_names_the_command_that_ends_the_run(
-    run_of_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_view_names_the_command_that_ends_the_run(run_of_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command for the run of another user begins with sudo. The command for the user's own run
     does not.
     """

@@ -63,15 +63,7 @@ def test_every_output_has_the_facts_tables_and_sentences_of_the_page(result: Run
         sentences = [text for found in view.findings for text, _ in found.sentences]
         sentences += [sentence for section in sections for sentence in section.over_time]
         headlines = [each.text for each in view.headlines]
-        for each in (
-            view.verdict.text,
-            *view.banners,
-            *headlines,
-            *sentences,
-            *cells,
-            *notes,
-            *facts,
-        ):
+        for each in (view.verdict.text, *view.banners, *headlines, *sentences, *cells, *notes, *facts):
             assert " ".join(typeset(each).split()) in typeset(said)
         assert "e+" not in said
 
@@ -103,9 +95,7 @@ def test_a_percentile_left_out_is_explained_where_its_dash_is(result: RunResult)
     noted = [table for table in tables if f"- {FOOTNOTE}" in table.notes]
     assert [t for t in noted if not any("-" in row for row in t.rows)] == []
     assert len(noted) >= len(dashed)
-    whole = replace(latency, cells=tuple(
-        replace(cell, all=dict.fromkeys(cell.all, 1.0)) for cell in latency.cells
-    ))  # fmt: skip
+    whole = replace(latency, cells=tuple(replace(cell, all=dict.fromkeys(cell.all, 1.0)) for cell in latency.cells))
     given = replace(result, tests=(replace(result.tests[1], sections=(whole,)),))
     assert f"- {FOOTNOTE}" not in shown(given) + render_markdown(build_view(given))
 
@@ -115,10 +105,7 @@ def test_one_of_anything_is_singular(result: RunResult) -> None:
     test, stream = result.tests[0], result.tests[3]
     section = replace(test.sections[0], window=(1,))
     slices = replace(stream.sections[0], slices=stream.sections[0].slices[:1])
-    short = replace(
-        result,
-        tests=(replace(test, sections=(section,)), replace(stream, sections=(slices,))),
-    )
+    short = replace(result, tests=(replace(test, sections=(section,)), replace(stream, sections=(slices,))))
     assert "R/W mix, mean of round 1\n" in shown(short)
     for text in (shown(short), render_markdown(build_view(short))):
         assert "1 slice, " in text
@@ -134,9 +121,7 @@ FINDING = ClaimFinding(
     unit="MB/s",
     margin_percent=8882057.7,
     note="steady state was not reached",
-    about=Claim(
-        test="tp", metric="megabytes_per_s", read_percent=100, block_size="1024k", at_least=0.01
-    ),
+    about=Claim(test="tp", metric="megabytes_per_s", read_percent=100, block_size="1024k", at_least=0.01),
 )
 
 
@@ -162,9 +147,7 @@ def test_the_number_of_claims_not_met_is_said(tmp_path: Path) -> None:
 
     simulate(tmp_path, run_info())
     claims = tmp_path / "claims.toml"
-    claims.write_text(
-        "[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1e12"
-    )
+    claims.write_text("[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1e12")
     done = CliRunner().invoke(cli, ["check", str(tmp_path / "run.tkperf"), str(claims)])
     assert "0 of 1 claim passes; " in str(done.exception)
 
@@ -174,12 +157,8 @@ def test_disturbed_figures_are_marked_everywhere(tmp_path: Path) -> None:
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
     test = record.tests[0]
-    foreign = Disturbance(
-        code=DisturbanceCode.FOREIGN_IO, text="t", started_s=1.0, duration_s=1.0, share=0.1
-    )
-    last = replace(
-        test.steps[-1], disturbances=(foreign,), foreign_write_bytes=7, foreign_read_bytes=0
-    )
+    foreign = Disturbance(code=DisturbanceCode.FOREIGN_IO, text="t", started_s=1.0, duration_s=1.0, share=0.1)
+    last = replace(test.steps[-1], disturbances=(foreign,), foreign_write_bytes=7, foreign_read_bytes=0)
     disturbed = replace(record, tests=(replace(test, steps=(*test.steps[:-1], last)),))
     result = analyse(disturbed)
     for text in (shown(result), render_markdown(build_view(result)).replace("\\", "")):
@@ -196,13 +175,9 @@ def test_disturbed_figures_are_marked_everywhere(tmp_path: Path) -> None:
     assert "1 step of the window disturbed" in view.tests[0].sections[0].summary
     document = json.loads(render_json(result))["tests"][0]
     assert document["disturbed_steps"] == {"foreign-io": 1}
-    assert [cell["disturbances"] for cell in document["sections"][0]["cells"]].count(
-        ["foreign-io"]
-    ) == 1
+    assert [cell["disturbances"] for cell in document["sections"][0]["cells"]].count(["foreign-io"]) == 1
     cells, *_ = build_tables(result, (), lambda *_: ())
-    (row,) = [
-        row for row in cells.rows if dict(zip(cells.columns, row, strict=True))["disturbances"]
-    ]
+    (row,) = [row for row in cells.rows if dict(zip(cells.columns, row, strict=True))["disturbances"]]
     assert dict(zip(cells.columns, row, strict=True))["disturbances"] == "foreign-io"
     beside = compare([analyse(record), result])
     said = [text for group in conditions_of(beside) for text in group.texts]
@@ -237,12 +212,9 @@ def test_steps_that_overlap_have_no_gap(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gap_s", "said"),
-    [(2.5, "2500.0 ms, none flagged"), (0.02, "20.0 ms, none flagged"), (0.0, "none")],
+    ("gap_s", "said"), [(2.5, "2500.0 ms, none flagged"), (0.02, "20.0 ms, none flagged"), (0.0, "none")]
 )
-def test_a_gap_is_called_too_long_only_where_it_was(
-    tmp_path: Path, gap_s: float, said: str
-) -> None:
+def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float, said: str) -> None:
     """A cold start may take longer than a hand-over; terminal and report say the same of it."""
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
@@ -255,9 +227,7 @@ def test_a_gap_is_called_too_long_only_where_it_was(
     assert fact == said
 
 
-def test_a_run_whose_other_io_nobody_could_tell_does_not_pass_for_undisturbed(
-    tmp_path: Path,
-) -> None:
+def test_a_run_whose_other_io_nobody_could_tell_does_not_pass_for_undisturbed(tmp_path: Path) -> None:
     """A file has no counters of its own: watched, but not compared. A simulated drive is nobody else's."""
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")

@@ -17,17 +17,10 @@ from tkperf.host.tuning import release_settings
 from tkperf.model.errors import DeviceError, RefusedError, UsageError
 from tkperf.pipeline.host_check import audit_for, describe_host, prepared_host
 
-BUSY = AuditFinding(
-    subject="CPU pressure",
-    level=AuditLevel.DISTURBS,
-    found="50 %",
-    why="it waits",
-    otherwise="end it",
-)
+BUSY = AuditFinding(subject="CPU pressure", level=AuditLevel.DISTURBS, found="50 %", why="it waits", otherwise="end it")
 SLOW = AuditFinding(
-    subject="CPU governor", level=AuditLevel.DISTURBS, found="powersave", why="slow",
-    command="echo performance",
-)  # fmt: skip
+    subject="CPU governor", level=AuditLevel.DISTURBS, found="powersave", why="slow", command="echo performance"
+)
 SWAP = AuditFinding(subject="swap", level=AuditLevel.ADVICE, found="1 GB", why="slow")
 
 
@@ -35,9 +28,7 @@ def finding_of(monkeypatch: pytest.MonkeyPatch, *findings: AuditFinding) -> None
     monkeypatch.setattr("tkperf.pipeline.run_plan.audit_for", lambda *_, **__: Audit(findings))
 
 
-def test_strict_refuses_and_names_each_command(
-    scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_strict_refuses_and_names_each_command(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 3, before anything is asked or written; what only may disturb does not count."""
     finding_of(monkeypatch, BUSY, SLOW, SWAP)
     with pytest.raises(RefusedError) as caught:
@@ -51,9 +42,7 @@ def test_strict_refuses_and_names_each_command(
     assert tkperf.make_plan("ssd", str(scratch), profile="quick", strict=True).warnings == ()
 
 
-def test_what_the_run_sets_itself_is_no_reason_to_refuse(
-    scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_run_sets_itself_is_no_reason_to_refuse(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finding_of(monkeypatch, SLOW)
     plan = tkperf.make_plan("ssd", str(scratch), profile="quick", strict=True, tune=True)
     assert plan.audit.findings == (SLOW,)
@@ -62,9 +51,7 @@ def test_what_the_run_sets_itself_is_no_reason_to_refuse(
 def test_without_strict_it_is_a_warning(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finding_of(monkeypatch, BUSY, SWAP)
     (warning,) = tkperf.make_plan("ssd", str(scratch), profile="quick").warnings
-    assert (warning.code, warning.text) == (
-        "host-disturbs", "CPU pressure: 50 %; it waits"
-    )  # fmt: skip
+    assert (warning.code, warning.text) == ("host-disturbs", "CPU pressure: 50 %; it waits")
 
 
 def test_one_line_before_the_question() -> None:
@@ -78,13 +65,9 @@ def test_one_line_before_the_question() -> None:
 def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Said before anything is asked."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(
-        DeviceError, match="--tune sets CPUs and the device's queue: run tkperf as root"
-    ):
+    with pytest.raises(DeviceError, match="--tune sets CPUs and the device's queue: run tkperf as root"):
         tkperf.make_plan("ssd", str(scratch), profile="quick", tune=True)
-    with pytest.raises(
-        UsageError, match="it depends on no setting of the host, so leave --tune out"
-    ):
+    with pytest.raises(UsageError, match="it depends on no setting of the host, so leave --tune out"):
         tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tune=True)
 
 
@@ -99,8 +82,15 @@ def test_this_machine_can_be_audited(scratch: Path) -> None:
     """Whatever it is: findings of each kind, none without a reason, as JSON too."""
     audited = tkperf.make_plan("ssd", str(scratch), profile="quick").audit
     subjects = {finding.subject for finding in audited.findings}
-    assert subjects >= {"CPU governor", "CPU pressure", "swap", "virtual machine", "io_uring",
-                        "limits of the process", "timers due within the run"}  # fmt: skip
+    assert subjects >= {
+        "CPU governor",
+        "CPU pressure",
+        "swap",
+        "virtual machine",
+        "io_uring",
+        "limits of the process",
+        "timers due within the run",
+    }
     json.dumps(audited.as_plain_data())
     done = CliRunner().invoke(cli, ["tune", str(scratch), "--json"])
     assert done.exit_code == 0, done.output
@@ -156,9 +146,7 @@ def test_a_run_has_its_settings_and_puts_them_back(loop_device: Callable[..., Pa
     scheduler.write_text("kyber")
     plan = tkperf.make_plan("ssd", str(device), profile="quick")
     audit = audit_for(plan.subject.drives, lasts_s=60)
-    with prepared_host(
-        audit, plan.subject.drives, tune=True, lasts_s=60, workloads=plan.fitted.workloads
-    ) as state:
+    with prepared_host(audit, plan.subject.drives, tune=True, lasts_s=60, workloads=plan.fitted.workloads) as state:
         assert f"/sys/block/{device.name}/queue/scheduler: kyber -> none" in state.changes
         kept = [one for one in state.audit.findings if one.subject == "I/O scheduler"]
         assert [one.found for one in kept] == ["none"]

@@ -43,14 +43,8 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         (["ssd", "n", "x", "--numjobs=a"], "'-nj' / '--numjobs': 'a' is not a valid integer"),
         (["ssd", "n", "x", "-rt", "-1"], "'-rt' / '--runtime': -1.0 is not in the range 1 to 86,400"),
         (["ssd", "n", "x", "-rt", "nan"], "'-rt' / '--runtime': NaN is no number"),
-        (
-            ["ssd", "n", "x", "--engine", "uring"],
-            "'--engine': 'uring' is not one of 'io_uring', 'libaio'",
-        ),
-        (
-            ["ssd", "n", "x", "-ssdt", "iops", "lta"],
-            "'lta': more than this command takes; did you mean lat?",
-        ),
+        (["ssd", "n", "x", "--engine", "uring"], "'--engine': 'uring' is not one of 'io_uring', 'libaio'"),
+        (["ssd", "n", "x", "-ssdt", "iops", "lta"], "'lta': more than this command takes; did you mean lat?"),
         (
             ["ssd", "n", "x", "-ssdt", "iops,lta"],
             "test 'lta': choose from auto-demand, iops, lat, tp, writesat, cbw, dirth, hir, xsr, sweep, demand, "
@@ -71,12 +65,9 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
             "sim:sata-ssd is a simulated drive: its capacity is its model's and no file is created, so leave "
             "--size out",
         ),
-        (
-            ["ssd", "n", "x", "--rate", "5MB/s", "--like", "y"],
-            "--rate and --like exclude each other: give one of them",
-        ),
+        (["ssd", "n", "x", "--rate", "5MB/s", "--like", "y"], "--rate and --like exclude each other: give one of them"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_call_is_told_in_a_line_and_the_usage(words: list[str], says: str) -> None:
     """Nothing else is said; the usage is that of the command that was meant."""
     done = tkperf(*words)
@@ -121,16 +112,12 @@ def commands(
 def test_options_of_runs_stand_under_headings() -> None:
     """Each of ssd, hdd, raid, sweep; the common ones first, TKperf's last."""
     for name in ("ssd", "hdd", "raid", "sweep"):
-        (command,) = (
-            each for context, each in commands() if context.command_path == f"tkperf {name}"
-        )
+        (command,) = (each for context, each in commands() if context.command_path == f"tkperf {name}")
         options = [each for each in command.params if isinstance(each, click.Option)]
         assert options
         assert all(isinstance(each, HeadedOption) for each in options), name
     lines = tkperf("ssd", "--help").stdout.splitlines()
-    headings = [
-        line.rstrip(":") for line in lines if re.fullmatch(r"\S.*:", line) and "Usage" not in line
-    ]
+    headings = [line.rstrip(":") for line in lines if re.fullmatch(r"\S.*:", line) and "Usage" not in line]
     of_report = (Heading.CONTENT, Heading.FORMATS)
     assert headings == [heading for heading in Heading if heading not in of_report]
     accepted = lines[lines.index(f"{Heading.TKPERF}:") :]
@@ -151,11 +138,7 @@ def test_the_common_case_of_each_command_fits_on_a_screen() -> None:
 def test_the_headings_share_one_column() -> None:
     """What an option means begins at the same place under each."""
     lines = tkperf("ssd", "--help").stdout.splitlines()
-    begins = {
-        match.start(1)
-        for line in lines
-        if (match := re.match(r"  -\S+(?:[^ ]| [^ ])*  +(\S)", line))
-    }
+    begins = {match.start(1) for line in lines if (match := re.match(r"  -\S+(?:[^ ]| [^ ])*  +(\S)", line))}
     assert len(begins) == 1
 
 
@@ -174,9 +157,7 @@ def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) ->
     """``-ssdt iops,lat`` as ``-ssdt iops lat``."""
     (command,) = (each for context, each in commands() if context.command_path == "tkperf ssd")
     for given in (["n", "x", *words], [*words, "n", "x"]):
-        with command.make_context(
-            "ssd", list(given), click.Context(cli, **cli.context_settings)
-        ) as context:
+        with command.make_context("ssd", list(given), click.Context(cli, **cli.context_settings)) as context:
             assert context.params["tests"] == ("iops", "lat")
             assert (context.params["name"], context.params["device"]) == ("n", "x")
 
@@ -256,7 +237,7 @@ def two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["A", "gone.tkperf"], "gone.tkperf is a run file. The last argument"),
         (["A", "B"], "B.batch is a batch. The last argument"),
     ],
-)  # fmt: skip
+)
 def test_check_names_what_it_lacks(words: list[str], says: str) -> None:
     """click takes a single word for the claims file, and reports that RUN_FILES is missing before
     it.

@@ -49,7 +49,8 @@ def answer_of_version(situation, **fields):
 
 HDPARM = r"""
 COMMANDS = {
-    "--security-set-pass": "SECURITY_SET_PASS", "--security-unlock": "SECURITY_UNLOCK", "--security-disable": "SECURITY_DISABLE",
+    "--security-set-pass": "SECURITY_SET_PASS", "--security-unlock": "SECURITY_UNLOCK",
+    "--security-disable": "SECURITY_DISABLE",
     "--security-erase": "SECURITY_ERASE", "--security-erase-enhanced": "SECURITY_ERASE",
     "--sanitize-block-erase": "SANITIZE_BLOCK_ERASE", "--sanitize-crypto-scramble": "SANITIZE_CRYPTO_SCRAMBLE",
     "--sanitize-overwrite": "SANITIZE_OVERWRITE"}
@@ -72,8 +73,9 @@ if option == "-I":
         answer("identify-of-zeros")
     if not state.get("supported"):
         answer("identify-no-security", SANITIZE=sanitize_lines())
-    answer("identify", SANITIZE=sanitize_lines(), SUPPORTED="\t\t", ENABLED=flag("enabled"), LOCKED=flag("locked"), FROZEN=flag("frozen"),
-           ENHANCED=flag("enhanced"), LEVEL="\tSecurity level high\n" if state.get("enabled") else "",
+    answer("identify", SANITIZE=sanitize_lines(), SUPPORTED="\t\t", ENABLED=flag("enabled"), LOCKED=flag("locked"),
+           FROZEN=flag("frozen"), ENHANCED=flag("enhanced"),
+           LEVEL="\tSecurity level high\n" if state.get("enabled") else "",
            MINUTES="2min for SECURITY ERASE UNIT. 4min for ENHANCED SECURITY ERASE UNIT.")
 elif option == "--security-set-pass":
     state["password"] = args[args.index(option) + 1]
@@ -125,13 +127,15 @@ elif option in COMMANDS:
 NVME = """
 WORDS = ["NVM Subsystem has never been sanitized.", "Most Recent Sanitize Command Completed Successfully.",
          "Sanitize in Progress.", "Most Recent Sanitize Command Failed.",
-         "Most Recent Sanitize Command (No-Deallocate After Sanitize) Completed Successfully.", "Unknown", "Unknown", "Unknown"]
+         "Most Recent Sanitize Command (No-Deallocate After Sanitize) Completed Successfully.",
+         "Unknown", "Unknown", "Unknown"]
 def sanitize_log(status):
     words = WORDS[status]
     # Versions 2.7 and 2.8 print the words as the key, too.
     answer_of_version("sanitize-log", KEY=words if state["version"] in ("2.7.1", "2.8") else "status",
-                      STATUS=f"({status}) {words}", SPROG=32768 if status == 2 else 65535, ERASED=state.get("erased", 0), PASSES=0,
-                      STATE=state.get("state", "(0) Idle state"), FAILURE=state.get("failure", ""))
+                      STATUS=f"({status}) {words}", SPROG=32768 if status == 2 else 65535,
+                      ERASED=state.get("erased", 0), PASSES=0, STATE=state.get("state", "(0) Idle state"),
+                      FAILURE=state.get("failure", ""))
 if args[0] == "id-ctrl":
     claims = {"oacs": 0, "fna": 0, "sanicap": 0} | state["controller"]
     answer_of_version("id-ctrl", **{key.upper(): number for key, number in claims.items()})
@@ -279,7 +283,8 @@ if "/s" in where:
         answer("failure", WHY="No drive found!")
     if words == ["show", "all"]:
         group = drive.get("DG", "-")
-        answer("drive", WHERE=where, ADDRESS=address, STATE=drive["State"], DG=group if group.isdigit() else json.dumps(group),
+        answer("drive", WHERE=where, ADDRESS=address, STATE=drive["State"],
+               DG=group if group.isdigit() else json.dumps(group),
                SIZE="446.625 GB", SECTOR="512B", SERIAL=f" {drive['SN']} ")
     if words[:2] == ["start", "erase"]:
         if state.get("erase_refused"):
@@ -297,7 +302,8 @@ elif where == "/c0/vall":
     for index, (number, vd) in enumerate(state["vds"].items()):
         rows = [f'\t\t\t{{ "EID:Slt" : "{each}", "State" : "Onln" }}\n' for each in vd["members"].split(",")]
         node = "" if vd["device"] is None else f'\t\t\t"OS Drive Name" : "{vd["device"]}",\n'
-        say("virtual-drive", COMMA=",\n" if index else "", NUMBER=number, STATE=vd["State"], NAA=vd["naa"], NODE=node, ROWS=",".join(rows))
+        say("virtual-drive", COMMA=",\n" if index else "", NUMBER=number, STATE=vd["State"], NAA=vd["naa"], NODE=node,
+            ROWS=",".join(rows))
     answer("virtual-drives-end")
 elif where == "/c0" and words[:2] == ["add", "vd"]:
     members = next(word for word in words if word.startswith("drives=")).partition("=")[2]

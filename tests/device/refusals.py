@@ -16,9 +16,7 @@ def template(node: ast.expr) -> str:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=parts):
-            return "".join(
-                template(part) if isinstance(part, ast.Constant) else BLANK for part in parts
-            )
+            return "".join(template(part) if isinstance(part, ast.Constant) else BLANK for part in parts)
         case ast.BinOp(op=ast.Add(), left=left, right=right):
             return template(left) + template(right)
         case _:
@@ -71,9 +69,5 @@ def reasons(node: ast.expr) -> Iterator[str]:
 
 def calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
     """In the order of their lines."""
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == name
-    ]
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name]
     yield from sorted(found, key=lambda call: call.lineno)

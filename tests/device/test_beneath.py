@@ -125,9 +125,7 @@ def test_a_loop_device_may_have_another_number(loop_device: MakeLoop, tmp_path: 
 
 
 @pytest.mark.root
-def test_a_loop_device_on_a_new_file_of_the_same_inode(
-    loop_device: MakeLoop, tmp_path: Path
-) -> None:
+def test_a_loop_device_on_a_new_file_of_the_same_inode(loop_device: MakeLoop, tmp_path: Path) -> None:
     """A file system may give the inode number of a removed file to the next file."""
     device, image = loop_device(), tmp_path / "loop0.img"
     recorded = facts_of(device)
@@ -237,9 +235,7 @@ def test_drives_beneath_a_layer_are_named_by_their_own_numbers(tmp_path: Path) -
         return describe_beneath(volume, sys_root=root)
 
     first = beneath("a", "b")
-    assert first == tuple(
-        f"serial number {serial} partition 1 at byte 1048576 of 524288 bytes" for serial in "AB"
-    )
+    assert first == tuple(f"serial number {serial} partition 1 at byte 1048576 of 524288 bytes" for serial in "AB")
     assert beneath("d", "c") == first
     assert beneath("c", "d", serials=("B", "A")) == first
     assert beneath("e", "f", serials=("A", "A")) == first[:1]

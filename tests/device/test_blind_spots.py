@@ -24,11 +24,7 @@ KERNEL_THREAD = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0\n"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 BLOCK = DeviceIdentity(
-    path="/dev/sdx",
-    kind=TargetKind.BLOCK,
-    capacity_bytes=1,
-    logical_block_bytes=512,
-    major_minor="8:0",
+    path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=1, logical_block_bytes=512, major_minor="8:0"
 )
 
 
@@ -71,9 +67,7 @@ def test_nothing_is_said_where_everything_can_be_seen(trees: dict[str, Path]) ->
         ("proc_root/1/environ", "A=1", "a PID namespace of its own"),
     ],
 )
-def test_a_private_pid_namespace(
-    trees: dict[str, Path], mark: str, content: str, says: str
-) -> None:
+def test_a_private_pid_namespace(trees: dict[str, Path], mark: str, content: str, says: str) -> None:
     """Only the first namespace has threads of the kernel; who made another is said if known."""
     write(trees["proc_root"] / "2/stat", "2 (kthreadd) S 1 0 0 0 -1 4194304 0 0\n")
     write(trees["root"].parent / mark, content)
@@ -119,7 +113,8 @@ def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
         write(trees["sys_root"] / f"block/{name}/loop/backing_file", "/gone (deleted)\n")
         write(trees["sys_root"] / f"block/{name}/dev", f"{number}\n")
     assert spots(BLOCK, trees) == {
-        "loop-devices": "what is behind loop901, loop902 could be looked up by name only, because asking the loop driver takes root and its node in /dev"
+        "loop-devices": "what is behind loop901, loop902 could be looked up by name only, because asking the loop "
+        "driver takes root and its node in /dev"
     }
 
 
@@ -127,17 +122,13 @@ def test_a_device_that_sysfs_does_not_have(trees: dict[str, Path]) -> None:
     """Then nobody knows its partitions and what is made of it."""
     shutil.rmtree(trees["sys_root"] / "dev")
     assert spots(BLOCK, trees) == {
-        "sysfs": "the kernel does not describe /dev/sdx here (/sys is missing or incomplete), so its partitions and the devices made of them could not be checked"
+        "sysfs": "the kernel does not describe /dev/sdx here (/sys is missing or incomplete), so its partitions and "
+        "the devices made of them could not be checked"
     }
 
 
 @pytest.mark.parametrize(
-    ("module", "folder"),
-    [
-        ("nvmet", "nvmet"),
-        ("target_core_mod", "target"),
-        ("usb_f_mass_storage", "usb_gadget"),
-    ],
+    ("module", "folder"), [("nvmet", "nvmet"), ("target_core_mod", "target"), ("usb_f_mass_storage", "usb_gadget")]
 )
 def test_exports_without_configfs(trees: dict[str, Path], module: str, folder: str) -> None:
     """The module is loaded, but nothing shows what it exports."""
@@ -156,9 +147,7 @@ def test_exports_of_what_cannot_be_found(trees: dict[str, Path]) -> None:
     }
 
 
-def test_a_file_that_nobody_else_has_open_needs_none_of_that(
-    trees: dict[str, Path], scratch: Path
-) -> None:
+def test_a_file_that_nobody_else_has_open_needs_none_of_that(trees: dict[str, Path], scratch: Path) -> None:
     """Loop devices, exports and swap space have their file open, and the kernel counts that."""
     write(trees["sys_root"] / "block/loop901/loop/backing_file", "/gone (deleted)\n")
     write(trees["sys_root"] / "block/loop901/dev", "7:901\n")
@@ -187,15 +176,11 @@ def test_an_overlay_whose_folders_cannot_be_reached(trees: dict[str, Path], scra
     row = "1 0 0:9 / /merged rw - overlay overlay rw,lowerdir=l/A:/gone,upperdir=/gone\n"
     write(trees["proc_root"] / "self/mountinfo", row)
     found = spots(read_identity(scratch), trees)
-    assert found["overlays"].startswith(
-        "whether the file is part of the overlay mounted at /merged is not known"
-    )
+    assert found["overlays"].startswith("whether the file is part of the overlay mounted at /merged is not known")
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", "9p"])
-def test_a_file_on_a_file_system_of_several_machines(
-    trees: dict[str, Path], scratch: Path, kind: str
-) -> None:
+def test_a_file_on_a_file_system_of_several_machines(trees: dict[str, Path], scratch: Path, kind: str) -> None:
     """This kernel counts its own users only."""
     proc = trees["proc_root"]
     # One descriptor's facts stand for all: which mount it is on.
@@ -214,14 +199,11 @@ def test_a_loop_device_on_a_file_that_other_machines_share(
 ) -> None:
     """Another machine may use the file behind the loop device, as it may use a file target."""
     device = loop_device()
-    assert BlindSpotCode.OTHER_MACHINES not in {
-        spot.code for spot in find_blind_spots(read_identity(device))
-    }
+    assert BlindSpotCode.OTHER_MACHINES not in {spot.code for spot in find_blind_spots(read_identity(device))}
     kind = file_system_of(tmp_path / "loop0.img")
     monkeypatch.setattr("tkperf.device.blind_spots._SHARED", (kind,))
-    assert (
-        f"the file behind {device.name} is on {kind}: tkperf cannot see whether another machine"
-        in " ".join(spot.text for spot in find_blind_spots(read_identity(device)))
+    assert f"the file behind {device.name} is on {kind}: tkperf cannot see whether another machine" in " ".join(
+        spot.text for spot in find_blind_spots(read_identity(device))
     )
 
 
@@ -236,9 +218,7 @@ print(json.dumps({each.code: each.text for each in find_blind_spots(read_identit
 @needs_root
 @pytest.mark.root
 @pytest.mark.parametrize("options", [("--mount-proc",), ()])
-def test_a_real_pid_namespace(
-    scratch: Path, loop_device: Callable[..., Path], options: tuple[str, ...]
-) -> None:
+def test_a_real_pid_namespace(scratch: Path, loop_device: Callable[..., Path], options: tuple[str, ...]) -> None:
     """With a /proc of its own nothing outside shows; with the machine's own all of it does."""
     for target in (scratch, loop_device()):
         argv = ["unshare", "--pid", "--fork", *options, sys.executable, "-c", REAL, str(target)]
@@ -294,18 +274,14 @@ def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> N
 
     def look() -> list[list[str]]:
         identity = read_identity(own_file)
-        return [
-            [each.text for each in find_blind_spots(identity)],
-            [each.text for each in find_objections(identity)],
-        ]
+        return [[each.text for each in find_blind_spots(identity)], [each.text for each in find_objections(identity)]]
 
     sentences, objections = as_nobody(look)
     (sentence,) = sentences
     assert objections == []
     assert sentence.startswith("processes of other users (")
     assert sentence.endswith(
-        f") cannot be inspected: a use of {own_file} by one of them would not be noticed; "
-        "nothing else has it open now"
+        f") cannot be inspected: a use of {own_file} by one of them would not be noticed; nothing else has it open now"
     )
     foreign("os.open(words[0], os.O_RDONLY)", own_file)
     _, objections = as_nobody(look)
@@ -323,7 +299,5 @@ def test_an_ordinary_user_on_the_image_behind_a_loop_device(own_file: Path) -> N
         hidden = own_file.rename(own_file.with_name("other"))
         os.link(hidden, own_file)
         hidden.unlink()
-        (found,) = as_nobody(
-            lambda: [[each.text for each in find_objections(read_identity(own_file))]]
-        )
+        (found,) = as_nobody(lambda: [[each.text for each in find_objections(read_identity(own_file))]])
     assert any("behind loop device" in text or "cannot be seen" in text for text in found)

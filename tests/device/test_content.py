@@ -57,17 +57,13 @@ def test_other_data_in_a_file_is_a_change(scratch: Path, act: Callable[[Path], o
     """Random bytes replace other random bytes, at samples or between them. libblkid recognises
     neither.
     """
-    with pytest.raises(
-        RefusedError, match=r"was written to since it was shown: .*Nothing was touched"
-    ):
+    with pytest.raises(RefusedError, match=r"was written to since it was shown: .*Nothing was touched"):
         open_while(scratch, lambda: act(scratch))
 
 
 @pytest.mark.root
 @pytest.mark.parametrize("through_file", [True, False])
-def test_other_data_behind_a_loop_device_is_a_change(
-    loop_device: MakeLoop, tmp_path: Path, through_file: bool
-) -> None:
+def test_other_data_behind_a_loop_device_is_a_change(loop_device: MakeLoop, tmp_path: Path, through_file: bool) -> None:
     """Data written to the device, or to the file behind the device, counts as a change."""
     device = loop_device()
     target = tmp_path / "loop0.img" if through_file else device
@@ -92,9 +88,7 @@ def test_writes_to_a_block_device_are_counted(loop_device: MakeLoop) -> None:
         with pytest.raises(RefusedError, match=r"the kernel counts 4\.1 kB written or discarded"):
             open_while(device, write_the_same)
         with pytest.raises(RefusedError, match="was written to since it was shown: "):
-            open_while(
-                device, lambda: run_tool("blkdiscard", "-o", "33554432", "-l", "4096", under)
-            )
+            open_while(device, lambda: run_tool("blkdiscard", "-o", "33554432", "-l", "4096", under))
 
 
 @contextmanager
@@ -232,9 +226,7 @@ def test_what_only_reads_is_no_change(loop_device: MakeLoop, scratch: Path) -> N
 
 
 @pytest.mark.root
-def test_a_write_after_the_answer_is_noticed_before_the_first_phase(
-    loop_device: MakeLoop, scratch: Path
-) -> None:
+def test_a_write_after_the_answer_is_noticed_before_the_first_phase(loop_device: MakeLoop, scratch: Path) -> None:
     """The first check before a phase compares again. After this check, the run itself writes the
     data.
     """
@@ -249,9 +241,7 @@ def test_a_write_after_the_answer_is_noticed_before_the_first_phase(
                 if begun:
                     permit.recheck()
                 else:
-                    with pytest.raises(
-                        RefusedError, match=r"was written to.*Nothing more is written"
-                    ):
+                    with pytest.raises(RefusedError, match=r"was written to.*Nothing more is written"):
                         permit.recheck()
             finally:
                 permit.release()

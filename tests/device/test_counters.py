@@ -11,13 +11,7 @@ from pathlib import Path
 import pytest
 
 from tkperf.device.identity import read_identity
-from tkperf.device.kernel_watch import (
-    CountingFiles,
-    DeviceCounters,
-    StatFiles,
-    seldom_every_s,
-    watching,
-)
+from tkperf.device.kernel_watch import CountingFiles, DeviceCounters, StatFiles, seldom_every_s, watching
 from tkperf.model.disturbance.io import Counts
 
 # reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ms, ms, discards, merged, sectors, ms, flushes, ms
@@ -135,9 +129,7 @@ def times_of(counters: DeviceCounters) -> list[float]:
 
 def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
     """But never so far that what lies between could not be told."""
-    assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [
-        0.1, 0.1, 0.16, 0.2,
-    ]  # fmt: skip
+    assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [0.1, 0.1, 0.16, 0.2]
 
 
 def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:

@@ -17,15 +17,7 @@ from tkperf.device.targets import SegmentMapping, build_table
 from tkperf.model.errors import DeviceError, RefusedError
 from tkperf.model.segments import Segments
 
-COMMANDS = {
-    0: "version",
-    3: "create",
-    4: "remove",
-    6: "suspend",
-    7: "status",
-    9: "load",
-    12: "table",
-}
+COMMANDS = {0: "version", 3: "create", 4: "remove", 6: "suspend", 7: "status", 9: "load", 12: "table"}
 TABLE = (Target(0, 16, "linear", "259:0 2048"), Target(16, 16, "linear", "259:0 4096"))
 
 
@@ -124,14 +116,9 @@ def test_a_long_table_is_read_in_full(kernel: FakeKernel) -> None:
 
 @pytest.mark.parametrize(
     ("fails", "changes"),
-    [
-        ("create", ["create"]),
-        ("suspend", ["create", "load error", "remove deferred", "load linear", "suspend"]),
-    ],
+    [("create", ["create"]), ("suspend", ["create", "load error", "remove deferred", "load linear", "suspend"])],
 )
-def test_what_the_kernel_refuses_is_said_in_its_words(
-    kernel: FakeKernel, fails: str, changes: list[str]
-) -> None:
+def test_what_the_kernel_refuses_is_said_in_its_words(kernel: FakeKernel, fails: str, changes: list[str]) -> None:
     """Marked for removal, the mapping goes when it is closed."""
     kernel.fails[fails] = errno.EBUSY
     with pytest.raises(DeviceError, match="device-mapper: Device or resource busy"):
@@ -156,9 +143,7 @@ def test_what_a_killed_tkperf_left_is_cleared_away(kernel: FakeKernel) -> None:
 
 
 @pytest.mark.parametrize("theirs", ["LVM-abc", "TKPERF-tkperf-segments-sdx"])
-def test_what_lies_on_something_or_is_not_ours_is_left_alone(
-    kernel: FakeKernel, theirs: str
-) -> None:
+def test_what_lies_on_something_or_is_not_ours_is_left_alone(kernel: FakeKernel, theirs: str) -> None:
     """Whatever its name."""
     create_mapping("tkperf-segments-sdx", TABLE).let_go()
     kernel.uuid = theirs
@@ -168,15 +153,11 @@ def test_what_lies_on_something_or_is_not_ours_is_left_alone(
     assert kernel.changes == []
 
 
-def test_where_there_is_no_device_mapper_the_reason_is_told(
-    kernel: FakeKernel, tmp_path: Path
-) -> None:
+def test_where_there_is_no_device_mapper_the_reason_is_told(kernel: FakeKernel, tmp_path: Path) -> None:
     """Without its node, and with one."""
     require_device_mapper()
     (tmp_path / "control").unlink()
-    with pytest.raises(
-        DeviceError, match=r"control: No such file or directory; try 'modprobe dm-mod'"
-    ):
+    with pytest.raises(DeviceError, match=r"control: No such file or directory; try 'modprobe dm-mod'"):
         require_device_mapper()
 
 
@@ -207,13 +188,9 @@ def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) ->
 SEGMENTS = Segments(seed=1, length_bytes=8192, within_bytes=1 << 20, starts_bytes=(4096, 65536))
 
 
-def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(
-    kernel: FakeKernel, permit: ErasePermit
-) -> None:
+def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(kernel: FakeKernel, permit: ErasePermit) -> None:
     """In sectors, in the order of their places; the claim goes to the mapping."""
-    assert build_table(SEGMENTS, "8:16") == (
-        Target(0, 16, "linear", "8:16 8"), Target(16, 16, "linear", "8:16 128"),
-    )  # fmt: skip
+    assert build_table(SEGMENTS, "8:16") == (Target(0, 16, "linear", "8:16 8"), Target(16, 16, "linear", "8:16 128"))
     mapping = SegmentMapping(permit, SEGMENTS)
     with pytest.raises(DeviceError, match="not mapped at the moment"):
         mapping.find_path()

@@ -51,27 +51,15 @@ EUI = {"wwid": "eui.0025385b0140a3c1"}
         ([{"serial": "A", "nsid": "1"}, {"serial": "B", "nsid": "1"}], [None, None]),
         ([{}, {}], [None, None]),
         # Two namespaces of an NVMe drive, and two LUNs of a drive with two actuators.
-        (
-            [{"serial": "A", "nsid": "1"}, {"serial": "A", "nsid": "2"}],
-            ["namespace-1", "namespace-2"],
-        ),
+        ([{"serial": "A", "nsid": "1"}, {"serial": "A", "nsid": "2"}], ["namespace-1", "namespace-2"]),
         ([{"serial": "A", "lun": "0"}, {"serial": "A", "lun": "1"}], ["LUN-0", "LUN-1"]),
         # Two paths to one namespace: two visible disks, or hidden paths of the kernel's NVMe
         # multipath.
         ([{"serial": "A", "nsid": "1", **EUI}, {"serial": "A", "nsid": "1", **EUI}], [None, None]),
-        (
-            [{"serial": "A", "nsid": "1"}, {"serial": "A", "nsid": "1", "hidden": "1"}],
-            [None],
-        ),
+        ([{"serial": "A", "nsid": "1"}, {"serial": "A", "nsid": "1", "hidden": "1"}], [None]),
         # Docks and cheap drives that report the same number for all disks.
-        (
-            [{"serial": "A", "lun": "0", "wwid": f"naa.500{number}"} for number in (1, 2)],
-            ["naa.5001", "naa.5002"],
-        ),
-        (
-            [{"serial": "A", "lun": "0", "wwid": "t10.ATA DOCK"} for _ in (1, 2)],
-            ["disk0", "disk1"],
-        ),
+        ([{"serial": "A", "lun": "0", "wwid": f"naa.500{number}"} for number in (1, 2)], ["naa.5001", "naa.5002"]),
+        ([{"serial": "A", "lun": "0", "wwid": "t10.ATA DOCK"} for _ in (1, 2)], ["disk0", "disk1"]),
         # Each boot area of eMMC has its own name, so the drive itself needs none.
         (
             [

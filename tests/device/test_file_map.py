@@ -60,9 +60,7 @@ def preallocate_and_write(path: Path, place: int) -> None:
 
 
 @pytest.mark.parametrize("way", [write, map_and_write, preallocate_and_write])
-def test_a_few_bytes_between_samples_are_found(
-    sparse: Path, way: Callable[[Path, int], object]
-) -> None:
+def test_a_few_bytes_between_samples_are_found(sparse: Path, way: Callable[[Path, int], object]) -> None:
     """The bytes are found in a file and behind a loop device, although the kernel has not written
     them out yet.
     """
@@ -145,16 +143,11 @@ def test_a_whole_disk_is_searched_with_its_partitions(sparse: Path) -> None:
 
 
 @pytest.mark.parametrize(("written", "measured"), [("", "p1"), ("p1", "")])
-def test_what_was_written_through_another_node_is_found(
-    sparse: Path, written: str, measured: str
-) -> None:
+def test_what_was_written_through_another_node_is_found(sparse: Path, written: str, measured: str) -> None:
     """A disk and its partition have separate page caches. The kernel keeps written data in the
     cache while a program has the node open for reading.
     """
-    with (
-        partitioned(sparse, (1, GIB)) as disk,
-        Path(f"{disk}{written}").open("rb"),
-    ):
+    with partitioned(sparse, (1, GIB)) as disk, Path(f"{disk}{written}").open("rb"):
         target = Path(f"{disk}{measured}")
         assert data_on(target) == ""
         write(Path(f"{disk}{written}"), (0 if written else GIB) + 2 * MIB + 12288)
@@ -164,19 +157,12 @@ def test_what_was_written_through_another_node_is_found(
 def look(path: Path, file_system: str | None) -> PartContent:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        return look_for_written_data(
-            descriptor,
-            start_bytes=0,
-            end_bytes=path.stat().st_size,
-            file_system=file_system,
-        )
+        return look_for_written_data(descriptor, start_bytes=0, end_bytes=path.stat().st_size, file_system=file_system)
     finally:
         os.close(descriptor)
 
 
-def test_the_map_of_an_unknown_file_system_is_not_believed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_map_of_an_unknown_file_system_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A network file system or FUSE may report a hole at a place where another machine has written
     data.
     """
@@ -197,9 +183,7 @@ def write_holes(image: Path, size: int) -> None:
         file.truncate(size)
 
 
-def test_what_was_not_read_to_its_end_counts_as_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_not_read_to_its_end_counts_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Zeros are read up to a limit; data before the limit is recognised as such."""
     monkeypatch.setattr(file_map, "READ_LIMIT_BYTES", 8 * MIB)
     image = tmp_path / "image"
@@ -243,9 +227,7 @@ def test_a_volume_on_a_loop_device_leads_to_the_whole_file(tmp_path: Path) -> No
 
 
 @pytest.mark.root
-def test_a_block_device_with_data_in_a_sample_is_recognised(
-    loop_device: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_block_device_with_data_in_a_sample_is_recognised(loop_device: Callable[..., Path], tmp_path: Path) -> None:
     """A drive has no map of a file system: its beginning, its end and samples must read as zeros."""
     under = loop_device(size=8 * MIB)
     with loop_on(under) as device:

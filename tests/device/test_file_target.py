@@ -50,9 +50,7 @@ def test_no_size_is_asked_for_of_a_device_that_is_not_there(tmp_path: Path) -> N
         with pytest.raises(DeviceError) as refused:
             make_plan("ssd", path, profile="quick")
         told[path.name] = str(refused.value)
-    assert told["nvme99n9"].endswith(
-        "there is no device or file /dev/nvme99n9; see 'lsblk' for devices"
-    )
+    assert told["nvme99n9"].endswith("there is no device or file /dev/nvme99n9; see 'lsblk' for devices")
     assert told["scratch.img"].endswith("to measure a scratch file of that name, give its --size")
 
 

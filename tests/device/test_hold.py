@@ -75,8 +75,10 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
     script = 'mount --bind "$0" "$1" && echo mounted && exec cat'
     with subprocess.Popen(
         ["unshare", "--mount", "sh", "-c", script, other, tmp_path],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         if process.stdout.readline() != "mounted\n":
             pytest.skip("no mount namespace can be made here")
@@ -99,21 +101,15 @@ def test_a_file_of_another_mount_namespace_is_not_taken_for_that_of_the_same_pat
     assert read_identity(own) == read_identity(scratch)
 
 
-def test_no_scratch_file_is_made_in_another_mount_namespace(
-    tmp_path: Path, elsewhere: Path
-) -> None:
+def test_no_scratch_file_is_made_in_another_mount_namespace(tmp_path: Path, elsewhere: Path) -> None:
     """The path could belong to another file in this mount namespace."""
-    request = RunRequest(
-        suite="ssd", device=str(elsewhere / tmp_path.relative_to("/") / "new.img"), size="16MiB"
-    )
+    request = RunRequest(suite="ssd", device=str(elsewhere / tmp_path.relative_to("/") / "new.img"), size="16MiB")
     with pytest.raises(DeviceError, match="not the same as"):
         ScratchFileSubject(request)
     assert not list(tmp_path.rglob("new.img"))
 
 
-def test_a_file_without_a_name_is_not_taken_for_one_that_has_its_text_as_a_name(
-    scratch: Path,
-) -> None:
+def test_a_file_without_a_name_is_not_taken_for_one_that_has_its_text_as_a_name(scratch: Path) -> None:
     """The kernel shows a deleted file as ``PATH (deleted)``, which may be the name of another file."""
     with scratch.open("rb") as file:
         way = Path(f"/proc/{os.getpid()}/fd/{file.fileno()}")
@@ -135,9 +131,7 @@ def test_what_is_held_is_erased_and_not_what_has_its_name(scratch: Path, secret:
     assert not any(moved.read_bytes())
 
 
-def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(
-    tmp_path: Path, secret: Path
-) -> None:
+def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(tmp_path: Path, secret: Path) -> None:
     """A user swaps his own scratch file for a link, back and forth, while it is purged 60 times."""
     name, own, link = tmp_path / "s.img", tmp_path / "own", tmp_path / "link"
     over = threading.Event()
@@ -173,9 +167,7 @@ def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(
     assert set(secret.read_bytes()) == {0x5A}
 
 
-def test_another_node_of_the_same_name_is_not_held(
-    loop_device: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_another_node_of_the_same_name_is_not_held(loop_device: Callable[..., Path], tmp_path: Path) -> None:
     """A device node is compared by device number and the disk's sequence number."""
     first, second = loop_device(size=8 * MIB), loop_device(size=8 * MIB)
     node = tmp_path / "disk"
@@ -188,9 +180,7 @@ def test_another_node_of_the_same_name_is_not_held(
     assert set(second.read_bytes()) == {0xA5}
 
 
-def test_a_device_is_written_to_by_its_descriptor(
-    loop_device: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_device_is_written_to_by_its_descriptor(loop_device: Callable[..., Path], tmp_path: Path) -> None:
     """A node exchanged after consent changes nothing: the confirmed device is purged."""
     first, second = loop_device(size=8 * MIB), loop_device(size=8 * MIB)
     node = tmp_path / "disk"
@@ -220,9 +210,7 @@ def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Pa
     assert not any(moved.read_bytes())
 
 
-def test_the_lock_stays_while_the_device_is_lent(
-    scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_lock_stays_while_the_device_is_lent(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second tkperf is refused also while the first one's purge tool has the device."""
     monkeypatch.setattr("tkperf.device.hold.LOCK_LIMIT_S", 0.1)
     permit = permit_for(scratch)
@@ -264,9 +252,7 @@ def test_an_existing_file_is_looked_into(tmp_path: Path) -> None:
     assert found_in(path) == ""
 
 
-def test_a_loop_device_is_looked_into_like_the_file_behind_it(
-    loop_device: Callable[..., Path],
-) -> None:
+def test_a_loop_device_is_looked_into_like_the_file_behind_it(loop_device: Callable[..., Path]) -> None:
     """What libblkid does not know is something to lose there, too; zeros are not."""
     device = loop_device(size=8 * MIB)
     assert "data " in found_in(device)
@@ -287,8 +273,11 @@ def test_a_scratch_file_is_asked_for_once_it_was_written_to(tmp_path: Path) -> N
 def start_tkperf(*words: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tkperf", *map(str, words)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def children_of(pid: int) -> set[int]:
@@ -300,9 +289,18 @@ def children_of(pid: int) -> set[int]:
 def test_a_purge_that_outlives_tkperf_keeps_its_lock(scratch: Path, tmp_path: Path) -> None:
     """kill -9 during a purge: the tool goes on, and the next start names it and refuses."""
     words = (
-        scratch, "--profile", "quick", "-ssdt", "iops", "--output", tmp_path, "--yes-destroy",
-        scratch, "--purge-command", "sleep 300 {device}",
-    )  # fmt: skip
+        scratch,
+        "--profile",
+        "quick",
+        "-ssdt",
+        "iops",
+        "--output",
+        tmp_path,
+        "--yes-destroy",
+        scratch,
+        "--purge-command",
+        "sleep 300 {device}",
+    )
     script = tmp_path / "bin" / "sleep"
     script.parent.mkdir()
     script.write_text("#!/bin/sh\nexec /bin/sleep 300\n")
@@ -348,16 +346,13 @@ def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes
 
 
 @pytest.mark.fio
-def test_what_could_not_be_looked_at_is_said_before_the_question(
-    scratch: Path, tmp_path: Path
-) -> None:
+def test_what_could_not_be_looked_at_is_said_before_the_question(scratch: Path, tmp_path: Path) -> None:
     """In a private PID namespace other users cannot be seen: that stands before the question."""
     words = ("tkperf", "ssd", "n", str(scratch), "-q", "--output", str(tmp_path))
     unshare = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
     done = subprocess.run(
-        [*unshare, sys.executable, "-m", *words],
-        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [*unshare, sys.executable, "-m", *words], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
     if "unshare" in done.stderr:
         pytest.skip("this kernel lets nobody make a PID namespace")
     assert done.returncode == 3, done.stderr
@@ -366,16 +361,12 @@ def test_what_could_not_be_looked_at_is_said_before_the_question(
 
 
 @pytest.mark.fio
-def test_a_path_is_confirmed_as_it_was_given(
-    scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_is_confirmed_as_it_was_given(scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user may give the relative path of DEVICE again; another way to write it is no answer."""
     monkeypatch.chdir(scratch.parent)
     words = ("--profile", "quick", "-ssdt", "iops", "--purge-command", "false {device}")
     for given, status in ((scratch.name, 4), (f"./{scratch.name}", 3)):
-        done = start_tkperf(
-            "ssd", f"n{status}", scratch.name, "--yes-destroy", given, "--output", tmp_path, *words
-        )
+        done = start_tkperf("ssd", f"n{status}", scratch.name, "--yes-destroy", given, "--output", tmp_path, *words)
         said, _ = done.communicate(timeout=120)
         assert done.returncode == status, said
     assert set(scratch.read_bytes()) == {0xA5}

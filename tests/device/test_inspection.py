@@ -66,9 +66,7 @@ FULL_LINK = {
         ({"max_link_speed": "Unknown"}, "PCIe gen 4 x4", True),
     ],
 )
-def test_pcie_links(
-    tmp_path: Path, changes: dict[str, str], negotiated: str, downgraded: bool
-) -> None:
+def test_pcie_links(tmp_path: Path, changes: dict[str, str], negotiated: str, downgraded: bool) -> None:
     """Generation and width by transfer rate; anything below the best of the drive is said."""
     link = read_link(nvme_disk(tmp_path, **{**FULL_LINK, **changes}))
     assert link is not None
@@ -79,8 +77,7 @@ def test_pcie_links(
 
 
 @pytest.mark.parametrize(
-    ("speed", "word", "downgraded"),
-    [("6.0 Gbps", 0b1110, False), ("3.0 Gbps", 0b1110, True), ("3.0 Gbps", 0, None)],
+    ("speed", "word", "downgraded"), [("6.0 Gbps", 0b1110, False), ("3.0 Gbps", 0b1110, True), ("3.0 Gbps", 0, None)]
 )
 def test_sata_links(tmp_path: Path, speed: str, word: int, downgraded: bool | None) -> None:
     """The port's speed against what identify word 76 says the drive can do."""
@@ -167,9 +164,7 @@ def test_every_smartctl_tells_a_sas_drive(tmp_path: Path, version: str) -> None:
     tool = answering(text("smartctl", "sas", version))
     facts = inspect_device(sas, sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
     names = ("model", "vendor", "serial", "firmware")
-    assert [facts.values[name] for name in names] == [
-        "MADEUP MADE UP SAS", "MADEUP", "MADEUP0003", "0003",
-    ]  # fmt: skip
+    assert [facts.values[name] for name in names] == ["MADEUP MADE UP SAS", "MADEUP", "MADEUP0003", "0003"]
 
 
 @pytest.mark.parametrize("stdout", ["", "garbage", "[1]", '{"mn": 5}'])
@@ -195,10 +190,8 @@ def test_a_missing_or_hanging_tool_is_a_gap(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"serial": "S2"}, {"wwn": "x"}, {"capacity_bytes": 1}, {"disk_sequence": 2},
-     {"major_minor": "259:1"}],
-)  # fmt: skip
+    "change", [{"serial": "S2"}, {"wwn": "x"}, {"capacity_bytes": 1}, {"disk_sequence": 2}, {"major_minor": "259:1"}]
+)
 def test_another_drive_under_the_same_name(change: dict[str, object]) -> None:
     """Any of serial, WWN, size, numbers or the kernel's sequence tells drives apart."""
     assert is_same_device(an_nvme_drive(), an_nvme_drive(firmware="new", path="/dev/other"))

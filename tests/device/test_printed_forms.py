@@ -64,25 +64,15 @@ def test_a_stand_in_prints_forms_only(name: str) -> None:
     """A stand-in calls ``answer`` with the name of a form, and calls nothing else that writes."""
     tree = ast.parse(getattr(fakes, name))
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        assert ast.unparse(call.func) not in (
-            "print",
-            "sys.stdout.write",
-            "sys.stderr.write",
-            "os.write",
-        )
+        assert ast.unparse(call.func) not in ("print", "sys.stdout.write", "sys.stderr.write", "os.write")
     forms = {form for program in STAND_INS[name] for form in load_forms(program)}
     known = forms | {form.partition("@")[0] for form in forms}
-    literals = {
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    literals = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     assert literals & known, f"{name} prints none of the forms"
     named = {
         ast.unparse(call.args[0]).strip("'")
         for call in ast.walk(tree)
-        if isinstance(call, ast.Call)
-        and ast.unparse(call.func) in ("answer", "say", "answer_of_version")
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("answer", "say", "answer_of_version")
         if isinstance(call.args[0], ast.Constant)
     }
     assert named <= known
@@ -90,9 +80,7 @@ def test_a_stand_in_prints_forms_only(name: str) -> None:
 
 def test_every_stand_in_is_checked() -> None:
     """A new stand-in needs forms with a source."""
-    programs_of_fakes = {
-        name for name, text in vars(fakes).items() if name.isupper() and isinstance(text, str)
-    }
+    programs_of_fakes = {name for name, text in vars(fakes).items() if name.isupper() and isinstance(text, str)}
     assert programs_of_fakes - {"PROLOGUE"} == STAND_INS.keys() | SILENT
 
 
@@ -106,9 +94,7 @@ def print_identify(changes: dict[int, int]) -> str:
     program = find_program("hdparm")
     assert program is not None
     text = " ".join(f"{word:04x}" for word in words)
-    done = subprocess.run(
-        [program, "--Istdin"], input=text, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([program, "--Istdin"], input=text, capture_output=True, text=True, check=True)
     return done.stdout
 
 
@@ -118,9 +104,7 @@ def print_identify(changes: dict[int, int]) -> str:
     [
         (
             {128: 0x21, 59: 0x1110, 89: 1, 90: 2},
-            AtaSecurity(
-                supported=True, enhanced_erase=True, erase_minutes=2, enhanced_erase_minutes=4
-            ),
+            AtaSecurity(supported=True, enhanced_erase=True, erase_minutes=2, enhanced_erase_minutes=4),
             {
                 "SANITIZE": "\t   *\tSANITIZE feature set\n",
                 "ENHANCED": "\t\t",
@@ -149,9 +133,7 @@ def print_identify(changes: dict[int, int]) -> str:
         ),
         (
             {128: 0x103, 59: 0x110, 89: 0xFFFF, 90: 0x8010},
-            AtaSecurity(
-                supported=True, enabled=True, erase_minutes=65532, enhanced_erase_minutes=32
-            ),
+            AtaSecurity(supported=True, enabled=True, erase_minutes=65532, enhanced_erase_minutes=32),
             {
                 "ENABLED": "\t\t",
                 "LEVEL": "\tSecurity level maximum\n",
@@ -161,17 +143,11 @@ def print_identify(changes: dict[int, int]) -> str:
         (
             {128: 0x20, 59: 0x110, 89: 1, 90: 0},
             AtaSecurity(supported=False, enhanced_erase=True, erase_minutes=2),
-            {
-                "SUPPORTED": "\t(?)\t",
-                "ENHANCED": "\t\t",
-                "MINUTES": "2min for SECURITY ERASE UNIT.",
-            },
+            {"SUPPORTED": "\t(?)\t", "ENHANCED": "\t\t", "MINUTES": "2min for SECURITY ERASE UNIT."},
         ),
     ],
 )
-def test_hdparm_prints_its_form(
-    changes: dict[int, int], reads: AtaSecurity, fields: dict[str, str]
-) -> None:
+def test_hdparm_prints_its_form(changes: dict[int, int], reads: AtaSecurity, fields: dict[str, str]) -> None:
     """The installed hdparm prints exactly the form, and tkperf parses the form to the values in the
     drive's identify words.
     """

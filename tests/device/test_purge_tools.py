@@ -20,15 +20,7 @@ from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity, read_identity
 from tkperf.device.inspection import parse_identify
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
-from tkperf.device.purge import (
-    PurgePlan,
-    PurgeWatch,
-    ata,
-    nvme,
-    refuse_purge_under_way,
-    run_purge,
-    scsi,
-)
+from tkperf.device.purge import PurgePlan, PurgeWatch, ata, nvme, refuse_purge_under_way, run_purge, scsi
 from tkperf.device.purge import method as method_module
 from tkperf.device.purge.method import NO_WATCH, Offer, PurgeMethod, PurgeRefusal
 from tkperf.device.purge.sense import parse_sense
@@ -93,9 +85,7 @@ def chosen(offers: tuple[Offer, ...], name: str | None = None) -> PurgeMethod:
 # ATA Security
 
 
-def test_security_erase_leaves_no_password(
-    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
-) -> None:
+def test_security_erase_leaves_no_password(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
     """Enhanced where claimed; the password goes on record before it is set, and is gone after."""
     tools.update(supported=True, enhanced=True)
     notes: list[tuple[str, int]] = []
@@ -112,24 +102,17 @@ def test_security_erase_leaves_no_password(
     assert len(tools.commanded("--security-erase-enhanced")) == 1
 
 
-def test_a_failed_erase_takes_the_password_away(
-    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
-) -> None:
+def test_a_failed_erase_takes_the_password_away(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
     """The drive refuses to erase: the test ends, and the drive is not left locked."""
     tools.update(supported=True, erase_fails=True)
-    with pytest.raises(
-        DeviceError, match="ended with status 5: SECURITY_ERASE: Input/output error"
-    ):
+    with pytest.raises(DeviceError, match="ended with status 5: SECURITY_ERASE: Input/output error"):
         run_purge(permit, chosen(ata.offer_ata(drive)))
     assert not tools.state["enabled"]
     assert tools.commanded("--security-disable")
 
 
 def test_an_erase_that_hangs_is_given_up(
-    tools: FakeTools,
-    drive: DeviceIdentity,
-    permit: ErasePermit,
-    monkeypatch: pytest.MonkeyPatch,
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A time limit, and the password is taken away then, too."""
     monkeypatch.setattr(ata, "LEAST_ERASE_LIMIT_S", 0.5)
@@ -192,9 +175,7 @@ def test_identify_data_of_another_program_are_refused() -> None:
 # ATA Sanitize
 
 
-def test_sanitize_is_preferred_and_watched(
-    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
-) -> None:
+def test_sanitize_is_preferred_and_watched(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
     """Block erase comes first where claimed: no password is at stake."""
     tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=2)
     seen: list[float | None] = []
@@ -206,9 +187,7 @@ def test_sanitize_is_preferred_and_watched(
     assert tools.commanded(ata.CONSENT)
 
 
-def test_a_failed_sanitize_ends_the_test(
-    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
-) -> None:
+def test_a_failed_sanitize_ends_the_test(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
     """A drive in state SD3 aborts even the command that reads its state. hdparm prints the reason
     and ends with 5.
     """
@@ -276,16 +255,9 @@ def test_overwriting_is_never_chosen_by_itself(tools: FakeTools, drive: DeviceId
         chosen(ata.offer_ata(drive), "ata-sanitize-block")
 
 
-@pytest.mark.parametrize(
-    ("version", "title", "passes"), [("9.65", "1 pass", True), ("9.60", "16 passes", False)]
-)
+@pytest.mark.parametrize(("version", "title", "passes"), [("9.65", "1 pass", True), ("9.60", "16 passes", False)])
 def test_a_drive_is_overwritten_once_if_hdparm_can_ask_for_it(
-    tools: FakeTools,
-    drive: DeviceIdentity,
-    permit: ErasePermit,
-    version: str,
-    title: str,
-    passes: bool,
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, version: str, title: str, passes: bool
 ) -> None:
     """Without a count the drive makes 16 passes. The title names the number of passes."""
     tools.update(sanitize=["OVERWRITE_EXT"], version=version)
@@ -319,25 +291,15 @@ def add_sibling(disk: Path) -> None:
 NVME_CLI = ("1.16", "2.0", "2.3", "2.5", "2.8", "2.11", "2.13", "2.16", "3.0-rc1")
 
 
-@pytest.mark.parametrize(
-    ("version", "erased"),
-    [("1.16", 0), ("2.3", 1), ("2.8", 0), ("2.13", 1), ("3.0-rc1", 0)],
-)
+@pytest.mark.parametrize(("version", "erased"), [("1.16", 0), ("2.3", 1), ("2.8", 0), ("2.13", 1), ("3.0-rc1", 0)])
 def test_nvme_sanitize(
-    tools: FakeTools,
-    drive: DeviceIdentity,
-    permit: ErasePermit,
-    disk: Path,
-    version: str,
-    erased: int,
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, version: str, erased: int
 ) -> None:
     """Sanitize is offered by capability and watched to its end with every version.
 
     Only the status in the log decides.
     """
-    tools.update(
-        controller={"sanicap": 2}, namespace={"dlfeat": 1}, polls=2, version=version, erased=erased
-    )
+    tools.update(controller={"sanicap": 2}, namespace={"dlfeat": 1}, polls=2, version=version, erased=erased)
     best = chosen(nvme.offer_nvme(drive, disk))
     assert best.name == "nvme-sanitize-block"
     seen: list[float | None] = []
@@ -351,7 +313,9 @@ def test_nvme_sanitize(
 def test_nvme_commands_get_the_name_of_the_kernel(
     tools: FakeTools, disk: Path, loop_device: Callable[..., Path], tmp_path: Path, name: str
 ) -> None:
-    """nvme-cli 3.0 opens only names in /dev. The name is that of the held device, whatever the user's name leads to now."""
+    """nvme-cli 3.0 opens only names in /dev. The name is that of the held device, whatever the user's name leads to
+    now.
+    """
     first, second = loop_device(size=MIB), loop_device(size=MIB)
     node = tmp_path / "disk"
     os.mknod(node, 0o600 | stat.S_IFBLK, first.stat().st_rdev)
@@ -381,13 +345,7 @@ def test_nvme_commands_get_the_name_of_the_kernel(
     ],
 )
 def test_nvme_sanitize_that_fails(
-    tools: FakeTools,
-    drive: DeviceIdentity,
-    permit: ErasePermit,
-    disk: Path,
-    version: str,
-    ends: int,
-    says: str,
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, version: str, ends: int, says: str
 ) -> None:
     """The log shows the failure, whatever the exit status of the command was.
 
@@ -400,9 +358,7 @@ def test_nvme_sanitize_that_fails(
 
 
 @pytest.mark.parametrize("version", NVME_CLI)
-def test_nvme_sanitize_states_before_a_run(
-    version: str, monkeypatch: pytest.MonkeyPatch, scratch: Path
-) -> None:
+def test_nvme_sanitize_states_before_a_run(version: str, monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
     """A sanitize in progress is found with every version.
 
     A drive with a failed sanitize is refused unless the log shows that the drive has left the
@@ -413,9 +369,15 @@ def test_nvme_sanitize_states_before_a_run(
     assert len(words) == 8
     for number, text in ((int(each[0]), each[1].replace("\\", "")) for each in words):
         for erased in (0, 1):
-            values = {"KEY": text if version in ("2.7.1", "2.8") else "status", "SPROG": 32768,
-                      "STATUS": f"({number}) {text}", "ERASED": erased, "PASSES": 0,
-                      "STATE": "(0) Idle state", "FAILURE": ""}  # fmt: skip
+            values = {
+                "KEY": text if version in ("2.7.1", "2.8") else "status",
+                "SPROG": 32768,
+                "STATUS": f"({number}) {text}",
+                "ERASED": erased,
+                "PASSES": 0,
+                "STATE": "(0) Idle state",
+                "FAILURE": "",
+            }
             printed = form.fill(**{name: values[name] for name in form.fields})
             log = json.loads(printed.stdout)
             monkeypatch.setattr(nvme, "_query", lambda *_, log=log: log)
@@ -460,12 +422,8 @@ def test_a_drive_that_refuses_its_sanitize_log_is_waited_for(
     assert seen == [None]
 
 
-@pytest.mark.parametrize(
-    "state", ["(2) Restricted Failure State", "(4) Unrestricted Failure State"]
-)
-def test_an_nvme_drive_in_a_failure_state_is_refused(
-    tools: FakeTools, state: str, scratch: Path
-) -> None:
+@pytest.mark.parametrize("state", ["(2) Restricted Failure State", "(4) Unrestricted Failure State"])
+def test_an_nvme_drive_in_a_failure_state_is_refused(tools: FakeTools, state: str, scratch: Path) -> None:
     """Such a drive accepts no reads and writes; nvme-cli reports the state since 2.12.
 
     The message has the commands that end the state.
@@ -536,12 +494,7 @@ def test_nvme_commands_that_the_drive_refuses(
     ],
 )
 def test_nvme_methods_by_capability(
-    tools: FakeTools,
-    drive: DeviceIdentity,
-    disk: Path,
-    capabilities: dict[str, int],
-    siblings: bool,
-    first: str,
+    tools: FakeTools, drive: DeviceIdentity, disk: Path, capabilities: dict[str, int], siblings: bool, first: str
 ) -> None:
     """What the controller claims decides; user data erase before sanitize before crypto erase."""
     tools.update(controller=capabilities, namespace={})
@@ -566,9 +519,7 @@ def test_nvme_format_keeps_format_and_protection(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
 ) -> None:
     """LBA format 17 of an extended list, metadata at the end of data, protection type 1 first."""
-    tools.update(
-        controller={"oacs": 2}, namespace={"flbas": 0b0110001 | 1 << 4, "dps": 0b1001, "dlfeat": 0}
-    )
+    tools.update(controller={"oacs": 2}, namespace={"flbas": 0b0110001 | 1 << 4, "dps": 0b1001, "dlfeat": 0})
     run_purge(permit, chosen(nvme.offer_nvme(drive, disk)))
     (call,) = tools.commanded("format")
     assert {"--lbaf=17", "--ms=1", "--pi=1", "--pil=1", "--ses=1", "--force"} <= set(call)
@@ -611,9 +562,7 @@ def test_an_erase_that_fails_is_no_end(
         run_purge(permit, chosen(scsi.offer_scsi(replace(drive, interface="SAS"))))
 
 
-def test_an_erase_ends_when_the_device_is_ready(
-    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
-) -> None:
+def test_an_erase_ends_when_the_device_is_ready(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
     """A device that is not ready and indicates no progress, for example while it spins up, has not
     ended the erase.
     """
@@ -624,9 +573,7 @@ def test_an_erase_ends_when_the_device_is_ready(
     assert seen == [None, None]
 
 
-def test_an_erase_whose_end_is_hidden_is_not_offered(
-    tools: FakeTools, drive: DeviceIdentity
-) -> None:
+def test_an_erase_whose_end_is_hidden_is_not_offered(tools: FakeTools, drive: DeviceIdentity) -> None:
     """If an adapter returns no sense data, the erase would seem to have ended."""
     tools.update(sanitize=[2], silent=True)
     offers = by_name(scsi.offer_scsi(replace(drive, interface="SAS")))
@@ -643,9 +590,7 @@ def test_an_erase_whose_end_is_hidden_is_not_offered(
         {"no_opcodes": True},
     ],
 )
-def test_only_the_standards_sanitize_is_offered(
-    tools: FakeTools, drive: DeviceIdentity, state: dict[str, Any]
-) -> None:
+def test_only_the_standards_sanitize_is_offered(tools: FakeTools, drive: DeviceIdentity, state: dict[str, Any]) -> None:
     """A vendor-specific command with the same code may do anything."""
     tools.update(**state)
     offers = by_name(scsi.offer_scsi(replace(drive, interface="SAS")))
@@ -654,12 +599,7 @@ def test_only_the_standards_sanitize_is_offered(
 
 @pytest.mark.parametrize(
     ("protection", "options"),
-    [
-        ("0", set()),
-        ("1", {"--fmtpinfo=2"}),
-        ("2", {"--fmtpinfo=3", "--pfu=0"}),
-        ("3", {"--fmtpinfo=3", "--pfu=1"}),
-    ],
+    [("0", set()), ("1", {"--fmtpinfo=2"}), ("2", {"--fmtpinfo=3", "--pfu=0"}), ("3", {"--fmtpinfo=3", "--pfu=1"})],
 )
 def test_scsi_format_keeps_protection_information(
     tools: FakeTools,
@@ -685,28 +625,21 @@ def test_scsi_format_keeps_protection_information(
 @pytest.mark.parametrize(
     ("dump", "reads"),
     [
-        # Descriptor format: sanitize in progress with the sense key specific descriptor; then with another progress indication.
+        # Descriptor format: sanitize in progress with the sense key specific descriptor; then with another progress
+        # indication.
         (" 00     72 02 04 1b 00 00 00 08  02 06 00 00 80 80 00 00\n", (2, 0x04, 0x1B, 0.5)),
         (" 00     72 00 04 04 00 00 00 08  0a 06 00 04 04 00 40 00\n", (0, 0x04, 0x04, 0.25)),
         (" 00     72 00 00 00 00 00 00 00\n", (0, 0, 0, None)),
         # Fixed format: with another sense key, the same bytes do not mean progress.
-        (
-            " 00     70 00 02 00 00 00 00 0a  00 00 00 00 04 1b 00 80\n 10     40 00\n",
-            (2, 0x04, 0x1B, 0.25),
-        ),
-        (
-            " 00     70 00 05 00 00 00 00 0a  00 00 00 00 24 00 00 c0\n 10     00 02\n",
-            (5, 0x24, 0, None),
-        ),
+        (" 00     70 00 02 00 00 00 00 0a  00 00 00 00 04 1b 00 80\n 10     40 00\n", (2, 0x04, 0x1B, 0.25)),
+        (" 00     70 00 05 00 00 00 00 0a  00 00 00 00 24 00 00 c0\n 10     00 02\n", (5, 0x24, 0, None)),
         (load_forms("sg_requests")["sense-with-padding"].stdout, (0, 0, 0, None)),
         (load_forms("sg_requests")["nothing"].stdout, None),
         (load_forms("sg_requests")["not-ready"].stdout, None),
         (" 00     00 00 00 00 00 00 00 00\n", None),
     ],
 )
-def test_sense_data_of_both_formats(
-    dump: str, reads: tuple[int, int, int, float | None] | None
-) -> None:
+def test_sense_data_of_both_formats(dump: str, reads: tuple[int, int, int, float | None] | None) -> None:
     """tkperf parses the layouts of SPC, and accepts no other text as sense data."""
     sense = parse_sense(dump)
     found = None if sense is None else (sense.key, sense.code, sense.qualifier, sense.progress)
@@ -715,9 +648,7 @@ def test_sense_data_of_both_formats(
 
 def test_scsi_format_by_kind_of_drive(tools: FakeTools, drive: DeviceIdentity) -> None:
     """SAS SSDs are formatted; a USB bridge is never sent such a command."""
-    assert chosen(scsi.offer_scsi(replace(drive, interface="SAS", rotational=False))).name == (
-        "scsi-format"
-    )
+    assert chosen(scsi.offer_scsi(replace(drive, interface="SAS", rotational=False))).name == ("scsi-format")
     usb = by_name(scsi.offer_scsi(replace(drive, interface="USB")))
     assert all("bridges" in because(offer) for offer in usb.values())
 
@@ -732,9 +663,7 @@ def test_missing_tools_are_named_with_their_package(
     assert "apt-get install nvme-cli" in because(offers[0])
 
 
-def test_an_interruption_waits_for_the_erase(
-    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
-) -> None:
+def test_an_interruption_waits_for_the_erase(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
     """Ctrl-C while the drive erases takes effect when it has ended, and no password stays."""
     tools.update(supported=True, erase_takes_s=1.5)
 
@@ -747,9 +676,7 @@ def test_an_interruption_waits_for_the_erase(
     assert set(Path(drive.path).read_bytes()) == {0}
 
 
-def test_a_left_password_is_cleared_at_the_next_start(
-    tools: FakeTools, drive: DeviceIdentity
-) -> None:
+def test_a_left_password_is_cleared_at_the_next_start(tools: FakeTools, drive: DeviceIdentity) -> None:
     """A SATA drive that a cut-off purge left locked is unlocked; others are not asked."""
     tools.update(supported=True, enabled=True, locked=True, password=ata.PASSWORD)
     assert not ata.clear_left_password(replace(drive, interface="SAS"))
@@ -760,11 +687,7 @@ def test_a_left_password_is_cleared_at_the_next_start(
 
 @pytest.mark.parametrize(
     ("bus", "marker", "done"),
-    [
-        ("NVMe", "device/transport", "50%"),
-        ("SATA", "device/scsi_level", "25%"),
-        ("SAS", "device/scsi_level", "40%"),
-    ],
+    [("NVMe", "device/transport", "50%"), ("SATA", "device/scsi_level", "25%"), ("SAS", "device/scsi_level", "40%")],
 )
 def test_a_drive_that_still_erases_itself_is_refused(
     bus: str,
@@ -789,9 +712,7 @@ def test_a_drive_that_still_erases_itself_is_refused(
     with pytest.raises(RefusedError, match=r"/dev/disk is erasing itself"):
         refuse_purge_under_way(replace(whole, partition=1))
     tools.update(polls=1)
-    with pytest.raises(
-        RefusedError, match=rf"is erasing itself \({done} done\).*Nothing was touched"
-    ):
+    with pytest.raises(RefusedError, match=rf"is erasing itself \({done} done\).*Nothing was touched"):
         refuse_purge_under_way(whole)
     assert _find_erase(whole) == ()
     tools.update(polls=1)
@@ -846,14 +767,10 @@ def test_zeros_that_are_promised_must_be_readable() -> None:
         before.compare(after, method="Format", reads_zero=True)
 
 
-def test_a_device_that_cannot_be_read_after_a_purge(
-    permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_cannot_be_read_after_a_purge(permit: ErasePermit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read errors and short reads: the result says that nothing was verified."""
     erased = []
-    act = PurgeMethod(
-        name="fake", title="fake", reads_zero=False, act=lambda *_: erased.append(True)
-    )
+    act = PurgeMethod(name="fake", title="fake", reads_zero=False, act=lambda *_: erased.append(True))
     preadv = os.preadv
 
     def read(descriptor: int, pages: list[Any], offset: int) -> int:

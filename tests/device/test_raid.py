@@ -72,9 +72,7 @@ def write(folder: Path, **changes: object) -> Path:
         ({"raidlvl": 1}, "raidlvl"),
     ],
 )
-def test_a_bad_configuration_names_file_key_and_reason(
-    tmp_path: Path, changes: dict[str, object], says: str
-) -> None:
+def test_a_bad_configuration_names_file_key_and_reason(tmp_path: Path, changes: dict[str, object], says: str) -> None:
     """Whatever is wrong with raid.json is said with its key."""
     with pytest.raises(UsageError, match=r"raid\.json") as raised:
         load_raid_config(write(tmp_path, **changes))
@@ -105,14 +103,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     made = FakeTools(tmp_path / "tools", monkeypatch)
     made.install("storcli64", STORCLI)
     drives = {f"252:{slot}": {"State": "UGood", "SN": f"SERIAL{slot}"} for slot in range(4)}
-    made.update(
-        drives=drives,
-        vds={},
-        device="/dev/sdx",
-        naa="600605b00abc",
-        init_polls=2,
-        erase_takes_polls=2,
-    )
+    made.update(drives=drives, vds={}, device="/dev/sdx", naa="600605b00abc", init_polls=2, erase_takes_polls=2)
     return made
 
 
@@ -128,10 +119,7 @@ def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path)
     """The commands of one life of a set, in order, by the letter."""
     raid = make_set(tmp_path)
     permit = permit_for(raid)
-    assert (
-        raid.purge_drives(permit, lambda _: None)
-        == "MegaRAID drive erase, simple: overwritten once"
-    )
+    assert raid.purge_drives(permit, lambda _: None) == "MegaRAID drive erase, simple: overwritten once"
     raid.create(permit)
     seen: list[float | None] = []
     raid.initialise(seen.append)
@@ -199,15 +187,9 @@ def test_a_drive_in_use_is_refused(tools: FakeTools, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"DG": "F"}, "belongs to drive group F"),
-        ({"DG": "0"}, "belongs to drive group 0"),
-    ],
+    ("change", "says"), [({"DG": "F"}, "belongs to drive group F"), ({"DG": "0"}, "belongs to drive group 0")]
 )
-def test_a_drive_of_another_set_is_refused(
-    tools: FakeTools, tmp_path: Path, change: dict[str, str], says: str
-) -> None:
+def test_a_drive_of_another_set_is_refused(tools: FakeTools, tmp_path: Path, change: dict[str, str], says: str) -> None:
     """A foreign drive is unconfigured good, too, and still somebody's."""
     drives = tools.state["drives"]
     drives["252:0"] |= change
@@ -223,9 +205,7 @@ def test_a_drive_still_being_erased_is_refused(tools: FakeTools, tmp_path: Path)
         make_set(tmp_path).refuse_used_drives()
 
 
-def test_a_node_that_is_taken_is_refused_before_anything_is_made(
-    tools: FakeTools, tmp_path: Path
-) -> None:
+def test_a_node_that_is_taken_is_refused_before_anything_is_made(tools: FakeTools, tmp_path: Path) -> None:
     """DEVICE is the name the virtual drive will get, not that of a disk already there."""
     raid = StorcliSet(Path("/dev/null"), load_raid_config(write(tmp_path)))
     with pytest.raises(RefusedError, match="exists already"):
@@ -234,9 +214,7 @@ def test_a_node_that_is_taken_is_refused_before_anything_is_made(
 
 
 @pytest.mark.parametrize("fault", [{"device": "/dev/sdq"}, {"add_fails": True}])
-def test_what_was_made_in_vain_is_taken_away_again(
-    tools: FakeTools, tmp_path: Path, fault: dict[str, object]
-) -> None:
+def test_what_was_made_in_vain_is_taken_away_again(tools: FakeTools, tmp_path: Path, fault: dict[str, object]) -> None:
     """The virtual drive got another name, or the program failed after making it."""
     tools.update(**fault)
     raid = make_set(tmp_path)
@@ -263,14 +241,9 @@ def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("state", "says"),
-    [
-        ({"vd_state": "Dgrd"}, "is 'Dgrd'"),
-        ({"device": "/dev/sdz"}, "is /dev/sdz, not /dev/sdx: give that as DEVICE"),
-    ],
+    [({"vd_state": "Dgrd"}, "is 'Dgrd'"), ({"device": "/dev/sdz"}, "is /dev/sdz, not /dev/sdx: give that as DEVICE")],
 )
-def test_a_set_that_is_not_as_wanted(
-    tools: FakeTools, tmp_path: Path, state: dict[str, str], says: str
-) -> None:
+def test_a_set_that_is_not_as_wanted(tools: FakeTools, tmp_path: Path, state: dict[str, str], says: str) -> None:
     """Degraded, or another node than the user named."""
     tools.update(**state)
     raid = make_set(tmp_path)
@@ -334,9 +307,7 @@ def test_addresses_must_be_enclosure_and_slot(tools: FakeTools, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_members_are_purged_at_once_with_their_notes_on_record(
-    kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_members_are_purged_at_once_with_their_notes_on_record(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Notes are written by the run's own thread, before the act; one that cannot be stops its purge only."""
     both_there, erased, reports = threading.Barrier(2, timeout=30), [], []
 
@@ -367,9 +338,7 @@ def test_members_are_purged_at_once_with_their_notes_on_record(
     assert sorted(erased) == (["/dev/sdb", "/dev/sdc"] if kept else ["/dev/sdc"])
 
 
-def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C between a note and its answer, too: no purging thread waits for ever for an answer."""
     under_way: set[str] = set()
 

@@ -14,13 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import loop_numbers, run_tool
-from tkperf.device.identity import (
-    DeviceIdentity,
-    TargetKind,
-    identify,
-    is_same_device,
-    read_identity,
-)
+from tkperf.device.identity import DeviceIdentity, TargetKind, identify, is_same_device, read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
 from tkperf.device.safety import Reason, find_objections
@@ -88,9 +82,7 @@ def test_a_mounted_device_is_refused_by_every_name(loop_device: MakeLoop, tmp_pa
 def test_a_disk_with_a_mounted_partition_is_refused(loop_device: MakeLoop, tmp_path: Path) -> None:
     """One mounted partition protects the whole disk; the free partition stays usable."""
     device = loop_device("--partscan")
-    subprocess.run(
-        ["sfdisk", "--quiet", device], input="size=20MiB\nsize=20MiB\n", text=True, check=True
-    )
+    subprocess.run(["sfdisk", "--quiet", device], input="size=20MiB\nsize=20MiB\n", text=True, check=True)
     first, second = Path(f"{device}p1"), Path(f"{device}p2")
     if not first.exists():
         pytest.skip("partitions of loop devices get no nodes here (no udev)")
@@ -159,15 +151,9 @@ def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> No
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/mountinfo").write_text("1 0 8:1 / /with\\040blank rw - ext4 /dev/x rw\n")
     identity = DeviceIdentity(
-        path="/dev/sdx",
-        kind=TargetKind.BLOCK,
-        capacity_bytes=1,
-        logical_block_bytes=512,
-        major_minor="8:0",
+        path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=1, logical_block_bytes=512, major_minor="8:0"
     )
-    found = find_objections(
-        identity, sys_root=tmp_path / "sys", proc_root=tmp_path / "proc", use_only=True
-    )
+    found = find_objections(identity, sys_root=tmp_path / "sys", proc_root=tmp_path / "proc", use_only=True)
     assert [objection.text for objection in found] == [
         "sdx1 is mounted at /with blank",
         "sdx1 is used by md7 (MD RAID, raid1)",
@@ -214,15 +200,9 @@ def test_a_permit_cannot_be_made_by_hand(scratch: Path) -> None:
 def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
     """fio is not started for a permit that was not redeemed, or was given back."""
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch))
-    workload = Workload(
-        access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1
-    )
+    workload = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1)
     engine = FioEngine(
-        DeviceJobs(
-            permit,
-            ioengine="libaio",
-            active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 20),
-        ),
+        DeviceJobs(permit, ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 20)),
         version="",
         cpus=1,
         seeds=Seeds(1),
@@ -260,9 +240,7 @@ def test_two_runs_cannot_hold_one_target(scratch: Path, monkeypatch: pytest.Monk
     permit.release()
 
 
-def test_another_device_under_the_same_name_is_refused_before_the_act(
-    scratch: Path, tmp_path: Path
-) -> None:
+def test_another_device_under_the_same_name_is_refused_before_the_act(scratch: Path, tmp_path: Path) -> None:
     """A file swapped under its name after consent is not purged."""
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch)).redeem()
     other = tmp_path / "other"
@@ -277,33 +255,21 @@ def test_another_device_under_the_same_name_is_refused_before_the_act(
 @pytest.mark.parametrize("change", [{"serial": "B"}, {"capacity_bytes": 9}, {"wwn": "w"}])
 def test_identity_is_more_than_a_name(change: dict[str, object]) -> None:
     """Another serial, WWN or size is another device."""
-    one = DeviceIdentity(
-        path="/dev/sdx",
-        kind=TargetKind.BLOCK,
-        capacity_bytes=8,
-        logical_block_bytes=512,
-        serial="A",
-    )
+    one = DeviceIdentity(path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=8, logical_block_bytes=512, serial="A")
     assert is_same_device(one, replace(one, path="/dev/sdy"))
     assert not is_same_device(one, replace(one, **change))  # type: ignore[arg-type]
 
 
 def test_the_confirmation_is_the_serial_where_there_is_one() -> None:
     """Serial for drives, path for files and loop devices."""
-    drive = DeviceIdentity(
-        path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=8, logical_block_bytes=512
-    )
+    drive = DeviceIdentity(path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=8, logical_block_bytes=512)
     assert drive.confirm_id == "/dev/sdx"
     assert replace(drive, serial="S1").confirm_id == "S1"
 
 
 @pytest.mark.parametrize(
     ("path", "says"),
-    [
-        ("/nowhere/at/all", "there is no device"),
-        ("/tmp", "is a directory"),
-        ("/dev/null", "is a character device"),
-    ],
+    [("/nowhere/at/all", "there is no device"), ("/tmp", "is a directory"), ("/dev/null", "is a character device")],
 )
 def test_what_cannot_be_a_target_is_named(path: str, says: str) -> None:
     """No such device, a directory, a character device: said in words."""
@@ -326,9 +292,7 @@ def test_an_unused_loop_device_has_no_capacity() -> None:
         os.close(descriptor)
 
 
-def test_a_target_gone_or_exchanged_before_consent_is_refused(
-    scratch: Path, tmp_path: Path
-) -> None:
+def test_a_target_gone_or_exchanged_before_consent_is_refused(scratch: Path, tmp_path: Path) -> None:
     """Between the plan that was shown and the answer: gone, or another one of its name."""
     shown = read_identity(scratch)
     other = tmp_path / "other"

@@ -36,18 +36,9 @@ def find(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             said("file-system", OFFSET="438", TYPE="ext2", UUID='"a2d52782"', LABEL=r'"la\"bel"'),
             ["ext2 'la\"bel' on /dev/sdx"],
         ),
+        (said("file-system", OFFSET="ff6", TYPE="swap", UUID='"d1f9"', LABEL="null"), ["swap on /dev/sdx"]),
         (
-            said("file-system", OFFSET="ff6", TYPE="swap", UUID='"d1f9"', LABEL="null"),
-            ["swap on /dev/sdx"],
-        ),
-        (
-            said(
-                "file-system",
-                OFFSET="1000",
-                TYPE="linux_raid_member",
-                UUID='"0c67"',
-                LABEL='"any:9"',
-            ),
+            said("file-system", OFFSET="1000", TYPE="linux_raid_member", UUID='"0c67"', LABEL='"any:9"'),
             ["MD RAID member 'any:9' on /dev/sdx"],
         ),
         (said("partition-table"), ["gpt on /dev/sdx", "PMBR on /dev/sdx"]),
@@ -78,9 +69,7 @@ def test_a_question_quotes_only_short_lines(monkeypatch: pytest.MonkeyPatch) -> 
     The question may be shown on another host, to a user who may not read the file.
     """
     label = r'"a\u001b[31m' + "\u202e" + r"b\nc" + "x" * 300 + '"'
-    (found,) = find(
-        said("file-system", OFFSET="438", TYPE="ext2", UUID='"a2"', LABEL=label), monkeypatch
-    )
+    (found,) = find(said("file-system", OFFSET="438", TYPE="ext2", UUID='"a2"', LABEL=label), monkeypatch)
     assert found == f"ext2 'a[31mb c{'x' * 192}' on /dev/sdx"
     title = "Microsoft Word\x1b]0;x\x07, Title: a\r\n\tb" + "x" * 300 + "\n"
 

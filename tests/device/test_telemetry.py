@@ -12,16 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.model.telemetry.documents import (
-    CONTROLLER,
-    OCP_LOG,
-    POWER,
-    SAS,
-    SMART_LOG,
-    attribute,
-    sata,
-    statistics,
-)
+from tests.model.telemetry.documents import CONTROLLER, OCP_LOG, POWER, SAS, SMART_LOG, attribute, sata, statistics
 from tkperf.device import drive_log as drive_module
 from tkperf.device.drive_log import DriveLog, UnreadError
 from tkperf.device.identity import read_identity
@@ -72,9 +63,7 @@ class MadeUp:
 
     def __init__(self, folder: Path, device: Path, *, nvme: bool) -> None:
         self.identity = replace(
-            read_identity(device),
-            serial="MADEUP0001" if nvme else "MADEUP0002",
-            interface="NVMe" if nvme else "SATA",
+            read_identity(device), serial="MADEUP0001" if nvme else "MADEUP0002", interface="NVMe" if nvme else "SATA"
         )
         self.sys_root = folder
         self.disk = folder / "block" / device.name
@@ -143,9 +132,7 @@ def test_an_nvme_drive_by_nvme_cli(nvme: MadeUp, tools: Tools) -> None:
 
 def test_without_ocps_log_it_is_asked_for_once(nvme: MadeUp, tools: Tools) -> None:
     """A drive that refuses it is not asked again and again; what goes to its flash is not known."""
-    tools.answers["ocp"] = Completed(
-        exit_status=1, stdout="", stderr="NVMe status: Invalid Log Page"
-    )
+    tools.answers["ocp"] = Completed(exit_status=1, stdout="", stderr="NVMe status: Invalid Log Page")
     log = nvme.log(tools)
     log.look_first(lambda: 0.0)
     reading = log.read(lambda: 1.0)
@@ -208,9 +195,7 @@ def test_another_drives_log_is_not_taken_for_ours(disk: MadeUp, tools: Tools) ->
     """By the drive's own words: its serial number is not the kernel's."""
     tools.answers["--json"] = SAS
     log = disk.log(tools)
-    with pytest.raises(
-        UnreadError, match="its log says serial number MADEUP0003, the kernel MADEUP0002"
-    ):
+    with pytest.raises(UnreadError, match="its log says serial number MADEUP0003, the kernel MADEUP0002"):
         log.look_first(lambda: 0.0)
     assert not log.has_log
 
@@ -250,9 +235,7 @@ def test_a_missing_tool_is_told_once_with_its_package(
     (trouble,) = watch.take_troubles()
     assert trouble.endswith("'smartctl' is not installed: sudo apt-get install smartmontools")
     assert watch.take() == []
-    assert watch.facts[0].gaps == (
-        "'smartctl' is not installed: sudo apt-get install smartmontools",
-    )
+    assert watch.facts[0].gaps == ("'smartctl' is not installed: sudo apt-get install smartmontools",)
 
 
 @pytest.mark.parametrize(
@@ -263,10 +246,7 @@ def test_a_missing_tool_is_told_once_with_its_package(
         ("[1, 2]", "printed no JSON object"),
         ({"smartctl": {"exit_status": 2, "messages": [{"string": "open failed"}]}}, "open failed"),
         ({}, "reports nothing in its log"),
-        (
-            {"smartctl": {"exit_status": 2, "messages": [{"string": "\ud800open\x1b[31m failed"}]}},
-            ": open[31m failed",
-        ),
+        ({"smartctl": {"exit_status": 2, "messages": [{"string": "\ud800open\x1b[31m failed"}]}}, ": open[31m failed"),
         (RuntimeError("can't start new thread"), "can't start new thread"),
     ],
 )
@@ -285,9 +265,7 @@ def test_a_tool_that_hangs_or_speaks_rubbish_is_given_up(
     assert said in watch.facts[0].gaps[0]
 
 
-def test_a_drive_without_smart_is_no_news(
-    disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
-) -> None:
+def test_a_drive_without_smart_is_no_news(disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]) -> None:
     """Disclosed, but no warning: many a USB stick has none."""
     tools.answers["--json"] = {"smart_support": {"available": False}}
     watch = watch_of(disk.log(tools))
@@ -306,9 +284,7 @@ def test_failures_that_pass_are_tried_again_some_times(
     time.sleep(0.1)
     watch.finish()
     troubles = watch.take_troubles()
-    assert [text.rpartition("; ")[2] for text in troubles] == [
-        "it is tried again", "it is no longer read",
-    ]  # fmt: skip
+    assert [text.rpartition("; ")[2] for text in troubles] == ["it is tried again", "it is no longer read"]
     assert len(tools.calls) == before + 3
 
 
@@ -341,9 +317,8 @@ def test_nothing_is_read_while_a_drive_is_purged(
 
 
 def test_members_that_answer_slowly_are_left_alone_in_a_purge(
-    disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A purge waits for a limit; then no other drive's log is begun any more, until it is over."""
     monkeypatch.setattr("tkperf.device.telemetry.PAUSE_LIMIT_S", 0.1)
     watch = watch_of(*(disk.log(tools) for _ in range(5)), log_every_s=3600)
@@ -365,9 +340,8 @@ def test_members_that_answer_slowly_are_left_alone_in_a_purge(
 
 
 def test_a_hanging_tool_holds_nobody_up_for_long(
-    nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run's end and a purge wait for a limit; taking what was read never waits."""
     watch = watch_of(nvme.log(tools), log_every_s=3600)
     watch.take()

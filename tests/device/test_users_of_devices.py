@@ -25,9 +25,7 @@ MIB = 1 << 20
 
 def said(path: Path) -> str:
     """All that speaks against a device, with the codes."""
-    return "; ".join(
-        f"[{each.reason.value}] {each.text}" for each in find_objections(read_identity(path))
-    )
+    return "; ".join(f"[{each.reason.value}] {each.text}" for each in find_objections(read_identity(path)))
 
 
 def assert_refused(path: Path, says: str) -> None:
@@ -64,9 +62,7 @@ def mounted(device: Path, folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.root
-def test_a_loop_device_with_a_file_system_on_a_block_device(
-    loop_device: MakeLoop, tmp_path: Path
-) -> None:
+def test_a_loop_device_with_a_file_system_on_a_block_device(loop_device: MakeLoop, tmp_path: Path) -> None:
     """The loop driver has no claim and no descriptor; what it says of itself refuses the device."""
     under = loop_device()
     with loop_on(under, "-o", str(8 * MIB)) as upper, mounted(upper, tmp_path / "mnt"):
@@ -82,10 +78,13 @@ def test_the_command_line_refuses_it_though_forced(loop_device: MakeLoop, tmp_pa
     tkperf = shutil.which("tkperf") or str(Path(sys.executable).with_name("tkperf"))
     with loop_on(under, "-o", str(8 * MIB)) as upper, mounted(upper, tmp_path / "mnt"):
         done = subprocess.run(
-            [tkperf, "ssd", "x", under, "-ft", "-ssdt", "writesat", "--profile", "quick",
-             "--output", tmp_path],
-            capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=300,
-        )  # fmt: skip
+            [tkperf, "ssd", "x", under, "-ft", "-ssdt", "writesat", "--profile", "quick", "--output", tmp_path],
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+        )
         assert done.returncode == 3, done.stderr
         assert f"is behind loop device {upper.name}" in " ".join(done.stderr.split())
 
@@ -155,9 +154,7 @@ def test_two_loop_devices_on_one_block_device(loop_device: MakeLoop) -> None:
             assert said(three) == ""
             assert f"{one.name} is behind loop device {three.name}" in said(one)
             with loop_on(Path(run_tool("losetup", "-nO", "BACK-FILE", under))) as four:
-                assert f"the file behind {under.name} is behind loop device {four.name}" in said(
-                    three
-                )
+                assert f"the file behind {under.name} is behind loop device {four.name}" in said(three)
 
 
 MAP = """
@@ -234,9 +231,7 @@ def replaced(image: Path) -> None:
 @pytest.mark.root
 @pytest.mark.parametrize("change", [unlinked, hidden_by_a_mount, replaced])
 @pytest.mark.parametrize("links", [1, 2])
-def test_a_loop_device_whose_file_cannot_be_found(
-    tmp_path: Path, change: Callable[[Path], None], links: int
-) -> None:
+def test_a_loop_device_whose_file_cannot_be_found(tmp_path: Path, change: Callable[[Path], None], links: int) -> None:
     """The file may have another name that tkperf cannot find, so the device is refused in every
     case.
     """
@@ -251,9 +246,7 @@ def test_a_loop_device_whose_file_cannot_be_found(
             assert ("[hard-links]" in said(device)) is (links == 2)
             change(image)
             for target in (device, upper):
-                expected = (
-                    f"[backing-file] the file behind {device.name} cannot be found at {image}"
-                )
+                expected = f"[backing-file] the file behind {device.name} cannot be found at {image}"
                 assert expected in said(target)
             assert_refused(device, "its other names and its content are not known")
         finally:
@@ -298,16 +291,10 @@ def make_erofs(image: Path) -> None:
         (["0:77 / /mnt ro - erofs {folder}/unused ro"], True),
         (["0:77 / /mnt ro - erofs {folder}/other ro"], True),
         # If two mounts have one name, at most one of them uses the file that has the name now.
-        (
-            ["0:77 / /mnt ro - erofs {folder}/used ro", "0:78 / /n ro - erofs {folder}/used ro"],
-            True,
-        ),
+        (["0:77 / /mnt ro - erofs {folder}/used ro", "0:78 / /n ro - erofs {folder}/used ro"], True),
         # In the first case, the name leads to the mounted file. In the second case, no file is
         # mounted.
-        (
-            ["0:77 / /mnt ro - erofs {folder}/used ro", "0:77 / /n ro - erofs {folder}/used ro"],
-            False,
-        ),
+        (["0:77 / /mnt ro - erofs {folder}/used ro", "0:77 / /n ro - erofs {folder}/used ro"], False),
         (["0:77 / /mnt ro - erofs none ro,fsid=x"], False),
         (["259:1 / /mnt ro - erofs /dev/nowhere ro"], False),
         (["8:1 / /mnt ro - ext4 {folder}/gone ro"], False),
@@ -332,9 +319,7 @@ def test_an_image_that_an_erofs_uses_under_a_former_name(
     )
 
     def objections() -> str:
-        return "; ".join(
-            each.text for each in find_objections(read_identity(device), proc_root=proc)
-        )
+        return "; ".join(each.text for each in find_objections(read_identity(device), proc_root=proc))
 
     with (tmp_path / "used").open("rb"), (tmp_path / "other").open("rb"):
         assert "erofs" not in objections()
@@ -375,9 +360,7 @@ def test_the_whole_disk_is_open_for_writing(loop_device: MakeLoop, foreign: Fore
 
 
 @pytest.mark.root
-def test_a_writer_that_comes_while_the_question_is_open(
-    loop_device: MakeLoop, foreign: Foreign
-) -> None:
+def test_a_writer_that_comes_while_the_question_is_open(loop_device: MakeLoop, foreign: Foreign) -> None:
     """It needs no claim, so the exclusive hold does not keep it away; a reader alone does no harm."""
     device = loop_device()
     identity = read_identity(device)
@@ -420,15 +403,9 @@ def fake_disk(tmp_path: Path) -> Path:
 
 def objections_to(tmp_path: Path, number: str) -> list[str]:
     identity = DeviceIdentity(
-        path="/dev/sdx",
-        kind=TargetKind.BLOCK,
-        capacity_bytes=1,
-        logical_block_bytes=512,
-        major_minor=number,
+        path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=1, logical_block_bytes=512, major_minor=number
     )
-    found = find_objections(
-        identity, sys_root=tmp_path / "sys", proc_root=tmp_path / "proc", use_only=True
-    )
+    found = find_objections(identity, sys_root=tmp_path / "sys", proc_root=tmp_path / "proc", use_only=True)
     return [each.text for each in found]
 
 
@@ -460,9 +437,7 @@ PATH_ATTRIBUTES = [
 
 @pytest.mark.parametrize(("attribute", "user"), PATH_ATTRIBUTES)
 @pytest.mark.parametrize("name", ["plain", "of another name", " trailing blank "])
-def test_what_the_kernel_exports_by_path(
-    tmp_path: Path, scratch: Path, attribute: str, user: str, name: str
-) -> None:
+def test_what_the_kernel_exports_by_path(tmp_path: Path, scratch: Path, attribute: str, user: str, name: str) -> None:
     """Switched on or not, it is somebody's: compared is what the path leads to."""
     link = tmp_path / name
     link.symlink_to(scratch)
@@ -481,9 +456,7 @@ def test_what_the_kernel_exports_by_path(
 
 @pytest.mark.root
 @pytest.mark.parametrize("attribute", [PATH_ATTRIBUTES[0][0], PATH_ATTRIBUTES[3][0]])
-def test_a_block_device_exported_under_another_name(
-    loop_device: MakeLoop, tmp_path: Path, attribute: str
-) -> None:
+def test_a_block_device_exported_under_another_name(loop_device: MakeLoop, tmp_path: Path, attribute: str) -> None:
     """An own node of the device is as good as any name; a disk is exported with its partitions."""
     device = loop_device()
     os.mknod(tmp_path / "node", 0o60600, device.stat().st_rdev)
@@ -523,9 +496,7 @@ def test_a_network_block_device_server_of_the_kernel(tmp_path: Path, fake_disk: 
     entry = tmp_path / "sys/class/rnbd-server/ctl/devices/x"
     entry.mkdir(parents=True)
     (entry / "block_dev").symlink_to(fake_disk)
-    assert objections_to(tmp_path, "8:1") == [
-        "disk is used by a network block device server (rnbd)"
-    ]
+    assert objections_to(tmp_path, "8:1") == ["disk is used by a network block device server (rnbd)"]
 
 
 @pytest.mark.parametrize("model", ["none", "host-aware", "host-managed"])
@@ -573,9 +544,7 @@ def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:
     entry = tmp_path / "sys/class/rnbd-server/ctl/devices/x"
     entry.mkdir(parents=True)
     (entry / "block_dev").symlink_to(fake_disk / "sdx1")
-    assert objections_to(tmp_path, "253:0") == [
-        "sdx1 is used by a network block device server (rnbd)"
-    ]
+    assert objections_to(tmp_path, "253:0") == ["sdx1 is used by a network block device server (rnbd)"]
 
 
 def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
@@ -607,19 +576,14 @@ def test_a_loop_device_that_cannot_be_asked_is_known_by_name(tmp_path: Path) -> 
     for says in (f"{image}", f"{image} (deleted)"):
         entry.write_text(f"{says}\n")
         (loop,) = find_loops(tmp_path / "sys", dev_root=tmp_path)
-        assert (loop.asked, loop.backing and loop.backing.file) == (
-            False,
-            (status.st_dev, status.st_ino),
-        )
+        assert (loop.asked, loop.backing and loop.backing.file) == (False, (status.st_dev, status.st_ino))
     entry.write_text("/gone (deleted)\n")
     (loop,) = find_loops(tmp_path / "sys", dev_root=tmp_path)
     assert (loop.asked, loop.backing) == (False, None)
 
 
 @pytest.mark.root
-def test_a_node_that_is_not_the_loop_device_is_not_believed(
-    loop_device: MakeLoop, tmp_path: Path
-) -> None:
+def test_a_node_that_is_not_the_loop_device_is_not_believed(loop_device: MakeLoop, tmp_path: Path) -> None:
     """A node of that name with other numbers would answer for another device."""
     from tkperf.device.usage.kernel import find_loops
 
@@ -635,7 +599,4 @@ def test_a_node_that_is_not_the_loop_device_is_not_believed(
     (entry.parent.parent / "dev").write_text(f"{os.major(rdev)}:{os.minor(rdev)}\n")
     (loop,) = find_loops(tmp_path / "sys", dev_root=tmp_path)
     status = (tmp_path / "loop0.img").stat()
-    assert (loop.asked, loop.backing and loop.backing.file) == (
-        True,
-        (status.st_dev, status.st_ino),
-    )
+    assert (loop.asked, loop.backing and loop.backing.file) == (True, (status.st_dev, status.st_ino))

@@ -25,9 +25,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 def said(path: Path) -> str:
     """All that speaks against a file, with the codes."""
-    return "; ".join(
-        f"[{each.reason.value}] {each.text}" for each in find_objections(read_identity(path))
-    )
+    return "; ".join(f"[{each.reason.value}] {each.text}" for each in find_objections(read_identity(path)))
 
 
 def assert_refused(path: Path, says: str) -> None:
@@ -215,9 +213,7 @@ def test_files_of_a_mounted_overlay(tmp_path: Path, name: str) -> None:
     with overlay(f"{escaped[0]}:{escaped[1]}", escaped[2], escaped[3], tmp_path / "merged"):
         for folder in folders[:3]:
             found = said(folder / "deep/image")
-            assert (
-                f"[overlay] the file is part of the overlay mounted at {tmp_path}/merged" in found
-            )
+            assert f"[overlay] the file is part of the overlay mounted at {tmp_path}/merged" in found
         (folders[3] / "image").write_bytes(bytes(1 << 20))
         assert "[overlay]" in said(folders[3] / "image")
         assert_refused(folders[1] / "deep/image", "part of the overlay")
@@ -408,17 +404,12 @@ def texts_of(identity: DeviceIdentity, *, proc_root: Path) -> list[str]:
     ("row", "says"),
     [
         ("1: POSIX  ADVISORY  WRITE 4711 {file} 0 EOF", "locked (POSIX) by process 4711 (name not"),
-        (
-            "1: OFDLCK ADVISORY  READ  -1 {file} 0 EOF",
-            "locked (OFDLCK) by a process that has it open",
-        ),
+        ("1: OFDLCK ADVISORY  READ  -1 {file} 0 EOF", "locked (OFDLCK) by a process that has it open"),
         ("1: LEASE  ACTIVE    WRITE 4711 {file} 0 EOF", "locked (LEASE) by process 4711"),
         ("1: -> FLOCK  ADVISORY  WRITE 4711 {file} 0 EOF", "locked (FLOCK) by process 4711"),
     ],
 )
-def test_locks_of_processes_that_show_nothing_else(
-    scratch: Path, tmp_path: Path, row: str, says: str
-) -> None:
+def test_locks_of_processes_that_show_nothing_else(scratch: Path, tmp_path: Path, row: str, says: str) -> None:
     """The kernel's list of locks names the file by its numbers."""
     identity, numbers, inode = fake_file(scratch)
     proc = tmp_path / "proc"
@@ -449,8 +440,7 @@ def test_processes_that_vanish_while_they_are_looked_at(scratch: Path, tmp_path:
     (proc / "107/maps").write_bytes(b"rubbish \xff\n1-2 rw-s 0 zz:1 7 /x\n")
     found = find_objections(read_identity(scratch), proc_root=proc)
     assert [each.text for each in found] == [
-        "the file is open in process 103 (name not known), process 104 (a b�), "
-        "process 105 (name not known)"
+        "the file is open in process 103 (name not known), process 104 (a b�), process 105 (name not known)"
     ]
 
 
@@ -495,9 +485,7 @@ def test_a_file_mounted_without_a_loop_device(scratch: Path, tmp_path: Path) -> 
         ("/there/other.img", False),
     ],
 )
-def test_a_file_mounted_in_another_mount_namespace(
-    tmp_path: Path, source: str, refused: bool
-) -> None:
+def test_a_file_mounted_in_another_mount_namespace(tmp_path: Path, source: str, refused: bool) -> None:
     """A path of another mount namespace is resolved in that namespace. If the path leads nowhere or
     is relative, a file with the same name counts, to be safe.
     """
@@ -523,8 +511,4 @@ def test_the_list_of_mounts_may_hold_anything(tmp_path: Path) -> None:
         b"1 0 8:1 /a\\040b /t\\011n\\012b\\134\\043\xff rw shared:1 - ext4 /dev/s\\040x rw\n\nx\n"
     )
     (mount,) = read_mounts(tmp_path, None)
-    assert (mount.root, mount.point, mount.source) == (
-        "/a b",
-        "/t\tn\nb\\#\udcff",
-        "/dev/s x",
-    )
+    assert (mount.root, mount.point, mount.source) == ("/a b", "/t\tn\nb\\#\udcff", "/dev/s x")

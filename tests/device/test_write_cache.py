@@ -28,16 +28,12 @@ class FakeSwitch:
             self.on = on
 
 
-def a_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switch: FakeSwitch | None, wanted: str
-) -> WriteCache:
+def a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switch: FakeSwitch | None, wanted: str) -> WriteCache:
     path = tmp_path / "drive"
     path.write_bytes(bytes(4096))
     monkeypatch.setattr("tkperf.device.write_cache.find_switch", lambda _: switch)
     identity = read_identity(path)
-    return WriteCache(
-        grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem(), wanted
-    )
+    return WriteCache(grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem(), wanted)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +47,7 @@ def a_cache(
     ],
 )
 def test_set_and_put_back(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    before: bool | None,
-    wanted: str,
-    said: str,
-    after: bool | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool | None, wanted: str, said: str, after: bool | None
 ) -> None:
     """Set for the run, said in words, and afterwards as it was."""
     switch = FakeSwitch(before)
@@ -68,9 +59,7 @@ def test_set_and_put_back(
     assert switch.on is before
 
 
-def test_set_again_after_a_purge_that_reset_the_drive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_set_again_after_a_purge_that_reset_the_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An erase may put the cache back on; the state from before the run is not forgotten."""
     switch = FakeSwitch(True)
     cache = a_cache(tmp_path, monkeypatch, switch, "off")
@@ -89,9 +78,7 @@ def test_a_drive_that_does_not_do_as_told(tmp_path: Path, monkeypatch: pytest.Mo
         cache.apply()
 
 
-def test_a_drive_that_is_gone_does_not_hide_why_the_run_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drive_that_is_gone_does_not_hide_why_the_run_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run's own error stays first; what could not be put back is added."""
     switch = FakeSwitch(True)
     cache = a_cache(tmp_path, monkeypatch, switch, "off")

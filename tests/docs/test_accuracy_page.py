@@ -81,13 +81,8 @@ def test_the_limits_are_those_that_are_checked() -> None:
         100 * block_trace.MOST_PERCENTILE_ERROR,
         f"{lab.MOST_OVERHEAD_US / 1000:g} ms on an emulated CPU",
     )
-    assert (
-        limit("p50, p90") == f"within {percent:g} % and {trace.MOST_OVERHEAD_US:g} us; {emulated}"
-    )
-    assert (
-        limit("p99, p99.9")
-        == f"within {percent:g} % and {trace.MOST_TAIL_OVERHEAD_US:g} us; p99 {emulated}"
-    )
+    assert limit("p50, p90") == f"within {percent:g} % and {trace.MOST_OVERHEAD_US:g} us; {emulated}"
+    assert limit("p99, p99.9") == f"within {percent:g} % and {trace.MOST_TAIL_OVERHEAD_US:g} us; p99 {emulated}"
     assert limit("overhead") == f"at most {trace.MOST_OVERHEAD_US:g} us; {emulated}"
     assert limit("IOPS against") == "{:g} to {:g}".format(*against.IOPS_RATIOS)
     assert limit("mean latency") == "{:g} to {:g}".format(*against.MEAN_LATENCY_RATIOS)

@@ -59,9 +59,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     """With a program that is there in the place of tkperf's."""
     unit = tmp_path / "tkperf@try.service"
     unit.write_text(UNIT.read_text().replace("/usr/local/bin/tkperf", sys.executable))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False)
     about_it = [line for line in done.stderr.splitlines() if "tkperf" in line]
     assert (done.returncode, about_it) == (0, [])
 

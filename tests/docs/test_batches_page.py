@@ -32,13 +32,9 @@ def test_every_key_is_on_the_page() -> None:
 
 def test_every_key_of_a_plan_is_on_the_page() -> None:
     draft = BatchDraft(common={"suite": "ssd"}, drives=(DraftedDrive(drive="sim:sata-ssd"),))
-    plan = json.loads(
-        render_batch_plan_json(look_out_batch(draft.settle("lab"), lambda _: ASSUMED))
-    )
+    plan = json.loads(render_batch_plan_json(look_out_batch(draft.settle("lab"), lambda _: ASSUMED)))
     table = PAGE.split("`tkperf-batch-plan/1`:")[1]
-    assert {*plan, *plan["drives"][0], *plan["groups"][0]} - {"schema", "name"} <= set(
-        re.findall(r"`(\w+)`", table)
-    )
+    assert {*plan, *plan["drives"][0], *plan["groups"][0]} - {"schema", "name"} <= set(re.findall(r"`(\w+)`", table))
 
 
 def test_the_example_is_a_batch_file() -> None:
@@ -46,9 +42,7 @@ def test_the_example_is_a_batch_file() -> None:
     block = PAGE.split("## The batch file\n\n")[1].split("\n\n| key")[0]
     draft = parse_batch_file(dedent(block), Path("rack7.toml"))
     assert len(draft.drives) == 5
-    assert all(
-        re.search(rf"^    \[?{key}\b", block, re.MULTILINE) for key in BatchFile.__struct_fields__
-    )
+    assert all(re.search(rf"^    \[?{key}\b", block, re.MULTILINE) for key in BatchFile.__struct_fields__)
 
 
 def test_every_key_of_the_state_is_on_the_page() -> None:

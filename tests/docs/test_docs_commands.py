@@ -18,7 +18,7 @@ from tkperf.model.errors import TkperfError
 from tkperf.procedures import load_profile
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/how-to").glob("*.md")))  # fmt: skip
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/how-to").glob("*.md")))
 _BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```|^((?: {4,}[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 _CALL = re.compile(r"(?:^|[\s/(])tkperf ((?:[a-z-]+|--\w+)\b.*)")
 _SYNOPSIS = re.compile(r"[\[…]|\.\.\. |\|(?=[A-Z-])")
@@ -59,9 +59,7 @@ def test_every_command_of_the_pages_is_accepted(
     """The command exists with these options and values. Of a synopsis, only the options are looked at."""
     monkeypatch.chdir(tmp_path)
     if _SYNOPSIS.search(call):
-        command, _ = open_command(
-            re.findall(r"^[a-z-]+(?: batch| ssd| show| check)?", call)[0].split()
-        )
+        command, _ = open_command(re.findall(r"^[a-z-]+(?: batch| ssd| show| check)?", call)[0].split())
         known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
         options = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", call))
         assert options <= known | {"--help", "--version"}, page
@@ -84,9 +82,7 @@ def find_plans() -> Iterator[tuple[str, list[str]]]:
     for name in ("ssd", "hdd"):
         group, _ = open_command(["plan", name])
         takes = {
-            option: isinstance(one, click.Option) and not one.is_flag
-            for one in group.params
-            for option in one.opts
+            option: isinstance(one, click.Option) and not one.is_flag for one in group.params for option in one.opts
         }
         for page in PAGES:
             for call in find_calls(page.read_text(encoding="utf-8")):
@@ -131,12 +127,8 @@ def read_page(name: str) -> str:
 
 def test_the_profiles_with_a_search_for_the_demand_are_named() -> None:
     """--auto-demand with another profile is a wrong call."""
-    defining = [
-        name for name in built_in_profiles() if "demand_search" in load_profile(name).tables
-    ]
-    named = re.search(
-        r"Of the shipped profiles, (.*) define this search", read_page("how-to/comparing.md")
-    )
+    defining = [name for name in built_in_profiles() if "demand_search" in load_profile(name).tables]
+    named = re.search(r"Of the shipped profiles, (.*) define this search", read_page("how-to/comparing.md"))
     assert named is not None
     assert sorted(re.findall(r"`([\w.-]+)`", named[1])) == sorted(defining)
     assert "pts-2.0" not in defining
@@ -158,9 +150,7 @@ def test_a_mistake_in_a_batch_file_is_reported_as_its_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = re.search(
-        r"\(`batch (rack7.toml), drives 4, key (\w+): (.*)`\)", read_page("batches.md")
-    )
+    said = re.search(r"\(`batch (rack7.toml), drives 4, key (\w+): (.*)`\)", read_page("batches.md"))
     assert said is not None
     drives = '[[drives]]\ndrive = "sim:hdd"\n' * 3 + f'[[drives]]\n{said[2]} = "x"\n'
     Path(said[1]).write_text(f'suite = "hdd"\n{drives}')
@@ -175,23 +165,13 @@ def test_a_simulated_drive_ignores_the_answers_to_the_question(
 ) -> None:
     """The options have the effect that the pages on safety and on CI state."""
     monkeypatch.chdir(tmp_path)
-    words = [
-        "ssd",
-        "n",
-        "sim:sata-ssd",
-        "--profile",
-        str(ROOT / "tests/short.toml"),
-        "-ssdt",
-        "lat",
-    ]
+    words = ["ssd", "n", "sim:sata-ssd", "--profile", str(ROOT / "tests/short.toml"), "-ssdt", "lat"]
     done = CliRunner().invoke(cli, [*words, "--no-report", "--progress", "plain", *options])
     assert done.exit_code == 0, done.output
     assert "tkperf ignores `--yes-destroy` and `-ft` there" in read_page("how-to/ci-gate.md")
 
 
-def test_the_nightly_script_begins_a_run_each_night_and_resumes_an_interrupted_one(
-    tmp_path: Path,
-) -> None:
+def test_the_nightly_script_begins_a_run_each_night_and_resumes_an_interrupted_one(tmp_path: Path) -> None:
     """The script runs with a stand-in for tkperf that keeps only the state of each run."""
     script = re.search(r"```sh\n(.*?)```", read_page("exit-codes.md"), re.DOTALL)
     assert script is not None

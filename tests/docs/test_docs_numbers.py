@@ -23,14 +23,7 @@ from tkperf.device.drive_log import DRIVE_LOG_LIMIT_S
 from tkperf.device.file_map import READ_LIMIT_BYTES
 from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel
 from tkperf.host.audit import WATCH_S, activity, cpus, drives, site, system
-from tkperf.interop import (
-    fio_arrangement,
-    fio_json,
-    fio_result,
-    fio_rounds,
-    json_memory,
-    tkperf_xml,
-)
+from tkperf.interop import fio_arrangement, fio_json, fio_result, fio_rounds, json_memory, tkperf_xml
 from tkperf.interop.fio_series import WHOLE
 from tkperf.interop.imported import LARGEST_DEMAND, MOST_WARNINGS
 from tkperf.model.choices import DEFAULT_PROFILES, PRESETS, built_in_profiles
@@ -75,7 +68,11 @@ def read(page: str) -> str:
 # For each sentence of a page: the numbers in it, in their order.
 NUMBERS = [
     # Import.
-    ("docs/import.md", r"A file may have at most (\d+) MiB, and an XML file of TKperf at most (\d+) MiB", (RESULTS_BYTES / MIB, tkperf_xml.MOST_BYTES / MIB)),
+    (
+        "docs/import.md",
+        r"A file may have at most (\d+) MiB, and an XML file of TKperf at most (\d+) MiB",
+        (RESULTS_BYTES / MIB, tkperf_xml.MOST_BYTES / MIB),
+    ),
     ("docs/import.md", r"All files together may have at most ([\d,]+) results", (fio_json.MOST_RESULTS,)),
     ("docs/import.md", r"(\d+) MiB are always allowed", (json_memory.ALWAYS_BYTES / MIB,)),
     ("docs/import.md", r"as many latency bins as fio has \(([\d,]+)\)", (fio_result._FIO_BINS,)),
@@ -86,21 +83,42 @@ NUMBERS = [
     ("docs/import.md", r"mix \(to (\d+) %\)", (fio_result.USUAL_MIX_STEP,)),
     ("docs/import.md", r"sequential blocks of (\d+) KiB and more", (fio_rounds.LARGE_BLOCK_BYTES / KIB,)),
     # Serve.
-    ("docs/serve.md", r"(\d+) KiB, (\d+) headers, complete within (\d+) s", (bounds.MOST_REQUEST_BYTES / KIB, bounds.MOST_HEADERS, bounds.REQUEST_WITHIN_S)),
-    ("docs/serve.md", r"its part after the `\?` \| (\d+) KiB; (\d+) KiB", (bounds.MOST_PATH_BYTES / KIB, bounds.MOST_QUERY_BYTES / KIB)),
+    (
+        "docs/serve.md",
+        r"(\d+) KiB, (\d+) headers, complete within (\d+) s",
+        (bounds.MOST_REQUEST_BYTES / KIB, bounds.MOST_HEADERS, bounds.REQUEST_WITHIN_S),
+    ),
+    (
+        "docs/serve.md",
+        r"its part after the `\?` \| (\d+) KiB; (\d+) KiB",
+        (bounds.MOST_PATH_BYTES / KIB, bounds.MOST_QUERY_BYTES / KIB),
+    ),
     ("docs/serve.md", r"parameters of an address \| (\d+)", (bounds.MOST_PARAMETERS,)),
     ("docs/serve.md", r"`run` \| (\d+) values of (\d+) characters", bounds.PARAMETERS["run"]),
     ("docs/serve.md", r"`month` \| (\d+) values of (\d+) characters each", bounds.PARAMETERS["month"]),
-    ("docs/serve.md", r"`q` \| (\d+) characters, of which the first (\d+) words", (bounds.PARAMETERS["q"].characters, bounds.MOST_WORDS)),
+    (
+        "docs/serve.md",
+        r"`q` \| (\d+) characters, of which the first (\d+) words",
+        (bounds.PARAMETERS["q"].characters, bounds.MOST_WORDS),
+    ),
     ("docs/serve.md", r"any other parameter \| once, (\d+) characters", (bounds.OTHER_PARAMETER.characters,)),
     ("docs/serve.md", r"requests being answered \| ([\d,]+); (\d+)", (bounds.MOST_CONNECTIONS, bounds.MOST_REQUESTS)),
     ("docs/serve.md", r"256 KiB or less \| (\d+) s", (bounds.TAKEN_WITHIN_S,)),
-    ("docs/serve.md", r"runs and batches that are watched \| (\d+); (\d+)", (bounds.MOST_STREAMS, bounds.MOST_FOLLOWED)),
+    (
+        "docs/serve.md",
+        r"runs and batches that are watched \| (\d+); (\d+)",
+        (bounds.MOST_STREAMS, bounds.MOST_FOLLOWED),
+    ),
     ("docs/serve.md", r"for lists and metrics \| (\d+); (\d+)", (bounds.MOST_FOR_A_PAGE, bounds.MOST_FOR_LISTS)),
     ("docs/serve.md", r"jobs that wait \| (\d+); (\d+)", (bounds.AT_ONCE, bounds.MOST_WAITING)),
     ("docs/serve.md", r"a job \| (\d+) s, ([\d.]+) GB", (bounds.LIMIT_S, round(bounds.LIMIT_BYTES / 1e9, 1))),
     ("docs/serve.md", r"`Retry-After: (\d+)`", (bounds.RETRY_AFTER_S,)),
-    ("docs/serve.md", r"A page lists (\d+) rows. A page with batches ends earlier, before its runs exceed (\d+). A facet offers its (\d+) most", (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES)),
+    (
+        "docs/serve.md",
+        r"A page lists (\d+) rows. A page with batches ends earlier, before its runs exceed (\d+). A facet offers its "
+        r"(\d+) most",
+        (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES),
+    ),
     ("docs/serve.md", r"More than ([\d,]+) run files are not listed", (bounds.MOST_FILES,)),
     ("docs/serve.md", r"`~/.cache/tkperf/pages`, at most (\d+) MB", (kept.MOST_BYTES >> 20,)),
     ("docs/serve.md", r"searches the folders every (\d+) seconds", (library.LOOK_EVERY_S,)),
@@ -108,29 +126,72 @@ NUMBERS = [
     ("docs/run-file.md", r"apply to files of up to (\d+) MB", (limits.USUAL_FILE_BYTES / 1e6,)),
     ("docs/run-file.md", r"size of the file \| (\d+) GiB", (limits.MOST_FILE_BYTES / GIB,)),
     ("docs/run-file.md", r"rows of `step`, `job` \| ([\d,]+)", (limits.MOST_ROWS["step"],)),
-    ("docs/run-file.md", r"rows of `disturbance` \| ([\d,]+); ([\d,]+) of one step", (limits.MOST_ROWS["disturbance"], limits.MOST_DISTURBANCES_OF_A_STEP)),
-    ("docs/run-file.md", r"rows of `telemetry` \| ([\d,]+); of (\d+) drives", (limits.MOST_ROWS["telemetry"], limits.MOST_DRIVES)),
+    (
+        "docs/run-file.md",
+        r"rows of `disturbance` \| ([\d,]+); ([\d,]+) of one step",
+        (limits.MOST_ROWS["disturbance"], limits.MOST_DISTURBANCES_OF_A_STEP),
+    ),
+    (
+        "docs/run-file.md",
+        r"rows of `telemetry` \| ([\d,]+); of (\d+) drives",
+        (limits.MOST_ROWS["telemetry"], limits.MOST_DRIVES),
+    ),
     ("docs/run-file.md", r"rows of `verdict`, `note`, `warning` \| ([\d,]+)", (limits.MOST_ROWS["verdict"],)),
     ("docs/run-file.md", r"different workloads[^|]+\| ([\d,]+)", (limits.MOST_CELLS,)),
     ("docs/run-file.md", r"seconds of all steps \| (\d+) million", (limits.MOST_SECONDS / 1e6,)),
-    ("docs/run-file.md", r"memory for all rows together \| (\d+) MB, counted as ([\d,]+) bytes for a step, (\d+) for", (limits.MEMORY_BYTES / 1e6, limits.ROW_BYTES["step"], limits.ROW_BYTES["telemetry"])),
-    ("docs/run-file.md", r"above ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or a burst above (\d+) % in one second \(and (\d+) MiB\)", (100 * of_io.FOREIGN_SHARE, of_io.LEAST_FOREIGN_BYTES / KIB, 100 * of_io.BURST_SHARE, of_io.LEAST_BURST_BYTES / MIB)),
-    ("docs/run-file.md", r"idle for more than (\d+) % of the step, in stretches of ([\d.]+) s", (100 * of_host.IDLE_SHARE, of_host.LEAST_IDLE_S)),
-    ("docs/run-file.md", r"other programs used (\d+) % or more of the CPUs that fio may use, and fio's threads waited for a CPU for (\d+) %", (of_host.OTHERS_PERCENT, of_host.WAIT_PERCENT)),
+    (
+        "docs/run-file.md",
+        r"memory for all rows together \| (\d+) MB, counted as ([\d,]+) bytes for a step, (\d+) for",
+        (limits.MEMORY_BYTES / 1e6, limits.ROW_BYTES["step"], limits.ROW_BYTES["telemetry"]),
+    ),
+    (
+        "docs/run-file.md",
+        r"above ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or a burst above (\d+) % in one second \(and "
+        r"(\d+) MiB\)",
+        (
+            100 * of_io.FOREIGN_SHARE,
+            of_io.LEAST_FOREIGN_BYTES / KIB,
+            100 * of_io.BURST_SHARE,
+            of_io.LEAST_BURST_BYTES / MIB,
+        ),
+    ),
+    (
+        "docs/run-file.md",
+        r"idle for more than (\d+) % of the step, in stretches of ([\d.]+) s",
+        (100 * of_host.IDLE_SHARE, of_host.LEAST_IDLE_S),
+    ),
+    (
+        "docs/run-file.md",
+        r"other programs used (\d+) % or more of the CPUs that fio may use, and fio's threads waited for a CPU for "
+        r"(\d+) %",
+        (of_host.OTHERS_PERCENT, of_host.WAIT_PERCENT),
+    ),
     ("docs/run-file.md", r"had used up its CPU time for (\d+) %", (of_host.THROTTLED_PERCENT,)),
     ("docs/run-file.md", r"the hypervisor gave (\d+) %", (of_host.STEAL_PERCENT,)),
     ("docs/run-file.md", r"waited for memory for (\d+) %", (of_host.MEMORY_PERCENT,)),
     # The host.
-    ("docs/host.md", r"It watches other drives on the same link for ([\d.]+) s, and abandons a tool that hangs after (\d+) s", (WATCH_S, site.ADVICE_LIMIT_S)),
+    (
+        "docs/host.md",
+        r"It watches other drives on the same link for ([\d.]+) s, and abandons a tool that hangs after (\d+) s",
+        (WATCH_S, site.ADVICE_LIMIT_S),
+    ),
     ("docs/host.md", r"\*advice\* from (\d+) us of wake-up time", (cpus.DEEP_IDLE_US,)),
     ("docs/host.md", r"below (\d+) KiB", (drives.LARGEST_IO_KIB,)),
     ("docs/host.md", r"\*would disturb\* from (\d+) IOPS or (\d+) MB/s", (drives.BUSY_IOPS, drives.BUSY_MB_S)),
-    ("docs/host.md", r"little memory \((\d+) GB\), few tasks \((\d+)\)", (system.NEEDED_MEMORY_BYTES / 1e9, system.NEEDED_PIDS)),
+    (
+        "docs/host.md",
+        r"little memory \((\d+) GB\), few tasks \((\d+)\)",
+        (system.NEEDED_MEMORY_BYTES / 1e9, system.NEEDED_PIDS),
+    ),
     ("docs/host.md", r"below (\d+) open files", (system.NEEDED_FILES,)),
-    ("docs/host.md", r"\*would disturb\* from (\d+) %, (\d+) %, (\d+) %; \*advice\* from (\d+) %, ([\d.]+) %, (\d+) %", (
-        *(activity._PRESSURES[name][2] for name in ("cpu", "memory", "io")),
-        *(activity._PRESSURES[name][1] for name in ("cpu", "memory", "io")),
-    )),
+    (
+        "docs/host.md",
+        r"\*would disturb\* from (\d+) %, (\d+) %, (\d+) %; \*advice\* from (\d+) %, ([\d.]+) %, (\d+) %",
+        (
+            *(activity._PRESSURES[name][2] for name in ("cpu", "memory", "io")),
+            *(activity._PRESSURES[name][1] for name in ("cpu", "memory", "io")),
+        ),
+    ),
     ("docs/host.md", r"less than (\d+) % of memory is available", (100 * activity._LITTLE_MEMORY,)),
     ("docs/host.md", r"from ([\d.]+) % stolen since boot", (system.STOLEN_PCT,)),
     # The next sentences are about batches, reports, mail and tests.
@@ -139,74 +200,163 @@ NUMBERS = [
     ("docs/background.md", r"run file attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
     ("docs/reports.md", r"at most (\d+) MiB; you can delete both", (kept_results.MOST_BYTES / MIB,)),
     ("docs/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
-    ("docs/reports.md", r"p50 needs (\d+) I/Os, p90 (\d+), p95 (\d+), p99 ([\d,]+), p99.9 ([\d,]+), p99.99 ([\d,]+) and p99.999 ([\d,]+)\.", tuple(round(LEAST_IOS_BEYOND / (1 - p / 100)) for p in (50, 90, 95, 99, 99.9, 99.99, 99.999))),
+    (
+        "docs/reports.md",
+        r"p50 needs (\d+) I/Os, p90 (\d+), p95 (\d+), p99 ([\d,]+), p99.9 ([\d,]+), p99.99 ([\d,]+) and p99.999 "
+        r"([\d,]+)\.",
+        tuple(round(LEAST_IOS_BEYOND / (1 - p / 100)) for p in (50, 90, 95, 99, 99.9, 99.99, 99.999)),
+    ),
     ("docs/own-workloads.md", r"more than ([\d,]+) steps is an error", (MOST_STEPS,)),
     ("docs/profiles.md", r"Its ([\d,]+) segments need", (load_profile("pts-c-1.2").active_range.segments,)),
     ("CHANGELOG.md", r"its 24 hours \(at most ([\d,]+) slices\)", (MOST_SLICES,)),
     ("docs/tkperf-2.2.md", r"(\d+) jobs and depth (\d+) in `pts-e-1.1`", (_PTS.demand.jobs, _PTS.demand.io_depth)),
-    ("docs/how-to/reading-a-report.md", r"over five rounds the range is within (\d+) % of the mean, and the trend rises or falls by at most (\d+) %", (_PTS.steady_state.max_data_excursion_percent, _PTS.steady_state.max_slope_excursion_percent)),
-    ("README.md", r"`iops` \| (\d+) read/write mixes x (\d+) block sizes, random \| steady 4 KiB random writes, or (\d+) rounds", (len(_IOPS.read_percents), len(_IOPS.block_sizes_kib), _PTS.steady_state.max_rounds)),
-    ("README.md", r"`lat` \| (\d+) cells with one outstanding I/O; then a histogram of (\d+) minutes", (len(_LATENCY.read_percents) * len(_LATENCY.block_sizes_kib), _LATENCY.histogram_s / 60)),
-    ("README.md", r"`tp` \| sequential reads and writes of (\d+) and (\d+) KiB", tuple(_TABLES["throughput"].block_sizes_kib)),
-    ("README.md", r"`writesat` \|[^|]*\| (\d+) x the capacity, (\d+) h", (_TABLES["write_saturation"].capacity_multiple, _TABLES["write_saturation"].max_slices / 60)),
+    (
+        "docs/how-to/reading-a-report.md",
+        r"over five rounds the range is within (\d+) % of the mean, and the trend rises or falls by at most (\d+) %",
+        (_PTS.steady_state.max_data_excursion_percent, _PTS.steady_state.max_slope_excursion_percent),
+    ),
+    (
+        "README.md",
+        r"`iops` \| (\d+) read/write mixes x (\d+) block sizes, random \| steady 4 KiB random writes, or (\d+) rounds",
+        (len(_IOPS.read_percents), len(_IOPS.block_sizes_kib), _PTS.steady_state.max_rounds),
+    ),
+    (
+        "README.md",
+        r"`lat` \| (\d+) cells with one outstanding I/O; then a histogram of (\d+) minutes",
+        (len(_LATENCY.read_percents) * len(_LATENCY.block_sizes_kib), _LATENCY.histogram_s / 60),
+    ),
+    (
+        "README.md",
+        r"`tp` \| sequential reads and writes of (\d+) and (\d+) KiB",
+        tuple(_TABLES["throughput"].block_sizes_kib),
+    ),
+    (
+        "README.md",
+        r"`writesat` \|[^|]*\| (\d+) x the capacity, (\d+) h",
+        (_TABLES["write_saturation"].capacity_multiple, _TABLES["write_saturation"].max_slices / 60),
+    ),
     # The method.
-    ("docs/method.md", r"stay within (\d+) % of the median of the last quarter, or within (\d+) standard deviations", (100 * levels.BAND, levels.LEVEL_NOISE_SIGMAS)),
-    ("docs/method.md", r"the fitted change over the last quarter of the time is at most (\d+) %, or within noise. The fitted change over the whole settled part is at most (\d+) %", (100 * levels.MOST_CHANGE_AT_END, 100 * levels.MOST_CHANGE)),
+    (
+        "docs/method.md",
+        r"stay within (\d+) % of the median of the last quarter, or within (\d+) standard deviations",
+        (100 * levels.BAND, levels.LEVEL_NOISE_SIGMAS),
+    ),
+    (
+        "docs/method.md",
+        r"the fitted change over the last quarter of the time is at most (\d+) %, or within noise. The fitted change "
+        r"over the whole settled part is at most (\d+) %",
+        (100 * levels.MOST_CHANGE_AT_END, 100 * levels.MOST_CHANGE),
+    ),
     ("docs/method.md", r"Up to (\d+) % of the values may lie outside", (100 * levels.MOST_OUTSIDE,)),
-    ("docs/method.md", r"as long as they stay within (\d+) % of their median or (\d+) standard deviations", (100 * levels.HELD_BAND, levels.HELD_NOISE_SIGMAS)),
+    (
+        "docs/method.md",
+        r"as long as they stay within (\d+) % of their median or (\d+) standard deviations",
+        (100 * levels.HELD_BAND, levels.HELD_NOISE_SIGMAS),
+    ),
     ("docs/method.md", r"must differ from the last level by more than (\d+) %", (100 * levels.OTHER_LEVEL,)),
     ("docs/method.md", r"the level before a drop is the median of (\d+) values", (levels.NEIGHBOURS_OF_DROP,)),
-    ("docs/method.md", r"lies (\d+) standard deviations below the level before, and lasts (\d+) values", (levels.NOISE_SIGMAS, levels.LASTING)),
-    ("docs/method.md", r"it is at most (\d+) % of the level before, it lies (\d+) standard deviations below that level, and the fall is (\d+) times as large as any rise", (100 * levels.NEARLY_NOTHING, levels.STALL_SIGMAS, levels.DEEPER_THAN_RISES)),
-    ("docs/method.md", r"peaks of at least ([\d.]+) times the median of (\d+) values around", (spikes.LEAST_HEIGHT, spikes.NEIGHBOURS)),
-    ("docs/method.md", r"Reported below 1 in ([\d,]+), with at least (\d+) spikes at (\d+) % of the places", (1 / spikes.MOST_CHANCE, spikes.LEAST_SPIKES, 100 * spikes.LEAST_SHARE)),
+    (
+        "docs/method.md",
+        r"lies (\d+) standard deviations below the level before, and lasts (\d+) values",
+        (levels.NOISE_SIGMAS, levels.LASTING),
+    ),
+    (
+        "docs/method.md",
+        r"it is at most (\d+) % of the level before, it lies (\d+) standard deviations below that level, and the fall "
+        r"is (\d+) times as large as any rise",
+        (100 * levels.NEARLY_NOTHING, levels.STALL_SIGMAS, levels.DEEPER_THAN_RISES),
+    ),
+    (
+        "docs/method.md",
+        r"peaks of at least ([\d.]+) times the median of (\d+) values around",
+        (spikes.LEAST_HEIGHT, spikes.NEIGHBOURS),
+    ),
+    (
+        "docs/method.md",
+        r"Reported below 1 in ([\d,]+), with at least (\d+) spikes at (\d+) % of the places",
+        (1 / spikes.MOST_CHANCE, spikes.LEAST_SPIKES, 100 * spikes.LEAST_SHARE),
+    ),
     ("docs/method.md", r"The device did at least (\d+) % of the offered I/Os", (100 * courses.LEAST_DONE,)),
     ("docs/method.md", r"number of I/Os offered in (\d+) ms\.", (1000 * courses.LEAST_BEHIND_S,)),
-    ("docs/method.md", r"the first slice within (\d+) % of the median of the earlier stream's slices", (100 * courses.RECOVERED_WITHIN,)),
+    (
+        "docs/method.md",
+        r"the first slice within (\d+) % of the median of the earlier stream's slices",
+        (100 * courses.RECOVERED_WITHIN,),
+    ),
     ("docs/method.md", r"the slice must lie within (\d+) of their standard deviations", (courses.RECOVERED_SIGMAS,)),
     ("docs/method.md", r"abs\(M\) > ([\d.]+)\.", (OUTLIER_SCORE,)),
-    ("docs/method.md", r"exceed ([\d.]+) % of fio's bytes and (\d+) KiB", (100 * of_io.FOREIGN_SHARE, of_io.LEAST_FOREIGN_BYTES / KIB)),
+    (
+        "docs/method.md",
+        r"exceed ([\d.]+) % of fio's bytes and (\d+) KiB",
+        (100 * of_io.FOREIGN_SHARE, of_io.LEAST_FOREIGN_BYTES / KIB),
+    ),
     ("docs/method.md", r"or ([\d,]+) MB/s assumed", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
     ("docs/method.md", r"years of warranty \(default: (\d+)\)", (DEFAULT_WARRANTY_YEARS,)),
     # Telemetry, purges, searches for data.
-    ("docs/telemetry.md", r"log, every (\d+) s, and before and after each test \| temperature, every (\d+) s", (telemetry.LOG_EVERY_S, telemetry.TEMPERATURE_EVERY_S)),
+    (
+        "docs/telemetry.md",
+        r"log, every (\d+) s, and before and after each test \| temperature, every (\d+) s",
+        (telemetry.LOG_EVERY_S, telemetry.TEMPERATURE_EVERY_S),
+    ),
     ("docs/telemetry.md", r"tkperf kills it after (\d+) s", (DRIVE_LOG_LIMIT_S,)),
-    ("docs/telemetry.md", r"for at most (\d+) s, the end of a run for (\d+) s", (telemetry.PAUSE_LIMIT_S, telemetry.FINISH_LIMIT_S)),
+    (
+        "docs/telemetry.md",
+        r"for at most (\d+) s, the end of a run for (\d+) s",
+        (telemetry.PAUSE_LIMIT_S, telemetry.FINISH_LIMIT_S),
+    ),
     ("docs/telemetry.md", r"It needs at least (\d+) steps of both", (LEAST_UNITS,)),
     ("docs/safety.md", r"tkperf reads at most ([\d.]+) GB of zeros", (round(READ_LIMIT_BYTES / 1e9, 1),)),
     ("docs/fleet.md", r"(\d+) seconds without a word from here", (messages.SILENCE_LIMIT_S,)),
     ("docs/fleet.md", r"when its run ends, and every (\d+) minutes before", (work.SNAPSHOT_EVERY_S / 60,)),
     ("docs/batches.md", r"A drive that loses more than (\d+) %, beyond the uncertainty", (100 * TOLERATED_LOSS,)),
     ("docs/batches.md", r"`--no-probe` assumes (\d+) MB/s", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
-    ("page", "sentence", "numbers"),
-    NUMBERS,
-    ids=[f"{page}: {sentence[:40]}" for page, sentence, _ in NUMBERS],
+    ("page", "sentence", "numbers"), NUMBERS, ids=[f"{page}: {sentence[:40]}" for page, sentence, _ in NUMBERS]
 )
-def test_a_number_of_a_page_is_that_of_the_program(
-    page: str, sentence: str, numbers: tuple[float, ...]
-) -> None:
+def test_a_number_of_a_page_is_that_of_the_program(page: str, sentence: str, numbers: tuple[float, ...]) -> None:
     found = re.findall(sentence, read(page))
     assert len(found) == 1, "the page no longer has this sentence once: correct this test, too"
     given = found[0] if isinstance(found[0], tuple) else found
-    assert [float(number.replace(",", "")) for number in given] == [
-        pytest.approx(number) for number in numbers
-    ]
+    assert [float(number.replace(",", "")) for number in given] == [pytest.approx(number) for number in numbers]
 
 
 # Sentences that state the shortest and the longest time, amount or share of a plan.
 PLANS = [
-    ("docs/tutorial.md", r"A drive of 240 GB takes (\d+) to (\d+) h", ["sim:sata-ssd"], ("shortest_s", "longest_s"), 3600),
-    ("docs/how-to/ci-gate.md", r"of a 240 GB drive take (\d+) to (\d+) h", ["sim:sata-ssd", "--test", "iops,lat"], ("shortest_s", "longest_s"), 3600),
-    ("docs/how-to/endurance.md", r"fills a drive (\d+) to (\d+) times \(240 GB, 500 MB/s\)", ["sim:sata-ssd", "--rate", "500MB/s"], ("least_written_bytes", "most_written_bytes"), 240e9),
+    (
+        "docs/tutorial.md",
+        r"A drive of 240 GB takes (\d+) to (\d+) h",
+        ["sim:sata-ssd"],
+        ("shortest_s", "longest_s"),
+        3600,
+    ),
+    (
+        "docs/how-to/ci-gate.md",
+        r"of a 240 GB drive take (\d+) to (\d+) h",
+        ["sim:sata-ssd", "--test", "iops,lat"],
+        ("shortest_s", "longest_s"),
+        3600,
+    ),
+    (
+        "docs/how-to/endurance.md",
+        r"fills a drive (\d+) to (\d+) times \(240 GB, 500 MB/s\)",
+        ["sim:sata-ssd", "--rate", "500MB/s"],
+        ("least_written_bytes", "most_written_bytes"),
+        240e9,
+    ),
     *(
-        (page, r"writes (?:\*\*)?(\d+) to (\d+) GB to the disk that contains", ["./scratch.img", "--size", "1GiB", "--profile", "quick"], ("least_written_bytes", "most_written_bytes"), 1e9)
+        (
+            page,
+            r"writes (?:\*\*)?(\d+) to (\d+) GB to the disk that contains",
+            ["./scratch.img", "--size", "1GiB", "--profile", "quick"],
+            ("least_written_bytes", "most_written_bytes"),
+            1e9,
+        )
         for page in ("README.md", "docs/index.md", "docs/tutorial.md")
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("page", "sentence", "words", "keys", "unit"), PLANS)
@@ -233,7 +383,7 @@ def test_the_simulated_drives_are_those_of_the_table() -> None:
     """The table has the sizes, sectors and faults of the simulated drives, in the order of the
     choices.
     """
-    rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", (ROOT / "docs/simulated-drive.md").read_text(), re.MULTILINE))  # fmt: skip
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", (ROOT / "docs/simulated-drive.md").read_text(), re.MULTILINE))
     assert tuple(rows) == PRESETS == tuple(PRESET_MODELS)
     for name, row in rows.items():
         model = PRESET_MODELS[name]
@@ -267,7 +417,9 @@ def test_the_shipped_profiles_are_those_of_the_pages() -> None:
     """
     page = (ROOT / "docs/profiles.md").read_text(encoding="utf-8")
     table = page[: page.index("`tkperf profiles` lists them")]
-    named = [name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)]  # fmt: skip
+    named = [
+        name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)
+    ]
     assert sorted(named) == sorted(built_in_profiles())
     for other in ("README.md", "CHANGELOG.md"):
         (listed,) = re.findall(r"(`pts-e-1\.1` \(default\).*?`quick`)", read(other))
@@ -296,9 +448,19 @@ def options_of(command: click.Command) -> set[str]:
 
 # Options of other programs that the pages name: fio, setpriv, SQLite's files, Prometheus, TKperf 2.2 and tkperf-cmp.
 _OF_OTHERS = {
-    "--client", "--part", "--pdeathsig", "--status-interval", "--storage.tsdb.retention.time",
-    "-g", "-l", "-xml", "-wal", "-shm", "-f", "-z",
-}  # fmt: skip
+    "--client",
+    "--part",
+    "--pdeathsig",
+    "--status-interval",
+    "--storage.tsdb.retention.time",
+    "-g",
+    "-l",
+    "-xml",
+    "-wal",
+    "-shm",
+    "-f",
+    "-z",
+}
 _OF_SCRIPTS = {"--files", "--browsers", "--pace-s"}
 
 
@@ -343,7 +505,7 @@ def test_every_command_in_a_sentence_is_accepted() -> None:
                 assert options <= own | {"--help", "--version"}, f"{page.name}: {span}"
             elif target := re.match(r"(?:sudo )?make ([a-z-]+)$", span):
                 assert re.search(rf"^{target[1]}:", makefile, re.MULTILINE), f"{page.name}: {span}"
-            elif script := re.match(r"(?:\S*python |sh |sudo sh )?((?:bench|scripts)/\S+)(.*)", span):  # fmt: skip
+            elif script := re.match(r"(?:\S*python |sh |sudo sh )?((?:bench|scripts)/\S+)(.*)", span):
                 path = ROOT / script[1]
                 assert path.exists(), f"{page.name}: {span}"
                 text = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -353,9 +515,7 @@ def test_every_command_in_a_sentence_is_accepted() -> None:
 
 def test_every_simulated_drive_that_a_page_names_exists() -> None:
     named = {
-        name
-        for page in EVERY_PAGE
-        for name in re.findall(r"\bsim:([a-z][\w-]*)", page.read_text(encoding="utf-8"))
+        name for page in EVERY_PAGE for name in re.findall(r"\bsim:([a-z][\w-]*)", page.read_text(encoding="utf-8"))
     }
     assert named <= set(PRESETS)
 
@@ -377,7 +537,10 @@ def test_other_words_of_numbers() -> None:
     assert MOST_MAIL_LINES == 12
     assert "in at most twelve lines" in read("docs/batches.md")
     assert (watching.EACH_EVERY_S, watching.LOOKS_A_SECOND) == (2, 4)
-    assert "every two seconds, and at four run files a second at most: with 24 drives under way the figures of one are up to six seconds old" in read("docs/batches.md")  # fmt: skip
+    assert (
+        "every two seconds, and at four run files a second at most: with 24 drives under way the figures of one are up "
+        "to six seconds old" in read("docs/batches.md")
+    )
     assert fio_arrangement._LARGEST_COUNTER == json_memory.MOST_PER_BYTE == 10
     assert "at most ten times the number of files" in read("docs/import.md")
     assert "more than ten times the size of the file in memory" in read("docs/import.md")

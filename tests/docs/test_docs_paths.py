@@ -19,11 +19,7 @@ def find_missing(line: str) -> list[str]:
     named = [each.rstrip("/") for each in named if "NAME" not in each]
     found = {each: [*ROOT.glob(each), *SOURCE.glob(each)] for each in named}
     places = [path if path.is_dir() else path.parent for path in chain(*found.values())]
-    return [
-        each
-        for each in named
-        if not found[each] and not any(list(place.glob(each)) for place in places)
-    ]
+    return [each for each in named if not found[each] and not any(list(place.glob(each)) for place in places)]
 
 
 def anchors(page: Path) -> set[str]:
@@ -40,9 +36,7 @@ def test_every_path_of_the_architecture_exists() -> None:
 
 def test_a_path_that_is_gone_is_found() -> None:
     """In any form that the map has."""
-    assert (
-        find_missing("| `engine/fio.py`, `gate.py`, `cli/` | `procedures/profiles/*.toml` |") == []
-    )
+    assert find_missing("| `engine/fio.py`, `gate.py`, `cli/` | `procedures/profiles/*.toml` |") == []
     assert find_missing("| `engine/old.py`, `cli/`, `gate.py` |") == ["engine/old.py", "gate.py"]
 
 

@@ -26,9 +26,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
-        [sys.executable, "-B", ROOT / "scripts/docs.py", folder],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-B", ROOT / "scripts/docs.py", folder], capture_output=True, text=True, check=False
+    )
     assert (built.returncode, built.stderr) == (0, "")
     return folder
 
@@ -41,9 +40,7 @@ def test_every_page_is_in_the_site_and_the_menu(site: Path) -> None:
         if name.parts[0] not in ("examples", "adr"):
             assert (site / name).exists()
             assert name.name == "index.html" or f'href="{name.as_posix()}"' in menu
-    assert len(list((site / "adr").rglob("*.html"))) == len(
-        list((ROOT / "docs/adr").rglob("0*.md"))
-    )
+    assert len(list((site / "adr").rglob("*.html"))) == len(list((ROOT / "docs/adr").rglob("0*.md")))
 
 
 def test_the_reference_has_what_the_code_has(site: Path) -> None:
@@ -76,9 +73,7 @@ def test_examples_can_be_fetched(site: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_on_the_pages(
-    browser: Browser, site: Path, scheme: Literal["light", "dark"]
-) -> None:
+def test_axe_finds_nothing_on_the_pages(browser: Browser, site: Path, scheme: Literal["light", "dark"]) -> None:
     """The first page, a long one, generated ones, the search."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": 1440, "height": 900})
     for name in ("index", "method", "how-to/nvme", "reference/commands", "search"):
@@ -89,21 +84,12 @@ def test_axe_finds_nothing_on_the_pages(
 
 def test_words_that_people_look_for_are_found(site: Path) -> None:
     """Through the index that the search of the site reads."""
-    index = json.loads(
-        (site / "searchindex.js")
-        .read_text("utf-8")
-        .removeprefix("Search.setIndex(")
-        .removesuffix(")")
-    )
+    index = json.loads((site / "searchindex.js").read_text("utf-8").removeprefix("Search.setIndex(").removesuffix(")"))
     names = index["docnames"]
 
     def pages_with(*stems: str) -> set[str]:
         found = ([index[part].get(stem, []) for part in ("terms", "titleterms")] for stem in stems)
-        places = [
-            [of_part] if isinstance(of_part, int) else of_part
-            for of_stem in found
-            for of_part in of_stem
-        ]
+        places = [[of_part] if isinstance(of_part, int) else of_part for of_stem in found for of_part in of_stem]
         both = [set(places[at]) | set(places[at + 1]) for at in range(0, len(places), 2)]
         return {names[place] for place in set.intersection(*both)}
 
@@ -159,8 +145,6 @@ def test_every_command_line_on_a_page_is_one(page: str, line: str) -> None:
         missing = [
             argument.name
             for argument in command.params
-            if isinstance(argument, click.Argument)
-            and argument.required
-            and not parsed.get(str(argument.name))
+            if isinstance(argument, click.Argument) and argument.required and not parsed.get(str(argument.name))
         ]
         assert missing == [], line

@@ -45,9 +45,7 @@ def test_the_sample_report_is_of_no_device_and_no_machine() -> None:
     """It says SIMULATED, has the four tests, and of host and days only that they are not known."""
     page = (EXAMPLES / "sample-report.html").read_text(encoding="utf-8")
     assert "<strong>SIMULATED. Valid</strong>" in page
-    assert re.findall(r'<section id="(iops|lat|tp|writesat)"', page) == [
-        "iops", "lat", "tp", "writesat"
-    ]  # fmt: skip
+    assert re.findall(r'<section id="(iops|lat|tp|writesat)"', page) == ["iops", "lat", "tp", "writesat"]
     not_known = re.search(r"<dd>(Test run date, [^<]*)</dd>", page)
     assert not_known is not None
     for fact in ("Report date", "Host", "CPU", "Kernel", "Operating system"):

@@ -50,8 +50,10 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     (test,) = document["tests"]
     assert (test["name"], test["title"]) == ("database", "Database pages, log and backup")
     assert [section["name"] for section in test["sections"]] == [
-        "Pages and log in turn", "Pages at rising demand", "Backup",
-    ]  # fmt: skip
+        "Pages and log in turn",
+        "Pages at rising demand",
+        "Backup",
+    ]
     page = (tmp_path / "rehearsal.html").read_text()
     assert "OWN WORKLOAD: Database pages, log and backup is a test of a workload file" in page
     assert "pages: RND 8k 90 % + 64k 10 %, R/W 70/30, TC 4 / QD 32" in page

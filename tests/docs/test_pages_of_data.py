@@ -63,9 +63,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 def test_every_kind_of_disturbance_is_on_the_page() -> None:
     """In the table of run-file.md, and no other is."""
     page = read("run-file.md")
-    found = {
-        code.strip("`") for code, _ in rows_below(page[page.index("`disturbance`:") :], "code")
-    }
+    found = {code.strip("`") for code, _ in rows_below(page[page.index("`disturbance`:") :], "code")}
     assert found == {str(code) for code in DisturbanceCode}
 
 
@@ -98,11 +96,7 @@ def test_every_code_of_a_warning_is_on_a_page() -> None:
 
 def test_what_is_kept_of_the_host_is_on_the_page() -> None:
     page = read("run-file.md")
-    found = [
-        each
-        for row in rows_below(page[page.index("`host_use` has") :], "key")
-        for each in in_backticks(row[0])
-    ]
+    found = [each for row in rows_below(page[page.index("`host_use` has") :], "key") for each in in_backticks(row[0])]
     assert set(found) == {each.name for each in fields(HostUse)}
     named = in_backticks(read("host.md"))
     assert {each.name for each in fields(AuditFinding)} - set(named) == set()

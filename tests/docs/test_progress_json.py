@@ -34,14 +34,7 @@ from tkperf.runner.events import (
 
 PAGE = Path(__file__).parents[2] / "docs/progress-json.md"
 SHORT = Path(__file__).parents[1] / "short.toml"
-PLAIN = {
-    "text": str,
-    "integer": int,
-    "number": int | float,
-    "boolean": bool,
-    "object": dict,
-    "null": type(None),
-}
+PLAIN = {"text": str, "integer": int, "number": int | float, "boolean": bool, "object": dict, "null": type(None)}
 
 
 def read_page() -> dict[str, dict[str, str]]:
@@ -92,9 +85,7 @@ def faults(value: Any, type_: str, place: str) -> list[str]:
         return [f"{place}: no {type_}"] * 99
     odd = [f"{place}.{key}: only on one side" for key in value.keys() ^ known.keys()]
     return odd + [
-        fault
-        for key in value.keys() & known.keys()
-        for fault in faults(value[key], known[key], f"{place}.{key}")
+        fault for key in value.keys() & known.keys() for fault in faults(value[key], known[key], f"{place}.{key}")
     ]
 
 
@@ -125,12 +116,7 @@ def test_the_page_has_every_event_and_no_other() -> None:
 
 def test_every_object_is_used_and_every_name_explained() -> None:
     """No object of the page is left over, none is missing."""
-    named = {
-        word
-        for types in OBJECTS.values()
-        for type_ in types.values()
-        for word in re.findall(r"[A-Z]\w+", type_)
-    }
+    named = {word for types in OBJECTS.values() for type_ in types.values() for word in re.findall(r"[A-Z]\w+", type_)}
     assert named == OBJECTS.keys() - KINDS.keys() - OF_A_BATCH
 
 
@@ -158,24 +144,20 @@ def test_rare_events_are_as_the_page_says() -> None:
     written = StringIO()
     lines = JsonLines(written)
     outcome = SectionOutcome(
-        section="IOPS", window=(1, 2), verdict=None, ended_because="all is measured",
-        demand=Demand(jobs=4, io_depth=32),
-    )  # fmt: skip
+        section="IOPS", window=(1, 2), verdict=None, ended_because="all is measured", demand=Demand(jobs=4, io_depth=32)
+    )
     rare: tuple[Event, ...] = (
         TargetBusy(test="iops", doing="purging", done=None, at_s=1.0),
         TargetBusy(test="iops", doing="purging", done=0.5, at_s=2.0),
         Noted(note=RunNote(code="sleep-not-inhibited", text="why")),
+        PhaseStarted(test="iops", phase=Purge(section="IOPS"), at_s=0.0, shortest_s=1.0, longest_s=2.0),
         PhaseStarted(
-            test="iops", phase=Purge(section="IOPS"), at_s=0.0, shortest_s=1.0, longest_s=2.0
-        ),
-        PhaseStarted(
-            test="iops", phase=Idle(section="IOPS", duration_s=5.0), at_s=0.0, shortest_s=1.0,
-            longest_s=float("inf"),
+            test="iops", phase=Idle(section="IOPS", duration_s=5.0), at_s=0.0, shortest_s=1.0, longest_s=float("inf")
         ),
         SectionEnded(test="iops", outcome=outcome),
         RunEnded(status=RunStatus.FAILED, because="fio ended", ended_utc=None),
         EventsDropped(samples=3, others=0),
-    )  # fmt: skip
+    )
     for event in rare[:4] + rare[5:]:
         lines(event, None)  # type: ignore[arg-type]
     assert len(assert_as_on_the_page(written.getvalue())) == 6
@@ -196,9 +178,19 @@ def test_a_mistake_on_the_page_would_be_found() -> None:
 def test_a_real_run_and_its_watching_write_what_the_page_says(tmp_path: Path) -> None:
     """fio on a scratch file, from the command line."""
     argv: list[str | Path] = [
-        "ssd", "n", tmp_path / "scratch.img", "--size", "64MiB", "-ft", "--profile", SHORT,
-        "-ssdt", "lat", "--output", tmp_path,
-    ]  # fmt: skip
+        "ssd",
+        "n",
+        tmp_path / "scratch.img",
+        "--size",
+        "64MiB",
+        "-ft",
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "lat",
+        "--output",
+        tmp_path,
+    ]
     done = tkperf(*argv, "--detach", "-rt", "5")
     assert done.returncode == 0, done.stderr
     watched = tkperf("attach", tmp_path / "n.tkperf", "--progress", "json")

@@ -70,9 +70,7 @@ def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunRe
     (said,) = [finding.text for finding in findings(rehearsal) if finding.test == "writesat"][:1]
     (quoted,) = re.findall(r"`(Random 4 KiB writes run at [^`]*)`", read("docs/reports.md"))
     assert quoted.rstrip(".") == said
-    (begun,) = re.findall(
-        r"Its finding on write saturation: (.*?) Because of that fall", read("docs/tutorial.md")
-    )
+    (begun,) = re.findall(r"Its finding on write saturation: (.*?) Because of that fall", read("docs/tutorial.md"))
     assert said.startswith(begun)
 
 
@@ -81,9 +79,7 @@ def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder:
     assert first in call("show", folder / "rehearsal.tkperf")
 
 
-@pytest.mark.parametrize(
-    ("page", "first"), [("README.md", "rehearsal"), ("docs/how-to/comparing.md", "sata")]
-)
+@pytest.mark.parametrize(("page", "first"), [("README.md", "rehearsal"), ("docs/how-to/comparing.md", "sata")])
 def test_the_comparison_says_what_the_pages_quote(folder: Path, page: str, first: str) -> None:
     """The page quotes the verdict, the answer and the count of figures of the comparison."""
     said = call("compare", folder / "rehearsal.tkperf", folder / "nvme.tkperf")
@@ -98,9 +94,7 @@ def test_the_comparison_says_what_the_pages_quote(folder: Path, page: str, first
 
 def test_the_check_passes_as_readme_says(folder: Path) -> None:
     """tkperf judges each claim of the example file."""
-    (quoted, count) = re.findall(
-        r"(SIMULATED\. Pass: \d+ of (\d+) claims pass)", read("README.md")
-    )[0]
+    (quoted, count) = re.findall(r"(SIMULATED\. Pass: \d+ of (\d+) claims pass)", read("README.md"))[0]
     assert quoted in call("check", folder / "rehearsal.tkperf", EXAMPLES / "claims.toml")
     claims = (EXAMPLES / "claims.toml").read_text(encoding="utf-8")
     assert claims.count("[[claim]]") == int(count)

@@ -55,8 +55,11 @@ def test_the_sentences_made_of_parts_are_those_of_the_code() -> None:
     assert 'f"{node.name} is used by {holder.name} ({kind})"' in safety
     for text in said["system-disk"]:
         assert text.split(BLANK)[0] in disks
-    ways = {"open": ("is open for writing in", "is open in"), "running": ("is running as",),
-            "mapped": ("is mapped into memory by", "is registered with io_uring in")}  # fmt: skip
+    ways = {
+        "open": ("is open for writing in", "is open in"),
+        "running": ("is running as",),
+        "mapped": ("is mapped into memory by", "is registered with io_uring in"),
+    }
     for code, phrases in ways.items():
         assert {f"… {phrase} …" for phrase in phrases} <= said[code]
         assert all(f'"{phrase}"' in safety for phrase in phrases)

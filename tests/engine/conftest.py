@@ -69,13 +69,13 @@ def make_engine(scratch: Path) -> Iterator[Callable[..., FioEngine]]:
 
 
 def workload(
-    *, jobs: int = 2, io_depth: int = 4, block_size_bytes: int = 4096, read_percent: int = 0,
+    *,
+    jobs: int = 2,
+    io_depth: int = 4,
+    block_size_bytes: int = 4096,
+    read_percent: int = 0,
     access: Access = Access.RANDOM,
-) -> Workload:  # fmt: skip
+) -> Workload:
     return Workload(
-        access=access,
-        read_percent=read_percent,
-        block_size_bytes=block_size_bytes,
-        jobs=jobs,
-        io_depth=io_depth,
+        access=access, read_percent=read_percent, block_size_bytes=block_size_bytes, jobs=jobs, io_depth=io_depth
     )

@@ -245,10 +245,7 @@ def main() -> None:
     threading.Thread(target=threading.Event().wait, daemon=True).start()  # fio has a helper
     signal.signal(signal.SIGINT, lambda *_: os._exit(128))
     if job["prerun"]:
-        helpers = [
-            subprocess.Popen(["sh", "-c", f"{job['prerun']} > step.prerun.txt 2>&1"])
-            for _ in range(come)
-        ]
+        helpers = [subprocess.Popen(["sh", "-c", f"{job['prerun']} > step.prerun.txt 2>&1"]) for _ in range(come)]
         if max(helper.wait() for helper in helpers):
             return
         if come < int(job["jobs"]):  # type: ignore[call-overload]

@@ -73,18 +73,10 @@ def measure(rig: Rig, step: Step, then: Next | None = None) -> Execution:
 
 
 def stream(section: str, *, slices: int = 2, of: Step = FIRST) -> Continuous:
-    return Continuous(
-        section=section,
-        number=1,
-        workload=of.workload,
-        duration_s=1.0,
-        longest_s=float(slices),
-    )
+    return Continuous(section=section, number=1, workload=of.workload, duration_s=1.0, longest_s=float(slices))
 
 
-def uncertain(
-    *loads: EngineLoad, choose: Callable[[Measurement], EngineLoad | None] = lambda _: None
-) -> Next:
+def uncertain(*loads: EngineLoad, choose: Callable[[Measurement], EngineLoad | None] = lambda _: None) -> Next:
     return Next(loads=loads, choose=choose, certain=False)
 
 
@@ -115,9 +107,7 @@ def test_a_step_lasts_as_long_as_asked_and_its_seconds_add_up(rig: Rig) -> None:
     """Nothing of it is in no second, and its times agree."""
     samples: list[Sample] = []
     step = replace(FIRST, duration_s=1.4)
-    execution = rig.engine.measure(
-        step, then=None, on_sample=lambda sample, _: samples.append(sample)
-    )
+    execution = rig.engine.measure(step, then=None, on_sample=lambda sample, _: samples.append(sample))
     assert execution.measurement.duration_s == pytest.approx(1.4, abs=SAME_S)
     assert execution.measurement.ios > 0
     lasted_s = execution.ended_s - execution.started_s
@@ -225,8 +215,7 @@ def test_a_fill_writes_all_of_it_and_its_follower_begins_at_its_end(rig: Rig) ->
 def test_a_stream_has_no_gaps_and_ends_in_its_time(rig: Rig) -> None:
     """Slices are as long as asked to within half a second, all together exactly."""
     slices = [
-        rig.engine.measure_slice(stream("S"), then=then, on_sample=ignore)
-        for then in (None, Next.for_certain(SECOND))
+        rig.engine.measure_slice(stream("S"), then=then, on_sample=ignore) for then in (None, Next.for_certain(SECOND))
     ]
     second = measure(rig, SECOND)
     assert slices[1].started_s == pytest.approx(slices[0].ended_s, abs=1e-3)
@@ -254,9 +243,7 @@ def test_slices_of_a_mix_add_up_to_what_the_load_did(rig: Rig) -> None:
 def test_a_stream_is_handed_over_to_like_a_step(rig: Rig) -> None:
     """From a step, and from another stream."""
     first = measure(rig, FIRST, Next.for_certain(stream("A", slices=1)))
-    a = rig.engine.measure_slice(
-        stream("A", slices=1), then=Next.for_certain(stream("B", slices=1)), on_sample=ignore
-    )
+    a = rig.engine.measure_slice(stream("A", slices=1), then=Next.for_certain(stream("B", slices=1)), on_sample=ignore)
     b = rig.engine.measure_slice(stream("B", slices=1), then=None, on_sample=ignore)
     require_handed_over(first, a)
     require_handed_over(a, b)
@@ -297,17 +284,13 @@ def test_a_last_document_soon_after_the_one_before_is_in_a_second(
     fake_fio: Play, make_engine: Callable[[], FioEngine]
 ) -> None:
     """fio may report just before its end: what came after that is in no sample of its own."""
-    fake_fio(
-        {"*": [[["status", {"elapsed_s": 0.57}], ["jobs end"], ["status", {"elapsed_s": 0.6}]]]}
-    )
+    fake_fio({"*": [[["status", {"elapsed_s": 0.57}], ["jobs end"], ["status", {"elapsed_s": 0.6}]]]})
     execution = make_engine().measure(FIRST, then=None, on_sample=ignore)
     assert execution.measurement.ios == 2 * 2000 * 0.6
     require_whole(execution)
 
 
-def test_what_died_at_its_gate_is_started_anew(
-    fake_fio: Play, make_engine: Callable[[], FioEngine]
-) -> None:
+def test_what_died_at_its_gate_is_started_anew(fake_fio: Play, make_engine: Callable[[], FioEngine]) -> None:
     """Nothing is let go, and the step is measured all the same."""
     fake_fio({"8192": [[["killed at the gate"], ["do not come"]], [["run"]]]})
     engine = make_engine()

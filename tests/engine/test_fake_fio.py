@@ -62,13 +62,7 @@ def run_rounds(
             RunParts(
                 info=run_info(device={"path": "/dev/case"}, active_range_length_bytes=64 << 20),
                 tests=[
-                    replace(
-                        SSD_TESTS["iops"],
-                        name="t",
-                        title="t",
-                        procedure=procedure,
-                        section_plan=generic_section,
-                    )
+                    replace(SSD_TESTS["iops"], name="t", title="t", procedure=procedure, section_plan=generic_section)
                 ],
                 profile=load_profile("quick"),
                 engine=engine,
@@ -84,47 +78,67 @@ def run_rounds(
 
 def kept(events: list[Event]) -> list[int]:
     """Block sizes of the steps that were kept."""
-    return [
-        event.record.workload.block_size_bytes for event in events if isinstance(event, StepEnded)
-    ]
+    return [event.record.workload.block_size_bytes for event in events if isinstance(event, StepEnded)]
 
 
 def repeats(events: list[Event]) -> list[str]:
     return [
-        event.warning.text
-        for event in events
-        if isinstance(event, Warned) and event.warning.code == "step-repeated"
+        event.warning.text for event in events if isinstance(event, Warned) and event.warning.code == "step-repeated"
     ]
 
 
 Acts = list[Any]
 LIES: dict[str, Acts] = {
-    "a job that did nothing": [
-        ["run", {"job 2 write": {"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {}}}]
-    ],
+    "a job that did nothing": [["run", {"job 2 write": {"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {}}}]],
     "10^6 s": [["run", {"write runtime": 10**9}]],
     "0.01 s": [["run", {"write runtime": 10}]],
-    "more I/Os at once than asked": [["run", {"write lat_ns": {
-        "min": 8 * 10**6, "max": 8 * 10**6, "mean": 8e6, "N": 800,
-        "bins": {str(((8 * 10**6 >> 16) << 16) + (1 << 15)): 800}}}]],
-    "8.4 M IOPS": [["run", {"write total_ios": 1_680_000, "write io_bytes": 1_680_000 * 4096,
-                            "write lat_ns": {"min": 100, "max": 100, "mean": 100.0,
-                                             "N": 1_680_000, "bins": {"100": 1_680_000}}}]],
+    "more I/Os at once than asked": [
+        [
+            "run",
+            {
+                "write lat_ns": {
+                    "min": 8 * 10**6,
+                    "max": 8 * 10**6,
+                    "mean": 8e6,
+                    "N": 800,
+                    "bins": {str(((8 * 10**6 >> 16) << 16) + (1 << 15)): 800},
+                }
+            },
+        ]
+    ],
+    "8.4 M IOPS": [
+        [
+            "run",
+            {
+                "write total_ios": 1_680_000,
+                "write io_bytes": 1_680_000 * 4096,
+                "write lat_ns": {"min": 100, "max": 100, "mean": 100.0, "N": 1_680_000, "bins": {"100": 1_680_000}},
+            },
+        ]
+    ],
     "I/Os missing in the histogram": [["run", {"write total_ios": 805}]],
     "bytes without I/Os": [["run", {"write io_bytes": 12345678}]],
     "a mean beyond the extremes": [["run", {"write lat_ns mean": 3e6}]],
     "a minimum that the histogram lacks": [["run", {"write lat_ns min": 5}]],
     "a depth never reached": [["run", {"iodepth_level": {"1": 100.0, "4": 0.0}}]],
-    "reads in a write step": [["run", {"read": {
-        "io_bytes": 4096, "total_ios": 1, "runtime": 1,
-        "lat_ns": {"min": 9, "max": 9, "mean": 9.0, "N": 1, "bins": {"9": 1}}}}]],
-}  # fmt: skip
+    "reads in a write step": [
+        [
+            "run",
+            {
+                "read": {
+                    "io_bytes": 4096,
+                    "total_ios": 1,
+                    "runtime": 1,
+                    "lat_ns": {"min": 9, "max": 9, "mean": 9.0, "N": 1, "bins": {"9": 1}},
+                }
+            },
+        ]
+    ],
+}
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
-def test_a_lie_is_not_kept_and_the_step_is_measured_again(
-    fake_fio: Play, make_engine: MakeEngine, lie: Acts
-) -> None:
+def test_a_lie_is_not_kept_and_the_step_is_measured_again(fake_fio: Play, make_engine: MakeEngine, lie: Acts) -> None:
     """What cannot be true is measured again, once; the warning names step and reason."""
     fake_fio({"4096": [lie, [["run"]]]})
     events, failure = run_rounds(make_engine())
@@ -176,9 +190,7 @@ def test_an_honest_fio_is_believed(fake_fio: Play, make_engine: MakeEngine) -> N
     assert not repeats(events)
 
 
-def test_the_end_of_a_helper_at_the_gate_ends_no_job(
-    fake_fio: Play, make_engine: MakeEngine
-) -> None:
+def test_the_end_of_a_helper_at_the_gate_ends_no_job(fake_fio: Play, make_engine: MakeEngine) -> None:
     """fio's jobs cannot be woken by it, so that none ends in its first wait for I/O."""
     fake_fio({"*": [[["helpers' ends wake job 2"]]]})
     events, failure = run_rounds(make_engine())
@@ -189,9 +201,7 @@ def test_the_end_of_a_helper_at_the_gate_ends_no_job(
 
 
 @pytest.mark.parametrize("impossible", [-3.5, 4000.0, None])
-def test_impossible_cpu_time_is_not_measured(
-    fake_fio: Play, make_engine: MakeEngine, impossible: float | None
-) -> None:
+def test_impossible_cpu_time_is_not_measured(fake_fio: Play, make_engine: MakeEngine, impossible: float | None) -> None:
     """It says nothing about the device: None, never stored."""
     fake_fio({"*": [[["run", {"job 2 usr_cpu": impossible}]]]})
     assert measure(make_engine()).measurement.cpu is None
@@ -202,7 +212,7 @@ def test_a_fio_that_goes_on_after_its_end_is_stopped(
 ) -> None:
     """It reports every second for ever, and ignores polite signals."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
-    reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]  # fmt: skip
+    reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]
     fake_fio({"*": [[["ignore signals"], *reports]]})
     engine = make_engine()
     with pytest.raises(StepFailedError, match="long after its end"):
@@ -214,7 +224,7 @@ def test_a_fill_that_moves_nothing_is_stopped(
 ) -> None:
     """It reports, but no byte moves; and it is not tried again."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
-    reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]  # fmt: skip
+    reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]
     fake_fio({"*": [reports]})
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
     events, failure = run_rounds(make_engine(), phase=fill)
@@ -224,16 +234,28 @@ def test_a_fill_that_moves_nothing_is_stopped(
     assert not repeats(events)
 
 
-def test_a_fill_in_which_a_job_wrote_too_little_fails(
-    fake_fio: Play, make_engine: MakeEngine
-) -> None:
+def test_a_fill_in_which_a_job_wrote_too_little_fails(fake_fio: Play, make_engine: MakeEngine) -> None:
     """Each job exactly its bytes; that another wrote more does not help."""
     half = (64 << 20) // 4096
-    fake_fio({"*": [[["status", {
-        "elapsed_s": 40.0, "write runtime": 40,
-        "job 1 write total_ios": half - 1, "job 1 write io_bytes": (half - 1) * 4096,
-        "job 2 write total_ios": half + 1, "job 2 write io_bytes": (half + 1) * 4096,
-    }]]]})  # fmt: skip
+    fake_fio(
+        {
+            "*": [
+                [
+                    [
+                        "status",
+                        {
+                            "elapsed_s": 40.0,
+                            "write runtime": 40,
+                            "job 1 write total_ios": half - 1,
+                            "job 1 write io_bytes": (half - 1) * 4096,
+                            "job 2 write total_ios": half + 1,
+                            "job 2 write io_bytes": (half + 1) * 4096,
+                        },
+                    ]
+                ]
+            ]
+        }
+    )
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
     events, failure = run_rounds(make_engine(), phase=fill)
     assert isinstance(failure, StepFailedError)
@@ -242,35 +264,25 @@ def test_a_fill_in_which_a_job_wrote_too_little_fails(
 
 
 def stream(slices: int, duration_s: float = 1.0) -> Continuous:
-    return Continuous(
-        section="S", number=1, workload=workload(), duration_s=duration_s, longest_s=slices + 10
-    )
+    return Continuous(section="S", number=1, workload=workload(), duration_s=duration_s, longest_s=slices + 10)
 
 
-def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(
-    fake_fio: Play, make_engine: MakeEngine
-) -> None:
+def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(fake_fio: Play, make_engine: MakeEngine) -> None:
     """A report that came 3 s late covers three slices; the next two are cut at the next ones."""
     late: Acts = [["status", {"elapsed_s": 0.3}], ["sleep", 3.5], ["status", {"elapsed_s": 3.6}]]
-    more: Acts = [act for n in range(1, 5) for act in (["sleep", 0.2], ["status", {"elapsed_s": 3.6 + n / 5}])]  # fmt: skip
+    more: Acts = [act for n in range(1, 5) for act in (["sleep", 0.2], ["status", {"elapsed_s": 3.6 + n / 5}])]
     fake_fio({"*": [[*late, *more, ["sleep", 30]]]})
     engine = make_engine()
-    slices = [
-        engine.measure_slice(stream(3), then=None, on_sample=lambda *_: None) for _ in range(3)
-    ]
+    slices = [engine.measure_slice(stream(3), then=None, on_sample=lambda *_: None) for _ in range(3)]
     lengths = [each.measurement.duration_s for each in slices]
     assert lengths[0] == pytest.approx(3.6)
     assert all(length > 0 for length in lengths)
     assert sum(lengths) == pytest.approx(4.0)
 
 
-def test_a_stream_in_which_a_job_does_nothing_ends_the_run(
-    fake_fio: Play, make_engine: MakeEngine
-) -> None:
+def test_a_stream_in_which_a_job_does_nothing_ends_the_run(fake_fio: Play, make_engine: MakeEngine) -> None:
     """Streams cannot be repeated; a job that never did anything fails the first slice."""
-    nothing: dict[str, Any] = {
-        "job 1 write": {"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {}}
-    }
+    nothing: dict[str, Any] = {"job 1 write": {"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {}}}
     fake_fio({"*": [[["sleep", 1], ["status", {"elapsed_s": 1.0, **nothing}], ["sleep", 30]]]})
     events, failure = run_rounds(make_engine(), phase=stream(3))
     assert isinstance(failure, StepFailedError)
@@ -278,16 +290,9 @@ def test_a_stream_in_which_a_job_does_nothing_ends_the_run(
     assert not kept(events)
 
 
-def test_a_stream_whose_reports_came_too_late_is_measured_to_its_end(
-    fake_fio: Play, make_engine: MakeEngine
-) -> None:
+def test_a_stream_whose_reports_came_too_late_is_measured_to_its_end(fake_fio: Play, make_engine: MakeEngine) -> None:
     """A device that hung from the first slice to the last: its slice is long, the last one is new."""
-    hangs = [
-        ["status", {"elapsed_s": 1.0}],
-        ["sleep", 0.1],
-        ["status", {"elapsed_s": 3.0}],
-        ["exit", 0],
-    ]
+    hangs = [["status", {"elapsed_s": 1.0}], ["sleep", 0.1], ["status", {"elapsed_s": 3.0}], ["exit", 0]]
     fake_fio({"4096": [hangs, [["run"]]]})
     engine = make_engine()
     phase = replace(stream(3), longest_s=3.0)
@@ -318,9 +323,7 @@ def test_a_gate_to_which_not_all_come_fails(
         measure(make_engine())
 
 
-def test_on_a_slow_machine_what_follows_is_started_earlier(
-    fake_fio: Play, make_engine: MakeEngine
-) -> None:
+def test_on_a_slow_machine_what_follows_is_started_earlier(fake_fio: Play, make_engine: MakeEngine) -> None:
     """As learnt from how long fio took to come; three seconds before the end if that was not long."""
     engine = make_engine()
     fake_fio({"*": [[["comes late", 2.5], ["run"]], [["run"]]]})
@@ -335,9 +338,7 @@ LAST_S = [["jobs end"], ["status", {"elapsed_s": LENGTH_S}]]
 
 
 @pytest.mark.parametrize("kind", [[], [["is fio 3.36"]]], ids=["fio 3.33", "fio 3.36"])
-def test_a_late_last_document_is_no_late_beginning(
-    fake_fio: Play, make_engine: MakeEngine, kind: Acts
-) -> None:
+def test_a_late_last_document_is_no_late_beginning(fake_fio: Play, make_engine: MakeEngine, kind: Acts) -> None:
     """From 3.37 on, fio needs up to 150 ms from the end of its jobs to the last document.
 
     Here it needs a second.
@@ -355,7 +356,7 @@ def test_a_late_last_document_is_no_late_beginning(
         [["is fio 3.36"], ["begins late", 1.0], ["sleep", LENGTH_S], *LAST_S],
     ],
     ids=["fio 3.33, by a document while its jobs run", "fio 3.36, by any document"],
-)  # fmt: skip
+)
 def test_a_late_beginning_is_seen(fake_fio: Play, make_engine: MakeEngine, acts: Acts) -> None:
     """If the host lets the jobs begin a second after their gate was opened, the device is idle for
     this second.
@@ -407,9 +408,7 @@ def little_memory() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_a_flood_on_stderr_is_taken_and_forgotten(
-    fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
-) -> None:
+def test_a_flood_on_stderr_is_taken_and_forgotten(fake_fio: Play, make_engine: MakeEngine, tmp_path: Path) -> None:
     """600 MB cost neither memory nor room in /dev/shm; its first words are kept."""
     fake_fio({"*": [[["flood", "stderr", 600 << 20], ["exit", 3]]]})
     with pytest.raises(EngineError, match="exit status 3; it said: xxxx") as raised:
@@ -442,9 +441,7 @@ RUBBISH: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("rubbish", RUBBISH.values(), ids=RUBBISH)
-def test_rubbish_is_an_error_in_words(
-    fake_fio: Play, make_engine: MakeEngine, rubbish: dict[str, object]
-) -> None:
+def test_rubbish_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine, rubbish: dict[str, object]) -> None:
     """Never a traceback, never a stored number."""
     fake_fio({"*": [[["run", rubbish]]]})
     with pytest.raises(EngineError, match="fio printed"):
@@ -458,9 +455,7 @@ def test_nan_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine) -> No
         measure(make_engine())
 
 
-def test_samples_of_a_lie_may_be_shown_but_nothing_is_kept(
-    fake_fio: Play, make_engine: MakeEngine
-) -> None:
+def test_samples_of_a_lie_may_be_shown_but_nothing_is_kept(fake_fio: Play, make_engine: MakeEngine) -> None:
     """Views get seconds as they come; the run file gets steps that were judged."""
     fake_fio({"4096": [LIES["10^6 s"]]})
     events, failure = run_rounds(make_engine())

@@ -33,9 +33,7 @@ pytestmark = pytest.mark.fio
 MakeEngine = Callable[..., FioEngine]
 
 
-def measure(
-    engine: FioEngine, *, io_depth: int = 4, read_percent: int = 0
-) -> tuple[Execution, Plan]:
+def measure(engine: FioEngine, *, io_depth: int = 4, read_percent: int = 0) -> tuple[Execution, Plan]:
     step = Step(workload=workload(io_depth=io_depth, read_percent=read_percent), duration_s=1.0)
     execution = engine.measure(step, then=None, on_sample=lambda *_: None)
     return execution, Plan(workload=step.workload, duration_s=1.0)
@@ -55,9 +53,7 @@ def waiting(gate: Gate) -> list[int]:
     return gate._arrived()
 
 
-def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(
-    make_engine: MakeEngine, scratch: Path
-) -> None:
+def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(make_engine: MakeEngine, scratch: Path) -> None:
     """Every block of it; what lies behind stays as it was. The next fill is of the active range."""
     with scratch.open("r+b") as out:
         size = out.seek(0, os.SEEK_END)
@@ -105,9 +101,7 @@ def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
 
 @pytest.mark.parametrize("io_depth", [1, 16])
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
-def test_honest_steps_are_believed(
-    make_engine: MakeEngine, io_depth: int, read_percent: int
-) -> None:
+def test_honest_steps_are_believed(make_engine: MakeEngine, io_depth: int, read_percent: int) -> None:
     """Whatever the mix and depth, and with another program on the CPU."""
     seen = measure(make_engine(), io_depth=io_depth, read_percent=read_percent)
     assert judge(*seen) is None
@@ -155,9 +149,7 @@ def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
         assert "did no I/O" in (judge(*measure(make_engine())) or "")
 
 
-def test_a_stream_with_a_dead_job_is_not_believed(
-    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_with_a_dead_job_is_not_believed(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a slice that is long enough to tell: a busy host may cut any of them."""
     opened = Gate.open
 
@@ -169,10 +161,7 @@ def test_a_stream_with_a_dead_job_is_not_believed(
     phase = Continuous(section="S", number=1, workload=workload(), duration_s=1.0, longest_s=5.0)
     plan = Plan(workload=phase.workload, duration_s=1.0, running=True)
     engine = make_engine()
-    said = [
-        judge(engine.measure_slice(phase, then=None, on_sample=lambda *_: None), plan) or ""
-        for _ in range(4)
-    ]
+    said = [judge(engine.measure_slice(phase, then=None, on_sample=lambda *_: None), plan) or "" for _ in range(4)]
     assert any("did no I/O ever" in each for each in said)
 
 

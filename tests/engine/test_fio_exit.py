@@ -8,16 +8,9 @@ from tkperf.engine.fio_output import find_fio_fault
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 
 
-def fault(
-    status: int = 0, *errors: int, has_result: bool = True, ended_at_gate: bool = False
-) -> EngineError | None:
+def fault(status: int = 0, *errors: int, has_result: bool = True, ended_at_gate: bool = False) -> EngineError | None:
     return find_fio_fault(
-        status,
-        errors,
-        device="/dev/x",
-        has_result=has_result,
-        ended_at_gate=ended_at_gate,
-        output="; it said: so",
+        status, errors, device="/dev/x", has_result=has_result, ended_at_gate=ended_at_gate, output="; it said: so"
     )
 
 
@@ -37,13 +30,15 @@ def test_an_end_as_it_should_be() -> None:
         (fault(0, 5), EngineError, "fio failed on /dev/x: job error 5 (Input/output error); it said: so"),
         (fault(2, ended_at_gate=True), EngineError, "fio failed on /dev/x: exit status 2; it said: so"),
         (fault(ended_at_gate=True), LostAtGateError, "fio on /dev/x ended before its first I/O; it said: so"),
-        (fault(has_result=False), EngineError,
-         "fio on /dev/x ended without printing a result; it said: so; check that the program that tkperf finds (TKPERF_FIO, else PATH) is the real fio"),
+        (
+            fault(has_result=False),
+            EngineError,
+            "fio on /dev/x ended without printing a result; it said: so; check that the program that tkperf finds "
+            "(TKPERF_FIO, else PATH) is the real fio",
+        ),
     ],
-)  # fmt: skip
-def test_each_other_end_says_what_it_was(
-    found: EngineError | None, kind: type[EngineError], text: str
-) -> None:
+)
+def test_each_other_end_says_what_it_was(found: EngineError | None, kind: type[EngineError], text: str) -> None:
     """Killed, failed, held for ever, or not fio at all; what may be started again is told apart."""
     assert type(found) is kind
     assert str(found) == text

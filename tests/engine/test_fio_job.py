@@ -45,12 +45,25 @@ def test_a_random_step_is_direct_time_based_and_never_repeats() -> None:
     """randrepeat=0, random data, direct I/O, no cache drop, no file creation (deviations 8, 9)."""
     job = parse(render_step_job(Step(workload=workload(), duration_s=60), TARGET))["global"]
     expected = {
-        "filename": "/dev/sdx", "ioengine": "libaio", "direct": "1", "rw": "randrw",
-        "rwmixread": "65", "bs": "4096", "iodepth": "32", "numjobs": "4", "time_based": "1",
-        "runtime": "60000ms", "randrepeat": "0", "refill_buffers": "1", "norandommap": "1",
-        "invalidate": "0", "allow_file_create": "0", "random_generator": "tausworthe64",
-        "offset": "0", "size": str(1 << 30),
-    }  # fmt: skip
+        "filename": "/dev/sdx",
+        "ioengine": "libaio",
+        "direct": "1",
+        "rw": "randrw",
+        "rwmixread": "65",
+        "bs": "4096",
+        "iodepth": "32",
+        "numjobs": "4",
+        "time_based": "1",
+        "runtime": "60000ms",
+        "randrepeat": "0",
+        "refill_buffers": "1",
+        "norandommap": "1",
+        "invalidate": "0",
+        "allow_file_create": "0",
+        "random_generator": "tausworthe64",
+        "offset": "0",
+        "size": str(1 << 30),
+    }
     assert {key: job[key] for key in expected} == expected
 
 
@@ -137,9 +150,7 @@ def test_a_gate_stands_before_the_first_io() -> None:
 def test_a_colon_in_a_path_is_not_a_list_of_files() -> None:
     """fio splits file names at colons; ours is one name."""
     target = FioTarget(path="/tmp/a:b", ioengine="libaio", active_range=RANGE)
-    assert "filename=/tmp/a\\:b\n" in render_step_job(
-        Step(workload=workload(), duration_s=1), target
-    )
+    assert "filename=/tmp/a\\:b\n" in render_step_job(Step(workload=workload(), duration_s=1), target)
 
 
 def test_more_jobs_than_blocks_is_a_clear_error() -> None:
@@ -158,9 +169,7 @@ def test_several_targets_are_filled_apart() -> None:
         )
         for name in ("a", "b")
     ]
-    workload = Workload(
-        access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=2, io_depth=1
-    )
+    workload = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=2, io_depth=1)
     job = parse(render_fill_job(workload, 2, targets))
     assert "filename" not in job["global"]
     sections = [job[name] for name in job.sections() if name != "global"]

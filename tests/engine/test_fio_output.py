@@ -16,12 +16,7 @@ from hypothesis import strategies as st
 
 from tests.engine import fake_fio
 from tkperf.engine import fio_output
-from tkperf.engine.fio_output import (
-    NOTHING_YET,
-    DocumentSplitter,
-    build_sample,
-    parse_document,
-)
+from tkperf.engine.fio_output import NOTHING_YET, DocumentSplitter, build_sample, parse_document
 from tkperf.model.errors import EngineError
 from tkperf.model.measurement import Measurement
 from tkperf.model.plausibility import Evidence, Plan, why_implausible
@@ -29,9 +24,7 @@ from tkperf.model.workload import Access, Workload
 
 # Standard output of each version of fio for the same job, which was held at a gate.
 STREAMS = {
-    version: lzma.decompress(
-        (Path(__file__).parents[1] / f"golden/fio-{version}-randrw-2jobs.txt.xz").read_bytes()
-    )
+    version: lzma.decompress((Path(__file__).parents[1] / f"golden/fio-{version}-randrw-2jobs.txt.xz").read_bytes())
     for version in ("3.33", "3.39", "3.42")
 }
 STREAM = STREAMS["3.33"]
@@ -66,9 +59,7 @@ def test_each_version_is_read_alike(version: str) -> None:
     assert last.cpu is not None
     assert all(job.reached(16) for job in last.jobs)
     measurement = Measurement(duration_s=last.elapsed_s, read=last.read, write=last.write)
-    workload = Workload(
-        access=Access.RANDOM, read_percent=65, block_size_bytes=4096, jobs=2, io_depth=16
-    )
+    workload = Workload(access=Access.RANDOM, read_percent=65, block_size_bytes=4096, jobs=2, io_depth=16)
     assert why_implausible(measurement, Plan(workload=workload, duration_s=3.0), Evidence()) is None
 
 
@@ -98,9 +89,7 @@ def forms(value: object, *place: str) -> set[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("version", STREAMS)
-def test_the_scripted_fio_prints_only_what_the_real_one_does(
-    version: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_scripted_fio_prints_only_what_the_real_one_does(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in with a field or a type that no fio has would hide a defect."""
     if version in SAYS_BEGINNING:
         monkeypatch.setattr(fake_fio, "BEGAN_MS", [1])
@@ -166,15 +155,7 @@ def test_the_seconds_add_up_to_the_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "document",
-    [
-        b"{}",
-        b'{"jobs": []}',
-        b'{"jobs": [{}]}',
-        b'{"jobs": 3}',
-        b"\x00\xff",
-        b'{"jobs": [{"jobname',
-    ],
+    "document", [b"{}", b'{"jobs": []}', b'{"jobs": [{}]}', b'{"jobs": 3}', b"\x00\xff", b'{"jobs": [{"jobname']
 )
 def test_what_is_not_fios_status_is_our_error(document: bytes) -> None:
     """A parser returns a value or raises our error, never a traceback."""
@@ -247,9 +228,20 @@ def change(value: object, path: list[str], to: object) -> None:
 @pytest.mark.parametrize("to", [None, -1, 10**40, 1e308, "", [], {}, True, {"1": -1}, {"-1": 1}])
 @pytest.mark.parametrize(
     "key",
-    ["error", "read", "read lat_ns", "read lat_ns min", "read lat_ns mean", "read lat_ns N",
-     "read lat_ns bins", "read io_bytes", "read total_ios", "read runtime", "usr_cpu"],
-)  # fmt: skip
+    [
+        "error",
+        "read",
+        "read lat_ns",
+        "read lat_ns min",
+        "read lat_ns mean",
+        "read lat_ns N",
+        "read lat_ns bins",
+        "read io_bytes",
+        "read total_ios",
+        "read runtime",
+        "usr_cpu",
+    ],
+)
 def test_a_number_that_cannot_be_is_refused_in_words(key: str, to: object) -> None:
     """Or read as what it still can be; never a traceback, never a negative count."""
     raw = json.loads(documents()[-1])
@@ -262,9 +254,7 @@ def test_a_number_that_cannot_be_is_refused_in_words(key: str, to: object) -> No
 
 def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
     """The recorded step passes; with those of a vanished drive it does not (docs/adr/0014)."""
-    workload = Workload(
-        access=Access.RANDOM, read_percent=65, block_size_bytes=4096, jobs=2, io_depth=16
-    )
+    workload = Workload(access=Access.RANDOM, read_percent=65, block_size_bytes=4096, jobs=2, io_depth=16)
     raw = json.loads(documents()[-1])
 
     def judge() -> str | None:
@@ -281,11 +271,7 @@ def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
 
 @pytest.mark.parametrize(
     "latency",
-    [
-        '{"N": 1, "bins": {"5": ' + "9" * 30 + "}}",
-        '{"N": ' + "9" * 400 + ', "mean": 1.5}',
-        '{"x": ' + "[" * 100_000,
-    ],
+    ['{"N": 1, "bins": {"5": ' + "9" * 30 + "}}", '{"N": ' + "9" * 400 + ', "mean": 1.5}', '{"x": ' + "[" * 100_000],
 )
 def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> None:
     """Found by fuzzing: Python's own errors for them are not ValueErrors."""

@@ -28,14 +28,11 @@ FAILURES = {
     ),
     "its exit status": (Completed(exit_status=3, stdout="{\n", stderr=""), "exit status 3"),
     "nothing": (Completed(exit_status=0, stdout="", stderr=""), "it printed no result"),
-    "a huge error": (
-        Completed(exit_status=1, stdout='{"jobs": [{"error": 1e300}]}', stderr=""), "exit status 1"),
-}  # fmt: skip
+    "a huge error": (Completed(exit_status=1, stdout='{"jobs": [{"error": 1e300}]}', stderr=""), "exit status 1"),
+}
 
 
-def answers(
-    monkeypatch: pytest.MonkeyPatch, version: str = "fio-3.33", **by_engine: Completed
-) -> None:
+def answers(monkeypatch: pytest.MonkeyPatch, version: str = "fio-3.33", **by_engine: Completed) -> None:
     def run(argv: list[str], **_: object) -> Completed:
         if argv == ["fio", "--version"]:
             return Completed(exit_status=0, stdout=f"{version}\n", stderr="")
@@ -98,10 +95,20 @@ def test_the_chosen_engine_keeps_the_queue_depth(scratch: Path, io_depth: int) -
     """
     chosen = choose_ioengine(str(scratch), 512, None, jobs=1, io_depth=io_depth)
     done = run_command(
-        ["fio", "--name=a", f"--filename={scratch}", f"--ioengine={chosen.name}", f"--iodepth={io_depth}",
-         "--rw=randread", "--direct=1", "--thread=1", "--number_ios=5000", "--output-format=json"],
+        [
+            "fio",
+            "--name=a",
+            f"--filename={scratch}",
+            f"--ioengine={chosen.name}",
+            f"--iodepth={io_depth}",
+            "--rw=randread",
+            "--direct=1",
+            "--thread=1",
+            "--number_ios=5000",
+            "--output-format=json",
+        ],
         timeout_s=60,
-    )  # fmt: skip
+    )
     read = json.loads(done.stdout)["jobs"][0]["read"]
     assert read["iops"] * read["lat_ns"]["mean"] / 1e9 < 1.1 * io_depth
 
@@ -122,15 +129,17 @@ NOT_RELIABLE = ChosenClock(words="clock_gettime, because fio finds the CPU's clo
     ("source", "answer", "chosen"),
     [
         ("tsc\n", PASSED, TESTED_ONCE),
-        ("kvm-clock\n", PASSED,
-         ChosenClock(words="the CPU's, tested by fio at each start, as the kernel's is kvm-clock")),
-        (None, PASSED,
-         ChosenClock(words="the CPU's, tested by fio at each start, as the kernel's is not known")),
+        (
+            "kvm-clock\n",
+            PASSED,
+            ChosenClock(words="the CPU's, tested by fio at each start, as the kernel's is kvm-clock"),
+        ),
+        (None, PASSED, ChosenClock(words="the CPU's, tested by fio at each start, as the kernel's is not known")),
         ("tsc\n", Completed(exit_status=1, stdout="cs: reliable_tsc: yes\ncs: Fail\n", stderr=""), NOT_RELIABLE),
         ("tsc\n", Completed(exit_status=0, stdout="cs: reliable_tsc: no\ncs: Pass!\n", stderr=""), NOT_RELIABLE),
         ("tsc\n", EngineError("'fio' does not end"), ChosenClock(words="chosen by fio at each start")),
     ],
-)  # fmt: skip
+)
 def test_fio_is_spared_its_clock_test_only_where_kernel_and_fio_trust_the_tsc(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

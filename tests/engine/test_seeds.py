@@ -36,14 +36,10 @@ def test_a_runs_seed_gives_its_jobs_seeds_again_whatever_was_made_ready_in_vain(
 
 
 @pytest.mark.fio
-def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(
-    tmp_path: Path,
-) -> None:
+def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_path: Path) -> None:
     """Tried with fio itself; each of its threads has a sequence of its own, too."""
     target = FioTarget(
-        path=str(tmp_path / "target"),
-        ioengine="libaio",
-        active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 30),
+        path=str(tmp_path / "target"), ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 30)
     )
     with Path(target.path).open("wb") as file:
         file.truncate(1 << 30)

@@ -23,10 +23,22 @@ def run_fio(folder: Path, *options: str) -> tuple[list[int], str]:
     with file.open("wb") as out:
         out.truncate(1 << 30)
     words = [
-        "fio", "--name=segments", f"--filename={file}", "--ioengine=libaio", "--direct=1",
-        "--thread=1", "--rw=randwrite", "--bs=4k", "--iodepth=4", "--norandommap=1",
-        "--randrepeat=0", f"--number_ios={IOS}", "--size=1g", f"--write_iolog={log}", *options,
-    ]  # fmt: skip
+        "fio",
+        "--name=segments",
+        f"--filename={file}",
+        "--ioengine=libaio",
+        "--direct=1",
+        "--thread=1",
+        "--rw=randwrite",
+        "--bs=4k",
+        "--iodepth=4",
+        "--norandommap=1",
+        "--randrepeat=0",
+        f"--number_ios={IOS}",
+        "--size=1g",
+        f"--write_iolog={log}",
+        *options,
+    ]
     done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=60)
     lines = [line.split() for line in log.read_text().splitlines()]
     return [int(line[-2]) for line in lines if "write" in line], done.stdout + done.stderr
@@ -34,9 +46,7 @@ def run_fio(folder: Path, *options: str) -> tuple[list[int], str]:
 
 def test_strided_zones_are_visited_in_order(tmp_path: Path) -> None:
     """All I/O is inside, but the segments follow each other, at equal distances."""
-    offsets, _ = run_fio(
-        tmp_path, "--zonemode=strided", "--zonerange=1m", "--zonesize=4k", "--zoneskip=15m"
-    )
+    offsets, _ = run_fio(tmp_path, "--zonemode=strided", "--zonerange=1m", "--zonesize=4k", "--zoneskip=15m")
     assert len(offsets) == IOS
     assert all(offset % (16 * MIB) < MIB for offset in offsets)
     segments = [offset // (16 * MIB) for offset in offsets]

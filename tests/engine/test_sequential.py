@@ -14,9 +14,7 @@ BLOCK = 1 << 20
 
 
 def step(read_percent: int, access: Access = Access.SEQUENTIAL) -> Step:
-    workload = Workload(
-        access=access, read_percent=read_percent, block_size_bytes=BLOCK, jobs=2, io_depth=4
-    )
+    workload = Workload(access=access, read_percent=read_percent, block_size_bytes=BLOCK, jobs=2, io_depth=4)
     return Step(workload=workload, duration_s=1.0)
 
 

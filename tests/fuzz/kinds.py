@@ -40,14 +40,7 @@ from tkperf.page.view import build_view
 from tkperf.pipeline.batch.batch_file import parse_batch_file
 from tkperf.pipeline.batch.consent_file import find_faults
 from tkperf.pipeline.batch.drives import DriveFinder
-from tkperf.procedures import (
-    TESTS,
-    Circumstances,
-    load_profile,
-    own_tests,
-    parse_profile,
-    with_workload,
-)
+from tkperf.procedures import TESTS, Circumstances, load_profile, own_tests, parse_profile, with_workload
 from tkperf.procedures.own_workloads import parse_workload_file
 from tkperf.procedures.plan import Case, forecast
 from tkperf.render.export_check import render_check_json
@@ -57,16 +50,7 @@ from tkperf.render.export_tables import build_tables, render_csv
 from tkperf.render.html import render_view
 from tkperf.render.terminal.page import print_page
 from tkperf.runfile.reader import RunFile, read_run
-from tkperf.runner.events import (
-    Judged,
-    PurgeEnded,
-    RunEnded,
-    SectionEnded,
-    StepEnded,
-    TestEnded,
-    TestStarted,
-    Warned,
-)
+from tkperf.runner.events import Judged, PurgeEnded, RunEnded, SectionEnded, StepEnded, TestEnded, TestStarted, Warned
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 # Drawing a page takes as long as reading ten files.
@@ -93,9 +77,7 @@ def _good_run() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path, writer = a_run(Path(folder))
         stats = io_stats([190_000, 200_000, 220_000])
-        samples = tuple(
-            Sample(start_s=second, duration_s=1, read=NO_IO, write=stats) for second in range(3)
-        )
+        samples = tuple(Sample(start_s=second, duration_s=1, read=NO_IO, write=stats) for second in range(3))
         seen = Measurement(duration_s=3.0, read=stats, write=stats, samples=samples)
         verdict = judge([1, 2], [5.0, 6.0], tracking="t", unit="u")
         purge = PurgeRecord(section="IOPS", started_s=0, duration_s=1, method="m")
@@ -288,9 +270,7 @@ def _batch_files() -> tuple[bytes, ...]:
 def _read_batch_file(data: bytes) -> None:
     draft = parse_batch_file(data.decode(errors="replace"), Path("/nowhere/batch.toml"))
     nowhere = Path("/nowhere")
-    replace(draft, claims_path=None).settle(
-        "n", DriveFinder(folder=nowhere, sys_root=nowhere, dev_root=nowhere)
-    )
+    replace(draft, claims_path=None).settle("n", DriveFinder(folder=nowhere, sys_root=nowhere, dev_root=nowhere))
 
 
 def _consent_files() -> tuple[bytes, ...]:

@@ -26,9 +26,7 @@ def test_no_mutation_gets_through(kind: str) -> None:
         (lambda: dict[str, int]()["x"], "KeyError"),
     ],
 )
-def test_a_defect_would_be_found(
-    monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], says: str
-) -> None:
+def test_a_defect_would_be_found(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], says: str) -> None:
     """A fuzzer that finds nothing is of use only if it could."""
 
     def try_case(_: random.Random, number: int) -> None:

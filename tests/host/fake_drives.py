@@ -23,15 +23,7 @@ class FakeDrives:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content + "\n")
 
-    def pci(
-        self,
-        folder: str,
-        kind: str,
-        speed: str | None = None,
-        width: int | None = None,
-        *,
-        node: int = 0,
-    ) -> str:
+    def pci(self, folder: str, kind: str, speed: str | None = None, width: int | None = None, *, node: int = 0) -> str:
         """Add a PCI function of a class; without a speed the kernel shows no link of it."""
         self.write(f"{folder}/class", kind)
         self.write(f"{folder}/numa_node", str(node))
@@ -47,7 +39,7 @@ class FakeDrives:
 
     def nvme(
         self, folder: str, number: int, speed: str | None = "16.0 GT/s PCIe", width: int = 4, node: int = 0
-    ) -> DeviceIdentity:  # fmt: skip
+    ) -> DeviceIdentity:
         """Add an NVMe drive with its PCI function at a folder."""
         self.pci(folder, "0x010802", speed, width, node=node)
         controller = f"{folder}/nvme/nvme{number}"
@@ -63,10 +55,8 @@ class FakeDrives:
         """Add a port with so many phys below a host or an expander."""
         port = f"{above}/port-{name}"
         for number in range(phys):
-            self.write(
-                f"{port}/phy-{host}:{number}/sas_phy/phy-{host}:{number}/negotiated_linkrate", rate
-            )
-        return port  # fmt: skip
+            self.write(f"{port}/phy-{host}:{number}/sas_phy/phy-{host}:{number}/negotiated_linkrate", rate)
+        return port
 
     def disk(self, folder: str, *, device: str | None = None) -> DeviceIdentity:
         """Add a whole disk."""

@@ -200,13 +200,7 @@ def drive_of(root: Path, disk: str = NVME, name: str = "/dev/nvme0n1") -> Audite
     return AuditedDrive(name=name, disk=root / disk)
 
 
-def audit(
-    root: Path,
-    *,
-    disk: str = NVME,
-    meanwhile: Callable[[], None] = lambda: None,
-    **settings: object,
-) -> Audit:
+def audit(root: Path, *, disk: str = NVME, meanwhile: Callable[[], None] = lambda: None, **settings: object) -> Audit:
     """The audit of a run on one drive; ``meanwhile`` is what happens while neighbours are watched."""
     return audit_host(
         site_of(root, **settings),

@@ -9,13 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.host.fake_drives import (
-    ROOT_BUS,
-    FakeDrives,
-    nvme_behind_switch,
-    sata_behind_expander,
-    sata_on_chipset,
-)
+from tests.host.fake_drives import ROOT_BUS, FakeDrives, nvme_behind_switch, sata_behind_expander, sata_on_chipset
 from tkperf.analysis.sharing.groups import group_drives, judge_sharing
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.host.paths import read_cores, read_path
@@ -73,9 +67,7 @@ def test_expanders_one_after_the_other(tmp_path: Path) -> None:
 
 def test_a_chipset_does_not_show_its_way_to_the_cpu(tmp_path: Path) -> None:
     """Drives on it share its controller, and its bandwidth is not known, with the reason."""
-    first, second = (
-        read_path(drive, sys_root=tmp_path) for drive in sata_on_chipset(FakeDrives(tmp_path))
-    )
+    first, second = (read_path(drive, sys_root=tmp_path) for drive in sata_on_chipset(FakeDrives(tmp_path)))
     assert shown(first) == [("drive's link", "SATA 6 Gbit/s", 600), ("controller", None, None)]
     assert first.parts[1].gap is LinkGap.INTEGRATED
     assert first.parts[1] == second.parts[1]
@@ -123,9 +115,7 @@ def test_functions_of_one_card_share_its_link(tmp_path: Path) -> None:
     keys = set()
     for number in (0, 1):
         card = fake.pci(f"{port}/0000:05:00.{number}", "0x010700", "8.0 GT/s PCIe", 8)
-        path = read_path(
-            fake.scsi(f"{card}/host{number}", f"{number}:0:0:0", f"sd{number}"), sys_root=tmp_path
-        )
+        path = read_path(fake.scsi(f"{card}/host{number}", f"{number}:0:0:0", f"sd{number}"), sys_root=tmp_path)
         keys.add(path.parts[-1].key)
     assert keys == {"pci 0000:05"}
 
@@ -135,10 +125,7 @@ def test_a_port_multiplier_shares_its_port(tmp_path: Path) -> None:
     fake = FakeDrives(tmp_path)
     port = f"{fake.pci(f'{ROOT_BUS}/0000:00:17.0', '0x010601')}/ata7"
     fake.write(f"{port}/link7/ata_link/link7/sata_spd", "3.0 Gbps")
-    first, second = (
-        read_path(fake.scsi(f"{port}/host6", f"6:{n}:0:0", f"sd{n}"), sys_root=tmp_path)
-        for n in (0, 1)
-    )
+    first, second = (read_path(fake.scsi(f"{port}/host6", f"6:{n}:0:0", f"sd{n}"), sys_root=tmp_path) for n in (0, 1))
     assert first.parts == second.parts
     assert first.link_bytes_per_s == 300_000_000
 
@@ -192,13 +179,9 @@ def test_usb_hubs_are_shared(tmp_path: Path) -> None:
     """A hub's link to its port counts; the root hub is as wide as its ports."""
     fake = FakeDrives(tmp_path)
     xhci = fake.pci(f"{ROOT_BUS}/0000:00:14.0", "0x0c0330")
-    for place, kind, mbps in (
-        ("usb2", "09", 10000),
-        ("usb2/2-1", "09", 5000),
-        ("usb2/2-1/2-1.3", "00", 5000),
-    ):
+    for place, kind, mbps in (("usb2", "09", 10000), ("usb2/2-1", "09", 5000), ("usb2/2-1/2-1.3", "00", 5000)):
         fake.write(f"{xhci}/{place}/bDeviceClass", kind)
-        fake.write(f"{xhci}/{place}/speed", str(mbps))  # fmt: skip
+        fake.write(f"{xhci}/{place}/speed", str(mbps))
     drive = fake.scsi(f"{xhci}/usb2/2-1/2-1.3/2-1.3:1.0/host9", "9:0:0:0", "sdq")
     path = read_path(drive, sys_root=tmp_path)
     assert [(part.key, part.bytes_per_s) for part in path.parts] == [
@@ -230,10 +213,8 @@ def test_a_controller_that_hides_its_links(tmp_path: Path) -> None:
         ("devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda", ("holders/md0/x",), PathGap.MEMBER),
         ("devices/pci0000:00/0000:00:17.0/ata1/host0/block/sda/sda1", ("partition",), PathGap.PARTITION),
     ],
-)  # fmt: skip
-def test_what_has_no_path(
-    tmp_path: Path, folder: str, files: tuple[str, ...], gap: PathGap
-) -> None:
+)
+def test_what_has_no_path(tmp_path: Path, folder: str, files: tuple[str, ...], gap: PathGap) -> None:
     """Devices that are no drive of their own have none, with the reason."""
     fake = FakeDrives(tmp_path)
     identity = fake.disk(folder)
@@ -252,13 +233,8 @@ def test_drives_over_a_network_have_no_path(tmp_path: Path) -> None:
     assert read_path(identity, sys_root=tmp_path).gap is PathGap.NETWORK
 
 
-@pytest.mark.parametrize(
-    ("kind", "gap"),
-    [(TargetKind.FILE, PathGap.FILE), (TargetKind.SIMULATED, PathGap.SIMULATED)],
-)
-def test_files_and_simulated_drives_have_no_path(
-    tmp_path: Path, kind: TargetKind, gap: PathGap
-) -> None:
+@pytest.mark.parametrize(("kind", "gap"), [(TargetKind.FILE, PathGap.FILE), (TargetKind.SIMULATED, PathGap.SIMULATED)])
+def test_files_and_simulated_drives_have_no_path(tmp_path: Path, kind: TargetKind, gap: PathGap) -> None:
     """Their load meets no link."""
     identity = DeviceIdentity(path="x", kind=kind, capacity_bytes=1 << 30, logical_block_bytes=512)
     assert read_path(identity, sys_root=tmp_path) == DrivePath(drive="x", gap=gap)
@@ -314,10 +290,7 @@ def test_slots_of_a_chipset_share_its_link_which_is_not_seen(tmp_path: Path) -> 
         drive = fake.nvme(f"{port}/0000:0{number + 1}:00.0", number)
         paths.append(read_path(drive, sys_root=tmp_path))
     chipset = Part(
-        key="chipset 0000",
-        kind=PartKind.CHIPSET,
-        name="link of the chipset to the CPU",
-        gap=LinkGap.INTEGRATED,
+        key="chipset 0000", kind=PartKind.CHIPSET, name="link of the chipset to the CPU", gap=LinkGap.INTEGRATED
     )
     assert [path.parts[1:] for path in paths] == [(chipset,), (chipset,), ()]
     (group,) = group_drives(paths, "auto")

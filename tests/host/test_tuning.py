@@ -17,14 +17,7 @@ from tests.host.fake_host import NVME, POLICY, SATA_TWO, drive_of, make_host, si
 from tkperf.host import tuning
 from tkperf.host.audit.site import AuditedDrive
 from tkperf.host.settings import Setting, find_settings
-from tkperf.host.tuning import (
-    StateFile,
-    apply_settings,
-    find_left_behind,
-    own_name,
-    release_settings,
-    tuned,
-)
+from tkperf.host.tuning import StateFile, apply_settings, find_left_behind, own_name, release_settings, tuned
 from tkperf.model.errors import DeviceError, UsageError
 
 UNTUNED = {
@@ -114,9 +107,7 @@ def test_applied_twice_the_first_values_come_back(host: Path) -> None:
     assert values(host) == before
 
 
-def test_what_was_is_on_record_before_anything_is_changed(
-    host: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_is_on_record_before_anything_is_changed(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill between any two writes leaves what puts everything back."""
     before = values(host)
     real, writes = tuning._set, 0
@@ -167,10 +158,7 @@ def test_a_run_puts_back_whatever_ends_it(end: BaseException | None, host: Path)
     before = values(host)
     (host / f"proc/{os.getpid()}").mkdir()
     (host / f"proc/{os.getpid()}/stat").write_text(f"{os.getpid()} (py) S " + " ".join(["1"] * 30))
-    with (
-        nullcontext() if end is None else pytest.raises(type(end)),
-        tuned(settings_of(host), root=host) as changes,
-    ):
+    with nullcontext() if end is None else pytest.raises(type(end)), tuned(settings_of(host), root=host) as changes:
         assert len(changes) == 6
         if end is not None:
             raise end
@@ -206,9 +194,7 @@ def test_another_drive_by_that_name_is_not_touched(host: Path) -> None:
     apply_settings(settings_of(host), root=host)
     (host / NVME / "diskseq").write_text("8")
     restored = release_settings(root=host)
-    assert [text.partition(": ")[2] for text in restored.left] == [
-        "another drive has that name now"
-    ] * 2
+    assert [text.partition(": ")[2] for text in restored.left] == ["another drive has that name now"] * 2
     assert (host / WBT[1:]).read_text() == "0\n"
 
 
@@ -240,10 +226,7 @@ def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
     ("content", "says"),
     [
         ("{", "tune.json: Input data was truncated"),
-        (
-            '{"boot": "x", "schema": "tkperf-tune/1"}',
-            "schema: 'tkperf-tune/1' is not tkperf-tune-state/1",
-        ),
+        ('{"boot": "x", "schema": "tkperf-tune/1"}', "schema: 'tkperf-tune/1' is not tkperf-tune-state/1"),
         ('{"boot": "x", "settings": 3}', "Expected `array`, got `int` - at `$.settings`"),
         ("/etc/passwd", "no setting of tkperf's"),
         ("/sys/block/../../etc/queue/scheduler", "no setting of tkperf's"),

@@ -91,9 +91,7 @@ def job(
     return found | more
 
 
-def document(
-    *jobs: dict[str, Any], version: str = "3.33", at_s: float | None = 0.0, **more: Any
-) -> dict[str, Any]:
+def document(*jobs: dict[str, Any], version: str = "3.33", at_s: float | None = 0.0, **more: Any) -> dict[str, Any]:
     """What fio writes of some jobs, so many seconds after the first one; None: without a time."""
     of = _version(version)
     found: dict[str, Any] = {"fio version": f"fio-{version}"}
@@ -137,9 +135,7 @@ def written(
 ) -> str:
     """The text of a file with one job of random 4 KiB writes."""
     known = {"rw": "randwrite", "bs": "4k"} | (options or {})
-    of_job = job(
-        version=version, writes=iops * runtime_ms // 1000, runtime_ms=runtime_ms, options=known, **more
-    )  # fmt: skip
+    of_job = job(version=version, writes=iops * runtime_ms // 1000, runtime_ms=runtime_ms, options=known, **more)
     return json.dumps(document(of_job, version=version, at_s=at_s), indent=1)
 
 

@@ -38,22 +38,15 @@ def result(iops: int, *, old: bool = False, **options: object) -> str:
     if old:
         write |= {"io_bytes": ios * 4, "lat": latency, "clat": {"percentile": {"99.0": 1}}}
     else:
-        write |= {
-            "io_bytes": ios * 4096,
-            "lat_ns": {key: int(value * 1000) for key, value in latency.items()},
-        }
+        write |= {"io_bytes": ios * 4096, "lat_ns": {key: int(value * 1000) for key, value in latency.items()}}
     job: dict[str, Any] = {
-        "jobname": "w", "error": 0, "read": {"total_ios": 0, "io_bytes": 0, "runtime": 0},
+        "jobname": "w",
+        "error": 0,
+        "read": {"total_ios": 0, "io_bytes": 0, "runtime": 0},
         "write": write,
-    }  # fmt: skip
+    }
     if options or not old:
-        job["job options"] = {
-            "rw": "randwrite",
-            "bs": "4k",
-            "iodepth": "8",
-            "direct": "1",
-            **options,
-        }
+        job["job options"] = {"rw": "randwrite", "bs": "4k", "iodepth": "8", "direct": "1", **options}
     version = "fio-2.2.10" if old else "fio-3.36"
     return json.dumps({"fio version": version, "jobs": [job]})
 
@@ -120,10 +113,7 @@ def test_several_documents_and_text_around(tmp_path: Path) -> None:
     """fio's warnings, two results, and a line of a script in one file: two rounds."""
     text = f"fio: warning {{x}}\n{result(10)}\n# next\n{result(20)}\nbye"
     run = parse_fio_json([("all.txt", text)], name="x")
-    assert [(step.number, step.measurement.iops) for step in run.tests[0].steps] == [
-        (1, 10),
-        (2, 20),
-    ]
+    assert [(step.number, step.measurement.iops) for step in run.tests[0].steps] == [(1, 10), (2, 20)]
 
 
 def test_json_as_a_shell_of_windows_redirects_it(tmp_path: Path) -> None:
@@ -150,28 +140,18 @@ SPLIT = {"write": {"io_bytes": 10_000 * 6144}}
 @pytest.mark.parametrize(
     ("options", "sides", "says"),
     [
-        (
-            {"rw": "randrw", "bs": "4k,8k"},
-            MIX,
-            "reads and writes are of different sizes (4k and 8k)",
-        ),
+        ({"rw": "randrw", "bs": "4k,8k"}, MIX, "reads and writes are of different sizes (4k and 8k)"),
         ({"rw": "randrw", "bs": ",8k"}, MIX, "different sizes (4k and 8k)"),
         ({"bssplit": "4k/50:8k/50"}, SPLIT, "bssplit=4k/50:8k/50 is I/Os of several sizes"),
         ({"bsrange": "4k-8k"}, SPLIT, "bsrange=4k-8k is I/Os of several sizes"),
         ({}, SPLIT, "its I/Os are not of 4k as its options say"),
-        (
-            {"bs": "3000x"},
-            {"write": {"io_bytes": 10_000 * 3000}},
-            "of 3,000 bytes, no multiple of 512",
-        ),
+        ({"bs": "3000x"}, {"write": {"io_bytes": 10_000 * 3000}}, "of 3,000 bytes, no multiple of 512"),
         ({"rw": "randrw"}, {"mixed": {}}, "unified_rw_reporting counted its reads and writes"),
         ({"rw": "write"}, {"read": {}, "write": {}}, "fio shows several jobs as one"),
         ({"rw": "randread"}, {"read": {}, "write": {}}, "run fio without group_reporting"),
     ],
 )
-def test_a_job_of_no_one_cell_is_left_out(
-    options: dict[str, Any], sides: dict[str, Any], says: str
-) -> None:
+def test_a_job_of_no_one_cell_is_left_out(options: dict[str, Any], sides: dict[str, Any], says: str) -> None:
     """One mix and one block size is a cell; other jobs are imported, and this one is named."""
     odd = with_sides(result(1000, **options), **sides)
     with pytest.raises(UsageError) as raised:
@@ -189,9 +169,12 @@ def test_a_job_of_no_one_cell_is_left_out(
 def test_a_list_of_block_sizes_is_one_for_each_direction() -> None:
     """The first is that of reads, the second of writes, a missing one is fio's 4 KiB."""
     for sizes, side, expected in (
-        ("4k,8k", "write", 8192), ("8k,4k", "read", 8192), ("8k", "write", 8192),
-        (",8k", "read", 4096), ("8k,,", "write", 4096),
-    ):  # fmt: skip
+        ("4k,8k", "write", 8192),
+        ("8k,4k", "read", 8192),
+        ("8k", "write", 8192),
+        (",8k", "read", 4096),
+        ("8k,,", "write", 4096),
+    ):
         document = with_sides(result(10, bs=sizes), **{side: {"io_bytes": 100 * expected}})
         (step,) = parse_fio_json([("a", document)], name="x").tests[0].steps
         assert step.workload.block_size_bytes == expected
@@ -200,9 +183,11 @@ def test_a_list_of_block_sizes_is_one_for_each_direction() -> None:
 def test_the_nominal_mix_by_either_share() -> None:
     """rwmixwrite says as much as rwmixread; fio's is 50."""
     shares: list[tuple[dict[str, Any], int]] = [
-        ({"rwmixwrite": "30"}, 70), ({"rwmixread": "30"}, 30), ({}, 50),
+        ({"rwmixwrite": "30"}, 70),
+        ({"rwmixread": "30"}, 30),
+        ({}, 50),
         ({"rwmixread": "30", "rwmixwrite": "40"}, 60),
-    ]  # fmt: skip
+    ]
     for share, reads in shares:
         document = with_sides(result(10, rw="randrw", **share), read={}, write={})
         (step,) = parse_fio_json([("a", document)], name="x").tests[0].steps
@@ -237,9 +222,7 @@ def test_jobs_at_once_are_a_notice() -> None:
     """Which share of the drive each had is not known: the reader is told on every page."""
     document = of_groups(("a", 0, {}), ("b", 0, {"bs": "4096"}), ("c", 1, {}))
     (notice,) = parse_fio_json([("x.json", result(5)), ("y.json", document)], name="x").notices
-    assert notice.startswith(
-        "SHARED LOAD: jobs of one fio ran at the same time (a, b; first in y.json)"
-    )
+    assert notice.startswith("SHARED LOAD: jobs of one fio ran at the same time (a, b; first in y.json)")
 
 
 @pytest.mark.parametrize(
@@ -266,9 +249,7 @@ def test_jobs_that_wait_share_nothing(document: str) -> None:
         ([{"timestamp": 0}], None),
     ],
 )
-def test_the_day_is_that_of_the_first_result(
-    tmp_path: Path, stamps: list[dict[str, Any]], day: str | None
-) -> None:
+def test_the_day_is_that_of_the_first_result(tmp_path: Path, stamps: list[dict[str, Any]], day: str | None) -> None:
     """fio says when it wrote a result, so no more than the day is told of the run's start."""
     files = []
     for number, stamp in enumerate(stamps):
@@ -313,9 +294,7 @@ def test_two_jobs_of_one_name_at_once_are_two_threads() -> None:
 def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
     """Five jobs that shared the drive are not five rounds of what it does for one."""
     together: list[tuple[str, int | None, dict[str, str]]] = [(name, 0, {}) for name in "abcde"]
-    with pytest.raises(
-        UsageError, match=r"jobs a, b, c, d, e are left out .* ran at the same time as other jobs"
-    ):
+    with pytest.raises(UsageError, match=r"jobs a, b, c, d, e are left out .* ran at the same time as other jobs"):
         parse_fio_json([("x.json", of_groups(*together))], name="x")
     run = parse_fio_json([("x.json", of_groups(*together, ("f", 1, {})))], name="x")
     assert [step.measurement.iops for step in run.tests[0].steps] == [10]
@@ -325,21 +304,26 @@ def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
 
 def status(at_s: float, *jobs: tuple[str, int, int], options: bool = True) -> str:
     """A status report: of each job its name, how many ms it has run and its I/Os."""
-    return json.dumps({
-        "fio version": "fio-3.36",
-        **({"timestamp_ms": round(1.7e12 + at_s * 1000)} if options else {}),
-        "jobs": [
-            {
-                "jobname": name, "groupid": group,
-                "job options": {"rw": "write" if "seq" in name else "randwrite", "bs": "4k"},
-                "write": {
-                    "total_ios": ios, "io_bytes": ios * 4096, "runtime": runtime_ms,
-                    "lat_ns": {"min": 10, "max": 900, "mean": 50},
-                },
-            }
-            for group, (name, runtime_ms, ios) in enumerate(jobs)
-        ],
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "fio version": "fio-3.36",
+            **({"timestamp_ms": round(1.7e12 + at_s * 1000)} if options else {}),
+            "jobs": [
+                {
+                    "jobname": name,
+                    "groupid": group,
+                    "job options": {"rw": "write" if "seq" in name else "randwrite", "bs": "4k"},
+                    "write": {
+                        "total_ios": ios,
+                        "io_bytes": ios * 4096,
+                        "runtime": runtime_ms,
+                        "lat_ns": {"min": 10, "max": 900, "mean": 50},
+                    },
+                }
+                for group, (name, runtime_ms, ios) in enumerate(jobs)
+            ],
+        }
+    )
 
 
 def rounds_of(*documents: str) -> list[tuple[str, int, int]]:
@@ -367,9 +351,7 @@ def test_a_report_after_a_long_time_is_of_the_same_fio() -> None:
         status(20, ("rnd", 10_000, 1000), ("seq", 9900, 150), ("rnd2", 0, 0)),
         status(80, ("rnd", 10_000, 1000), ("seq", 30_000, 500), ("rnd2", 39_800, 4000)),
     ]
-    assert sorted(rounds_of(*reports)) == [
-        ("fio RND", 1, 1000), ("fio RND", 1, 4000), ("fio SEQ", 1, 500),
-    ]  # fmt: skip
+    assert sorted(rounds_of(*reports)) == [("fio RND", 1, 1000), ("fio RND", 1, 4000), ("fio SEQ", 1, 500)]
 
 
 @pytest.mark.parametrize("runtime_ms", [60_000, 60_001, 60_900])
@@ -483,17 +465,9 @@ def test_demand_that_differs_is_told_by_the_sections() -> None:
         ('"8"', "null", "iodepth"),
         ('"4k"', '"' + "9" * 400 + '"', "job w"),
         ('"4k"', '"2097152g"', "more than any block"),
-        (
-            '"runtime": 10000',
-            '"runtime": Infinity',
-            "write/runtime: not a number from 0 to 1e+12 (inf)",
-        ),
+        ('"runtime": 10000', '"runtime": Infinity', "write/runtime: not a number from 0 to 1e+12 (inf)"),
         ('"runtime": 10000', '"runtime": -1', "write/runtime"),
-        (
-            '"total_ios": 1000',
-            '"total_ios": NaN',
-            "write/total_ios: not a number from 0 to 1e+14 (nan)",
-        ),
+        ('"total_ios": 1000', '"total_ios": NaN', "write/total_ios: not a number from 0 to 1e+14 (nan)"),
         ('"total_ios": 1000', '"total_ios": 1e15', "write/total_ios"),
         ('"total_ios": 1000', '"total_ios": "many"', "write/total_ios"),
         ('"io_bytes": 4096000', '"io_bytes": 1e30', "write/io_bytes"),
@@ -513,11 +487,15 @@ def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: s
     """Infinite, huge or odd ones are our error with file, job and key, and leave no run file."""
     file, text = tmp_path / "a.json", result(100)
     assert old in text
-    file.write_text(text.replace(old, new)
-                    .replace('"total_ios": 1000,', '"total_ios": 100000000,')
-                    .replace('"iops": 100}', '"iops": 10000000}').replace('"iops": 100,', '"iops": 10000000,')
-                    .replace('"io_bytes": 4096000,', '"io_bytes": 409600000000,')
-                    if "hold" in says else text.replace(old, new))  # fmt: skip
+    file.write_text(
+        text.replace(old, new)
+        .replace('"total_ios": 1000,', '"total_ios": 100000000,')
+        .replace('"iops": 100}', '"iops": 10000000}')
+        .replace('"iops": 100,', '"iops": 10000000,')
+        .replace('"io_bytes": 4096000,', '"io_bytes": 409600000000,')
+        if "hold" in says
+        else text.replace(old, new)
+    )
     ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
     assert isinstance(ran.exception, UsageError)
     assert str(file) in str(ran.exception)
@@ -540,20 +518,56 @@ def test_text_that_has_to_be_mended_takes_little_memory(one: str) -> None:
     assert peak_bytes < 13 * len(text)
 
 
-odd_values: st.SearchStrategy[Any] = st.sampled_from([
-    math.inf, -math.inf, math.nan, 1e308, 1e14, 1e15, 10**30, -1, 0, 1, 2.5, 65536, None, True, "x", "4k",
-    [], {}, "9" * 400, "\ud800\0",
-])  # fmt: skip
+odd_values: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        math.inf,
+        -math.inf,
+        math.nan,
+        1e308,
+        1e14,
+        1e15,
+        10**30,
+        -1,
+        0,
+        1,
+        2.5,
+        65536,
+        None,
+        True,
+        "x",
+        "4k",
+        [],
+        {},
+        "9" * 400,
+        "\ud800\0",
+    ]
+)
 
 
 @given(
     st.dictionaries(
-        st.sampled_from(["total_ios", "io_bytes", "runtime", "min", "max", "mean", "bin", "bs", "rw",
-                         "numjobs", "iodepth", "jobname", "fio version", "timestamp_ms"]),
+        st.sampled_from(
+            [
+                "total_ios",
+                "io_bytes",
+                "runtime",
+                "min",
+                "max",
+                "mean",
+                "bin",
+                "bs",
+                "rw",
+                "numjobs",
+                "iodepth",
+                "jobname",
+                "fio version",
+                "timestamp_ms",
+            ]
+        ),
         odd_values,
         max_size=2,
-    ),
-)  # fmt: skip
+    )
+)
 def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> None:
     """Odd values: refused, or a run file whose results can be exported and drawn."""
     document = json.loads(result(100))
@@ -607,16 +621,32 @@ def test_files_that_cannot_be_taken(text: str, says: str) -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(
-            ["jobs", "read", "write", "total_ios", "runtime", "lat_ns", "mean", "bins",
-             "io_bytes", "job options", "bs", "rw", "timestamp_ms"]
-        ),
-        inner, max_size=6,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "jobs",
+                    "read",
+                    "write",
+                    "total_ios",
+                    "runtime",
+                    "lat_ns",
+                    "mean",
+                    "bins",
+                    "io_bytes",
+                    "job options",
+                    "bs",
+                    "rw",
+                    "timestamp_ms",
+                ]
+            ),
+            inner,
+            max_size=6,
+        )
     ),
     max_leaves=30,
-)  # fmt: skip
+)
 
 
 @given(st.lists(json_values, max_size=3))

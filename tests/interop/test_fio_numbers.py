@@ -32,12 +32,29 @@ def step_of(text: str) -> StepRecord:
 
 # (text, bytes with kb_base=1024, with kb_base=1000): what fio 3.33 was seen to read.
 SIZES = [
-    ("4096", 4096, 4096), ("4k", 4096, 4000), ("4K", 4096, 4000), ("4kb", 4096, 4000), ("4KB", 4096, 4000),
-    ("4KiB", 4000, 4096), ("4kib", 4000, 4096), ("4ki", 4096, 4000), ("4096b", 4096, 4096), ("4b", 4, 4),
-    ("1m", 1048576, 1000000), ("1MB", 1048576, 1000000), ("1MiB", 1000000, 1048576), ("0x1000", 4096, 4096),
-    ("0X1000", 4096, 4096), ("010k", 10240, 10000), ("4 k", 4, 4), ("4kk", 4096, 4000), ("4.5k", 4, 4),
-    ("1e3", 1, 1), ("0x1000b", 65547, 65547), ("0x4k", 4, 4),
-]  # fmt: skip
+    ("4096", 4096, 4096),
+    ("4k", 4096, 4000),
+    ("4K", 4096, 4000),
+    ("4kb", 4096, 4000),
+    ("4KB", 4096, 4000),
+    ("4KiB", 4000, 4096),
+    ("4kib", 4000, 4096),
+    ("4ki", 4096, 4000),
+    ("4096b", 4096, 4096),
+    ("4b", 4, 4),
+    ("1m", 1048576, 1000000),
+    ("1MB", 1048576, 1000000),
+    ("1MiB", 1000000, 1048576),
+    ("0x1000", 4096, 4096),
+    ("0X1000", 4096, 4096),
+    ("010k", 10240, 10000),
+    ("4 k", 4, 4),
+    ("4kk", 4096, 4000),
+    ("4.5k", 4, 4),
+    ("1e3", 1, 1),
+    ("0x1000b", 65547, 65547),
+    ("0x4k", 4, 4),
+]
 
 
 @pytest.mark.parametrize(("text", "binary", "decimal"), SIZES)
@@ -71,15 +88,7 @@ def test_any_text_is_a_number_or_none(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [
-        ("60", 60),
-        ("60s", 60),
-        ("1m", 60),
-        ("2h", 7200),
-        ("500ms", 0.5),
-        ("0", None),
-        ("soon", None),
-    ],
+    [("60", 60), ("60s", 60), ("1m", 60), ("2h", 7200), ("500ms", 0.5), ("0", None), ("soon", None)],
 )
 def test_times_as_fio_reads_them(text: str, seconds: float | None) -> None:
     assert parse_time_s(text) == seconds
@@ -105,7 +114,7 @@ def test_times_as_fio_reads_them(text: str, seconds: float | None) -> None:
         ({"bs": "16k", "blocksize_range": "4k-4k"}, 4096),
         ({}, 4096),
     ],
-)  # fmt: skip
+)
 def test_one_size_however_it_is_given(options: dict[str, str], block_bytes: int) -> None:
     """Of writes, where directions have sizes of their own; without any fio's 4 KiB."""
     known = {"rw": "randwrite"} | options
@@ -133,7 +142,7 @@ def test_a_size_that_was_another_is_taken_as_measured() -> None:
         ({"bssplit": "4k/50:8k/50"}, 6144, "bssplit=4k/50:8k/50 is I/Os of several sizes"),
         ({"bsrange": "4k-8k"}, 6144, "bsrange=4k-8k is I/Os of several sizes"),
     ],
-)  # fmt: skip
+)
 def test_sizes_that_are_no_cell(options: dict[str, str], block_bytes: int, says: str) -> None:
     known = {"rw": "randwrite"} | options
     text = json.dumps(document(job(writes=1000, block_bytes=block_bytes, options=known)))
@@ -150,10 +159,9 @@ def test_sizes_that_are_no_cell(options: dict[str, str], block_bytes: int, says:
 def test_every_version_gives_the_same_numbers(version: str, block_bytes: int) -> None:
     """KiB or bytes, us or ns, I/Os counted or not: 5,280 I/Os in 10 s are that."""
     known = {"rw": "randwrite", "bs": str(block_bytes), "iodepth": "8"}
-    text = json.dumps(document(
-        job(version=version, writes=5280, block_bytes=block_bytes, depth=8, options=known),
-        version=version,
-    ))  # fmt: skip
+    text = json.dumps(
+        document(job(version=version, writes=5280, block_bytes=block_bytes, depth=8, options=known), version=version)
+    )
     seen, workload = step_of(text).measurement, step_of(text).workload
     assert (seen.ios, seen.iops) == (5280, 528)
     assert seen.bytes == 5280 * block_bytes
@@ -187,34 +195,27 @@ def test_bytes_that_nothing_explains_are_left_out() -> None:
 @pytest.mark.parametrize("reads", [9487, 9512, 9460])
 def test_a_mix_that_came_out_is_the_usual_one_near_it(reads: int) -> None:
     """Without options chance would make of 95/5 several cells."""
-    text = json.dumps(document(
-        job(version="2.2.10", reads=reads, writes=10_000 - reads), version="2.2.10"
-    ))  # fmt: skip
+    text = json.dumps(document(job(version="2.2.10", reads=reads, writes=10_000 - reads), version="2.2.10"))
     assert step_of(text).workload.read_percent == 95
 
 
 def test_queue_depths_of_old_results_are_told_apart() -> None:
     """Without options QD1 and QD32 would be rounds of one workload."""
     files = [
-        (f"pass={number}_oio={depth}.json",
-         written(100 * depth + number, 60.0 * number, version="2.2.10", depth=depth))
-        for number in range(1, 6) for depth in (1, 32)
-    ]  # fmt: skip
+        (f"pass={number}_oio={depth}.json", written(100 * depth + number, 60.0 * number, version="2.2.10", depth=depth))
+        for number in range(1, 6)
+        for depth in (1, 32)
+    ]
     run = parse_fio_json(files, name="x")
     rounds: dict[str, list[float]] = {}
     for step in run.tests[0].steps:
         rounds.setdefault(step.section, []).append(step.measurement.iops)
-    assert rounds == {
-        "fio RND TC1/QD1": [101, 102, 103, 104, 105],
-        "fio RND TC1/QD32": [3201, 3202, 3203, 3204, 3205],
-    }
+    assert rounds == {"fio RND TC1/QD1": [101, 102, 103, 104, 105], "fio RND TC1/QD32": [3201, 3202, 3203, 3204, 3205]}
 
 
 def test_numbers_that_c_prints_of_none() -> None:
     """Old versions write -nan where nothing was averaged; what is whole is taken."""
-    text = (
-        written(7).replace('"stddev": 0.0', '"stddev": -nan').replace('"ctx": 1000', '"ctx": nan')
-    )
+    text = written(7).replace('"stddev": 0.0', '"stddev": -nan').replace('"ctx": 1000', '"ctx": nan')
     assert "nan" in text
     assert step_of(text).measurement.iops == 7
 
@@ -232,9 +233,7 @@ def test_a_job_of_some_ms_is_told() -> None:
     assert "(16 ms)" in warning.text
 
 
-@pytest.mark.parametrize(
-    "wrap", ["[{}]", '{{"host": "a", "fio": {}}}', "a\n{}\nb", '{{"runs": [1, {}]}}']
-)
+@pytest.mark.parametrize("wrap", ["[{}]", '{{"host": "a", "fio": {}}}', "a\n{}\nb", '{{"runs": [1, {}]}}'])
 def test_documents_within_others(wrap: str) -> None:
     """Tools keep fio's output in a list, in an object, in a log."""
     assert step_of(wrap.format(written(7))).measurement.iops == 7
@@ -244,11 +243,15 @@ def test_documents_within_others(wrap: str) -> None:
 
 
 def of_clients(*rows: dict[str, Any]) -> str:
-    return json.dumps({
-        "fio version": "fio-3.33", "timestamp": 1_700_000_000,
-        "global options": {"rw": "randwrite", "bs": "4k", "iodepth": "4", "direct": "1"},
-        "client_stats": list(rows), "disk_util": [],
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "fio version": "fio-3.33",
+            "timestamp": 1_700_000_000,
+            "global options": {"rw": "randwrite", "bs": "4k", "iodepth": "4", "direct": "1"},
+            "client_stats": list(rows),
+            "disk_util": [],
+        }
+    )
 
 
 def row(host: str, ios: int, name: str = "a", **more: Any) -> dict[str, Any]:
@@ -262,9 +265,7 @@ def row(host: str, ios: int, name: str = "a", **more: Any) -> dict[str, Any]:
 
 def test_client_results_are_each_hosts_and_all_of_them() -> None:
     """Rows of two clones a host, in any order, and fio's sum."""
-    text = of_clients(
-        row("one", 100), row("two", 300), row("one", 200), row("two", 400), row("x", 1000, "All clients")
-    )  # fmt: skip
+    text = of_clients(row("one", 100), row("two", 300), row("one", 200), row("two", 400), row("x", 1000, "All clients"))
     found = {step.section: step.measurement.ios for step in run_of(text).tests[0].steps}
     assert found == {
         "fio RND TC2/QD4, host one": 300,
@@ -275,29 +276,31 @@ def test_client_results_are_each_hosts_and_all_of_them() -> None:
 
 def test_a_sum_of_several_workloads_is_left_out() -> None:
     text = of_clients(
-        row("one", 100), row("one", 200, "b", group=1, options={"rw": "write"}),
-        row("two", 300), row("two", 400, "b", group=1, options={"rw": "write"}),
+        row("one", 100),
+        row("one", 200, "b", group=1, options={"rw": "write"}),
+        row("two", 300),
+        row("two", 400, "b", group=1, options={"rw": "write"}),
         row("two", 1000, "All clients", group=1),
-    )  # fmt: skip
+    )
     run = run_of(text)
     assert len(run.tests[0].steps) == 4
-    assert any(
-        "sum over all clients is one of several workloads" in each.text for each in run.warnings
-    )
+    assert any("sum over all clients is one of several workloads" in each.text for each in run.warnings)
 
 
-SERVERS = [
-    ("one", {"bs": "4k", "rw": "randwrite"}),
-    ("two", {"bs": "8k", "rw": "write", "rate_iops": "200"}),
-]
+SERVERS = [("one", {"bs": "4k", "rw": "randwrite"}), ("two", {"bs": "8k", "rw": "write", "rate_iops": "200"})]
 
 
 def of_servers(entries: list[Any], *rows: dict[str, Any]) -> str:
     """The output of fio's client with several servers, from 3.39 on."""
-    return json.dumps({
-        "fio version": "fio-3.42", "timestamp": 1_700_000_000, "global options": entries,
-        "client_stats": list(rows), "disk_util": [],
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "fio version": "fio-3.42",
+            "timestamp": 1_700_000_000,
+            "global options": entries,
+            "client_stats": list(rows),
+            "disk_util": [],
+        }
+    )
 
 
 def entry(host: str, **options: str) -> dict[str, Any]:
@@ -318,10 +321,7 @@ def test_each_server_has_its_own_global_options() -> None:
     entries = [entry(host, **options) for host, options in SERVERS]
     run = run_of(of_servers(entries, own_row("two", 8192), own_row("one", 4096)))
     found = {step.section: step.workload.block_size_bytes for step in run.tests[0].steps}
-    assert found == {
-        "fio RND TC1/QD4": 4096,
-        "fio SEQ TC1/QD4, rate_iops=200": 8192,
-    }
+    assert found == {"fio RND TC1/QD4": 4096, "fio SEQ TC1/QD4, rate_iops=200": 8192}
     assert not any("hostname" in step.job_file for step in run.tests[0].steps)
 
 
@@ -344,7 +344,7 @@ def test_a_sum_over_servers_with_different_limits_is_left_out() -> None:
         ([entry("one", rw="write")], ["two"], "none of its options is rw"),
         ([], ["one"], "none of its options is rw"),
     ],
-)  # fmt: skip
+)
 def test_options_that_no_server_is_known_for_are_no_workload(
     entries: list[Any], hosts: list[str | None], why: str
 ) -> None:
@@ -379,9 +379,7 @@ def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
         ("3.42", "io_uring", "20", False),
     ],
 )
-def test_a_depth_that_fio_rounded_up_is_told(
-    version: str, ioengine: str, iodepth: str, rounded: bool
-) -> None:
+def test_a_depth_that_fio_rounded_up_is_told(version: str, ioengine: str, iodepth: str, rounded: bool) -> None:
     """With io_uring, fio before 3.39 kept 32 I/Os outstanding for a depth of 20."""
     text = written(100, version=version, options={"ioengine": ioengine, "iodepth": iodepth})
     found = {warning.code for warning in run_of(text).warnings}
@@ -395,14 +393,7 @@ def fio(folder: Path, *words: str, name: str = "job") -> dict[str, Any]:
     """One run of the installed fio on a scratch file; the document it wrote."""
     path = folder / "out.json"
     path.unlink(missing_ok=True)
-    common = [
-        "--directory",
-        str(folder),
-        "--filename=scratch",
-        "--output-format=json+",
-        "--output",
-        str(path),
-    ]
+    common = ["--directory", str(folder), "--filename=scratch", "--output-format=json+", "--output", str(path)]
     subprocess.run(
         ["fio", f"--name={name}", *common, *words],
         check=True,
@@ -428,16 +419,9 @@ def fio(folder: Path, *words: str, name: str = "job") -> dict[str, Any]:
 )
 def test_real_results_are_what_fio_says(tmp_path: Path, words: list[str]) -> None:
     """I/Os, bytes, rates, mean latency and percentiles are fio's own numbers."""
-    found = fio(
-        tmp_path, "--size=16m", "--time_based", "--runtime=1", "--lat_percentiles=1", *words
-    )
+    found = fio(tmp_path, "--size=16m", "--time_based", "--runtime=1", "--lat_percentiles=1", *words)
     step = step_of(json.dumps(found))
-    listed = [
-        (of_job, side)
-        for of_job in found["jobs"]
-        for side in ("read", "write")
-        if of_job[side]["total_ios"]
-    ]
+    listed = [(of_job, side) for of_job in found["jobs"] for side in ("read", "write") if of_job[side]["total_ios"]]
     of_fio = [of_job[side] for of_job, side in listed]
     seen = step.measurement
     assert seen.ios == sum(each["total_ios"] for each in of_fio)

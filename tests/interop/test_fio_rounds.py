@@ -50,9 +50,7 @@ def said(run: ImportedRun) -> dict[str, str]:
 
 def numbered(count: int, **more: Any) -> list[tuple[str, str]]:
     """Files r1, r2 ... of ascending rates, written one after the other."""
-    return [
-        (f"r{each}.json", written(1000 + each, 60.0 * each, **more)) for each in range(1, count + 1)
-    ]
+    return [(f"r{each}.json", written(1000 + each, 60.0 * each, **more)) for each in range(1, count + 1)]
 
 
 def import_files(tmp_path: Path, *files: Path) -> Result:
@@ -79,17 +77,10 @@ def test_names_that_contradict_the_times_are_told() -> None:
     """A round keeps the number from the name of its file. A warning says that the times contradict
     the numbers.
     """
-    files = [
-        ("r1.json", written(2, 120)),
-        ("r2.json", written(1, 60)),
-        ("r3.json", written(3, 180)),
-    ]
+    files = [("r1.json", written(2, 120)), ("r2.json", written(1, 60)), ("r3.json", written(3, 180))]
     run = run_of(*files)
     assert rounds_of(run) == {"fio RND TC1/QD1": [2, 1, 3]}
-    assert (
-        "r2.json: the numbers in the names are not in the order of the times"
-        in said(run)["order-conflict"]
-    )
+    assert "r2.json: the numbers in the names are not in the order of the times" in said(run)["order-conflict"]
 
 
 @pytest.mark.parametrize("stamps", ["timestamp_ms", "timestamp", "time"])
@@ -137,9 +128,7 @@ def section_names(run: ImportedRun) -> list[str]:
         ({}, {"random_distribution": "zipf:1.2"}, "random_distribution=zipf:1.2"),
     ],
 )
-def test_what_differs_is_no_round(
-    other: dict[str, Any], options: dict[str, str], tells: str
-) -> None:
+def test_what_differs_is_no_round(other: dict[str, Any], options: dict[str, str], tells: str) -> None:
     """Of another job, runtime, device, purpose or load: a section of its own, named by it."""
     odd = ("zz.json", written(7, 1e6, options=options, **other))
     run = run_of(*numbered(5), odd)
@@ -151,17 +140,17 @@ def test_what_differs_is_no_round(
 
 def test_a_file_named_by_its_purpose_is_no_round() -> None:
     """fio's job is called job in all of them; a preconditioned drive's own results are results."""
-    run = run_of(
-        ("precondition_1.json", written(5, 1)),
-        ("preconditioned_1.json", written(6, 2)),
-    )
+    run = run_of(("precondition_1.json", written(5, 1)), ("preconditioned_1.json", written(6, 2)))
     assert rounds_of(run) == {"fio RND TC1/QD1": [6], "fio RND TC1/QD1, precondition": [5]}
 
 
 def test_files_of_several_folders_are_several_series() -> None:
     """Two drives with the same job: each its own. Folders that are counted are rounds."""
-    of_drives = [(f"{drive}/r{each}.json", written(each * 10 + at, 60 * each + at))
-                 for each in (1, 2) for at, drive in enumerate(("intel", "samsung"))]  # fmt: skip
+    of_drives = [
+        (f"{drive}/r{each}.json", written(each * 10 + at, 60 * each + at))
+        for each in (1, 2)
+        for at, drive in enumerate(("intel", "samsung"))
+    ]
     assert rounds_of(run_of(*of_drives)) == {
         "fio RND TC1/QD1, in intel": [10, 20],
         "fio RND TC1/QD1, in samsung": [11, 21],
@@ -173,10 +162,7 @@ def test_files_of_several_folders_are_several_series() -> None:
 def test_jobs_of_different_names_are_no_rounds() -> None:
     """Whatever the difference: a number in a name may count rounds, drives or anything else."""
     files = [(f"r{each}.json", written(each, 60 * each, name=f"x{each}-4k")) for each in (1, 2)]
-    assert rounds_of(run_of(*files)) == {
-        "fio RND TC1/QD1, job x1-4k": [1],
-        "fio RND TC1/QD1, job x2-4k": [2],
-    }
+    assert rounds_of(run_of(*files)) == {"fio RND TC1/QD1, job x1-4k": [1], "fio RND TC1/QD1, job x2-4k": [2]}
 
 
 def test_rounds_that_ran_at_the_same_time_are_told() -> None:
@@ -237,17 +223,17 @@ def test_each_cell_is_judged_by_its_own_rounds() -> None:
     """Steady writes say nothing about reads that are not."""
     reads = [("read", each, 400 if each % 2 else 900) for each in range(1, 6)]
     files = [
-        (f"{kind}{each}.json",
-         json.dumps(document(job(reads=rate * 10, options={"rw": "randread", "bs": "4k"}), at_s=each * 60)))
+        (
+            f"{kind}{each}.json",
+            json.dumps(document(job(reads=rate * 10, options={"rw": "randread", "bs": "4k"}), at_s=each * 60)),
+        )
         for kind, each, rate in reads
-    ]  # fmt: skip
+    ]
     run = run_of(*numbered(5), *files)
     (section,) = run.tests[0].outcomes
     assert section.verdict is not None
     assert section.verdict.reached
-    assert (
-        "by their own rounds 0 of 1 other cells are steady, not 100/0 4k" in section.ended_because
-    )
+    assert "by their own rounds 0 of 1 other cells are steady, not 100/0 4k" in section.ended_because
     finals = {each.verdict.tracking: each.verdict.reached for each in run.tests[0].verdicts}
     assert finals == {"0/100 4k IOPS": True, "100/0 4k IOPS": False}
 
@@ -261,8 +247,11 @@ def test_noise_is_that_of_the_cell(tmp_path: Path) -> None:
         (tmp_path / f"r{each}.json").write_text(json.dumps(document(read, at_s=60 * each + 30)))
     assert import_files(tmp_path, *sorted(tmp_path.glob("*.json"))).exit_code == 0
     run = tkperf.load(tmp_path / "out/x.tkperf")
-    spans = {row.workload.read_percent: row.entries[1].span
-             for row in compare([run, run]).rows if row.quantity.label == "IOPS"}  # fmt: skip
+    spans = {
+        row.workload.read_percent: row.entries[1].span
+        for row in compare([run, run]).rows
+        if row.quantity.label == "IOPS"
+    }
     assert spans == {0: Span.WINDOW, 100: Span.UNSTEADY}
 
 
@@ -305,16 +294,10 @@ def test_threads_of_a_group_are_counted_where_fio_does_not_tell_them() -> None:
 def test_a_job_that_ended_early_stands_apart() -> None:
     """5 s of a runtime of 60 s is no round beside five of 60 s."""
     known = {"runtime": "60"}
-    files = [
-        (f"r{each}.json", written(each, 90 * each, runtime_ms=60_000, options=known))
-        for each in range(1, 6)
-    ]
+    files = [(f"r{each}.json", written(each, 90 * each, runtime_ms=60_000, options=known)) for each in range(1, 6)]
     short = ("r6.json", written(999, 900, runtime_ms=5_000, options=known))
     run = run_of(*files, short)
-    assert rounds_of(run) == {
-        "fio RND TC1/QD1": [1, 2, 3, 4, 5],
-        "fio RND TC1/QD1, ended early": [999],
-    }
+    assert rounds_of(run) == {"fio RND TC1/QD1": [1, 2, 3, 4, 5], "fio RND TC1/QD1, ended early": [999]}
     assert "(5.0 s of 60 s)" in said(run)["ended-early"]
 
 
@@ -341,9 +324,7 @@ def test_an_amount_ends_no_job_that_is_time_based(how: str) -> None:
     assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1, ended early"]
 
 
-@pytest.mark.parametrize(
-    "amount", [{"size": str(2500 * 4096), "loops": "2"}, {"number_ios": "5000"}]
-)
+@pytest.mark.parametrize("amount", [{"size": str(2500 * 4096), "loops": "2"}, {"number_ios": "5000"}])
 def test_an_amount_that_was_done_ends_a_job(amount: dict[str, str]) -> None:
     text = written(1000, runtime_ms=5_000, options={"runtime": "60"} | amount)
     assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1"]
@@ -378,9 +359,7 @@ def test_a_result_that_fio_was_stopped_in_is_left_out() -> None:
 def test_a_cut_off_file_is_called_so(cut: float) -> None:
     whole = written(7)
     part = whole[: round(len(whole) * cut)]
-    run = run_of(
-        ("r1.json", written(5, 60)), ("r2.json", part), ("r3.json", written(6, 120) + part)
-    )
+    run = run_of(("r1.json", written(5, 60)), ("r2.json", part), ("r3.json", written(6, 120) + part))
     assert [step.measurement.iops for step in run.tests[0].steps] == [5, 6]
     assert [step.number for step in run.tests[0].steps] == [1, 3]
     assert said(run)["file-left-out"] == "r2.json is left out: its JSON is cut off or damaged"
@@ -388,29 +367,28 @@ def test_a_cut_off_file_is_called_so(cut: float) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-@pytest.mark.parametrize(
-    "odd", ["no jobs", "jobs of numbers", "clients without results", "cut off"]
-)
+@pytest.mark.parametrize("odd", ["no jobs", "jobs of numbers", "clients without results", "cut off"])
 def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
     """Only the unusual document is lost, whether it is the first, a middle or the last document of
     a file.
     """
     texts = [written(5, 60), written(6, 120)]
-    texts.insert(place, {
-        "no jobs": '{"fio version": "fio-3.1", "jobs": []}',
-        "jobs of numbers": '{"fio version": "fio-3.1", "jobs": [1, 2]}',
-        "clients without results": '{"fio version": "fio-3.1", "client_stats": []}',
-        "cut off": written(9, 30)[:300],
-    }[odd])  # fmt: skip
+    texts.insert(
+        place,
+        {
+            "no jobs": '{"fio version": "fio-3.1", "jobs": []}',
+            "jobs of numbers": '{"fio version": "fio-3.1", "jobs": [1, 2]}',
+            "clients without results": '{"fio version": "fio-3.1", "client_stats": []}',
+            "cut off": written(9, 30)[:300],
+        }[odd],
+    )
     run = run_of(("all.txt", "\n".join(texts)))
     assert [step.measurement.iops for step in run.tests[0].steps] == [5, 6]
     assert "all.txt" in said(run)["cut-off" if odd == "cut off" else "read-in-part"]
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.xml", "a.txt"])
-@pytest.mark.parametrize(
-    "before", ["<vm> Starting 1 process\n", "<a.home> error: {x}\n\n", "\n<1>\n"]
-)
+@pytest.mark.parametrize("before", ["<vm> Starting 1 process\n", "<a.home> error: {x}\n\n", "\n<1>\n"])
 def test_text_before_json_may_begin_with_a_bracket(tmp_path: Path, name: str, before: str) -> None:
     """fio's client writes the name of the server in this form before each line of the server."""
     (tmp_path / name).write_text(before + written(5))
@@ -425,7 +403,7 @@ def test_text_before_json_may_begin_with_a_bracket(tmp_path: Path, name: str, be
         ("<host> x: (groupid=0, jobs=1): err= 0: pid=7: Sat Nov 28 10:30:29 2026\n", "text"),
         ("3;fio-3.33;x;0;0;1024;1024000;256000;1;0;0;0.0\n", "terse"),
     ],
-)  # fmt: skip
+)
 def test_other_outputs_of_fio_are_refused_in_one_line(tmp_path: Path, text: str, form: str) -> None:
     """The message says what to do instead (forms of fio 3.33)."""
     (tmp_path / "a.json").write_text(text)
@@ -495,7 +473,7 @@ ODD: dict[str, str] = {
     "wrong mix": json.dumps(document(job(reads=9000, writes=1000, options={"rw": "randrw", "bs": "4k"}))),
     "failed I/Os": json.dumps(document(job(writes=9, options={"rw": "randwrite", "bs": "4k"}, total_err=3))),
     "long latency": written(10**6, mean_us=1e9),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -511,18 +489,14 @@ def test_one_odd_file_is_left_out_and_ends_nothing(tmp_path: Path, odd: str) -> 
     assert any("odd.json" in warning.text for warning in run.warnings)
     (section,) = run.tests[0].sections
     assert [one.cells[0].value(IOPS) for one in section.rounds] == [1001, 1002, 1003, 1004, 1005]
-    alone = CliRunner().invoke(
-        cli, ["import", str(tmp_path / "odd.json"), "--output", str(tmp_path)]
-    )
+    alone = CliRunner().invoke(cli, ["import", str(tmp_path / "odd.json"), "--output", str(tmp_path)])
     assert isinstance(alone.exception, UsageError)
 
 
 def test_files_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "good.json").write_text(written(5))
     (tmp_path / "folder.json").mkdir()
-    ran = import_files(
-        tmp_path, tmp_path / "missing.json", tmp_path / "good.json", tmp_path / "folder.json"
-    )
+    ran = import_files(tmp_path, tmp_path / "missing.json", tmp_path / "good.json", tmp_path / "folder.json")
     assert ran.exit_code == 0, ran.exception
     assert "missing.json" in ran.stderr
     assert "folder.json" in ran.stderr
@@ -532,21 +506,15 @@ def test_files_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
 def test_what_is_said_of_a_thousand_files_is_short(tmp_path: Path) -> None:
     """Each reason once, with how many; not a line for each file."""
     files = [(f"bad{each}.json", f"no json {each}") for each in range(500)]
-    files += [
-        (f"v{each}.json", written(each, each, options={"rw": "trimwrite"})) for each in range(500)
-    ]
+    files += [(f"v{each}.json", written(each, each, options={"rw": "trimwrite"})) for each in range(500)]
     run = run_of(*files, ("good.json", written(5)))
     texts = [warning.text for warning in run.warnings]
     assert len(texts) == 2
     assert any(text.startswith("500 files (bad0.json, bad1.json, bad2.json") for text in texts)
-    assert any(
-        text.startswith("500 results of job job are left out (first in v0.json)") for text in texts
-    )
+    assert any(text.startswith("500 results of job job are left out (first in v0.json)") for text in texts)
     assert sum(map(len, texts)) < 600
     # However odd each one is in its own way.
-    odd = [
-        (f"o{each}.json", written(5, each, options={"bs": f"{each}q"})) for each in range(1, 400)
-    ]
+    odd = [(f"o{each}.json", written(5, each, options={"bs": f"{each}q"})) for each in range(1, 400)]
     many = run_of(*odd, ("good.json", written(5, 1e6)))
     assert len(many.warnings) <= 51
 
@@ -613,10 +581,7 @@ def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
 
 def many_demands(count: int) -> str:
     """Results of that many queue depths, each of which is a section, in one text."""
-    return "\n".join(
-        written(1000 + each, 60.0 * each, options={"iodepth": str(each)})
-        for each in range(1, count + 1)
-    )
+    return "\n".join(written(1000 + each, 60.0 * each, options={"iodepth": str(each)}) for each in range(1, count + 1))
 
 
 def test_as_many_sections_as_a_run_file_holds_can_be_read(tmp_path: Path) -> None:
@@ -628,24 +593,18 @@ def test_as_many_sections_as_a_run_file_holds_can_be_read(tmp_path: Path) -> Non
     assert (len(run.tests[0].sections), run.left_out) == (1000, ())
 
 
-def test_more_sections_are_refused_with_the_way_to_split_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_more_sections_are_refused_with_the_way_to_split_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """If tkperf cannot make a page of the imported run file, the import leaves no run file."""
     assert MOST_SECTIONS == limits.MOST_SECTIONS
     monkeypatch.setattr("tkperf.interop.fio_json.MOST_SECTIONS", 10)
     texts = many_demands(11).split("\n{")
     halves = "\n{".join(texts[:6]), "{" + "\n{".join(texts[6:])
     files = [(f"in/{name}/all.json", text) for name, text in zip("ab", halves, strict=True)]
-    with pytest.raises(
-        InputFileError, match=r"11 sections.* contain 10: .* in/a \(6\), in/b \(5\)"
-    ):
+    with pytest.raises(InputFileError, match=r"11 sections.* contain 10: .* in/a \(6\), in/b \(5\)"):
         run_of(*files)
 
 
-def test_a_run_file_that_could_not_be_read_is_not_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_file_that_could_not_be_read_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever limit is exceeded, the import fails and says what to do."""
     (tmp_path / "a.json").write_text(written(5))
 
@@ -693,13 +652,18 @@ def test_what_is_shown_of_the_results_is_data() -> None:
 
 
 def test_status_reports_of_hosts_count_once_in_any_order() -> None:
-    """fio's client writes the hosts in the order in which their reports arrive, which may change from report to report."""
+    """fio's client writes the hosts in the order in which their reports arrive, which may change from
+    report to report.
+    """
 
     def report(hosts: str, seconds: int) -> str:
         jobs = [
-            {**job(writes=1000 * seconds, runtime_ms=1000 * seconds, options={"rw": "randwrite", "bs": "4k"}), "hostname": host}
+            {
+                **job(writes=1000 * seconds, runtime_ms=1000 * seconds, options={"rw": "randwrite", "bs": "4k"}),
+                "hostname": host,
+            }
             for host in hosts
-        ]  # fmt: skip
+        ]
         found = document(*jobs, at_s=float(seconds))
         return json.dumps({"client_stats": found.pop("jobs"), **found})
 

@@ -40,9 +40,13 @@ def test_rounds_beside_different_loads_are_different_series(other: dict[str, str
     never averages over these conditions.
     """
     files = [
-        together(each, load("randread", 1000), load("write", options={key: value.format(each) for key, value in other.items()}))
+        together(
+            each,
+            load("randread", 1000),
+            load("write", options={key: value.format(each) for key, value in other.items()}),
+        )
         for each in (1, 2, 4, 8, 16)
-    ]  # fmt: skip
+    ]
     reads = [values for name, values in rounds_of(run_of(*files)).items() if values == [1000]]
     assert len(reads) == 5
 
@@ -59,21 +63,17 @@ def test_rounds_beside_the_same_loads_are_one_series() -> None:
             load("write", name=f"writer-round{each}", options={"offset": str(each << 30), "iodepth": "4"}),
         )
         for each in range(1, 6)
-    ]  # fmt: skip
-    found = rounds_of(run_of(*files))
-    assert found["fio RND TC1/QD1, at once with SEQ 4k writes TC1/QD4"] == [
-        1000 + each for each in range(1, 6)
     ]
+    found = rounds_of(run_of(*files))
+    assert found["fio RND TC1/QD1, at once with SEQ 4k writes TC1/QD4"] == [1000 + each for each in range(1, 6)]
 
 
 def test_a_load_that_is_left_out_ran_beside_others_nevertheless() -> None:
     """Trims are not imported, but the reads were measured while the trims ran."""
-    trims = job(
-        name="t", options={"rw": "randtrim", "bs": "32k"}, trim={"total_ios": 9, "runtime": 10_000}
-    )
+    trims = job(name="t", options={"rw": "randtrim", "bs": "32k"}, trim={"total_ios": 9, "runtime": 10_000})
     assert list(rounds_of(run_of(together(1, load("randread"), trims)))) == [
         "fio RND TC1/QD1, at once with RND 32k trims TC1/QD1"
-    ]  # fmt: skip
+    ]
 
 
 def test_drives_at_once_have_a_section_each() -> None:
@@ -81,15 +81,19 @@ def test_drives_at_once_have_a_section_each() -> None:
 
     The filename distinguishes them, and each section names the other load.
     """
-    drives = [load("randread", iops, name=f"d{iops}", options={"filename": f"/dev/sd{letter}"})
-              for letter, iops in (("a", 50), ("b", 60))]  # fmt: skip
+    drives = [
+        load("randread", iops, name=f"d{iops}", options={"filename": f"/dev/sd{letter}"})
+        for letter, iops in (("a", 50), ("b", 60))
+    ]
     assert rounds_of(run_of(together(1, *drives))) == {
         "fio RND TC1/QD1, filename=/dev/sda, at once with RND 4k reads TC1/QD1 on /dev/sdb": [50],
         "fio RND TC1/QD1, filename=/dev/sdb, at once with RND 4k reads TC1/QD1 on /dev/sda": [60],
     }
 
 
-@pytest.mark.parametrize("names", [("/dev/sda:/dev/sdb", "/dev/sdc:/dev/sdd"), ("/dev/disk/by-id/a", "/dev/disk/by-id/b")])  # fmt: skip
+@pytest.mark.parametrize(
+    "names", [("/dev/sda:/dev/sdb", "/dev/sdc:/dev/sdd"), ("/dev/disk/by-id/a", "/dev/disk/by-id/b")]
+)
 def test_any_file_names_separate_series(names: tuple[str, str]) -> None:
     files = [
         together(10 * at + each, load("randread", 10 * at + each, options={"filename": name}))
@@ -104,7 +108,7 @@ def test_jobs_that_waited_are_no_company() -> None:
     files = [
         together(each, load("randread", 1000), load("write", group=1, options={"iodepth": str(each)}))
         for each in range(1, 6)
-    ]  # fmt: skip
+    ]
     assert rounds_of(run_of(*files))["fio RND TC1/QD1"] == [1000] * 5
 
 
@@ -130,9 +134,7 @@ def test_a_short_load_beside_a_long_one_ran_together() -> None:
     """fio's total time covers groups that run one after the other. If the total time is even a
     little too short, two groups overlapped.
     """
-    found = document(
-        load("randread", runtime_ms=600_000), load("write", runtime_ms=10_000, group=1)
-    )
+    found = document(load("randread", runtime_ms=600_000), load("write", runtime_ms=10_000, group=1))
     assert len(group_jobs(found)) == 2
     for one in found["jobs"]:
         one["elapsed"] = 601
@@ -180,10 +182,14 @@ def test_loads_of_other_hosts_are_part_of_the_key(depths: tuple[str, ...]) -> No
 
 def test_mixes_at_once_are_told_by_their_mix() -> None:
     mixes = [
-        job(name=f"m{mix}", reads=mix * 100, writes=(100 - mix) * 100,
-            options={"rw": "randrw", "bs": "4k", "rwmixread": str(mix)})
+        job(
+            name=f"m{mix}",
+            reads=mix * 100,
+            writes=(100 - mix) * 100,
+            options={"rw": "randrw", "bs": "4k", "rwmixread": str(mix)},
+        )
         for mix in (70, 30)
-    ]  # fmt: skip
+    ]
     assert list(rounds_of(run_of(together(1, *mixes)))) == [
         "fio RND TC1/QD1, at once with RND 4k R/W 30/70 TC1/QD1",
         "fio RND TC1/QD1, at once with RND 4k R/W 70/30 TC1/QD1",
@@ -193,8 +199,15 @@ def test_mixes_at_once_are_told_by_their_mix() -> None:
 @pytest.mark.parametrize("version", ["3.33", "3.42"])
 @pytest.mark.parametrize(
     ("delay", "ramp", "is_at_once"),
-    [("10", "0", False), ("15s", "0", False), ("5", "0", True), ("12", "5", True), ("10-20", "0", True), ("0", "0", True)],
-)  # fmt: skip
+    [
+        ("10", "0", False),
+        ("15s", "0", False),
+        ("5", "0", True),
+        ("12", "5", True),
+        ("10-20", "0", True),
+        ("0", "0", True),
+    ],
+)
 def test_a_job_that_began_after_the_end_of_another_is_no_company(
     version: str, delay: str, ramp: str, is_at_once: bool
 ) -> None:

@@ -74,15 +74,11 @@ def test_the_count_is_an_upper_bound(name: str) -> None:
         need.bytes + need.growing_bytes + len(text.encode())
     )
     need = json_memory._find_need(text, share_keys=True)
-    assert trace_bytes(lambda: json.loads(text)) <= (
-        need.bytes - need.saved_bytes + need.growing_bytes
-    )
+    assert trace_bytes(lambda: json.loads(text)) <= (need.bytes - need.saved_bytes + need.growing_bytes)
 
 
 @pytest.mark.parametrize("cut", [1000, 4099, 70_001])
-def test_the_count_does_not_depend_on_where_a_text_is_divided(
-    monkeypatch: pytest.MonkeyPatch, cut: int
-) -> None:
+def test_the_count_does_not_depend_on_where_a_text_is_divided(monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
     """A piece may end inside a string, a number or an escape. This may change the count by at most
     one value.
     """

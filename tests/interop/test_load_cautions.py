@@ -30,11 +30,7 @@ MARKED: dict[str, tuple[dict[str, str], str, str]] = {
     "null": ({"ioengine": "null"}, "no-device", "ioengine=null"),
     "/dev/null": ({"filename": "/dev/null"}, "no-device", "filename=/dev/null"),
     "memory": ({"filename": "/dev/shm/x"}, "no-device", "filename=/dev/shm/x"),
-    "folder in memory": (
-        {"directory": "/dev/shm", "filename": "x"},
-        "no-device",
-        "directory=/dev/shm",
-    ),
+    "folder in memory": ({"directory": "/dev/shm", "filename": "x"}, "no-device", "directory=/dev/shm"),
     "space without data": ({"ioengine": "falloc"}, "no-device", "ioengine=falloc"),
     "buffered last": ({"direct": "1", "buffered": "1"}, "buffered-io", "buffered I/O"),
     "rate of writes": ({"rate": ",4m"}, "rate-limited", "rate=,4m"),
@@ -137,10 +133,7 @@ def test_nothing_is_known_without_options(tmp_path: Path) -> None:
 
 
 def several(*loads: tuple[str, int, dict[str, str]]) -> list[tuple[str, str]]:
-    return [
-        (name, written(iops, 60.0 * at, options=options))
-        for at, (name, iops, options) in enumerate(loads)
-    ]
+    return [(name, written(iops, 60.0 * at, options=options)) for at, (name, iops, options) in enumerate(loads)]
 
 
 HIGHEST: dict[str, list[tuple[str, int, dict[str, str]]]] = {
@@ -153,7 +146,7 @@ HIGHEST: dict[str, list[tuple[str, int, dict[str, str]]]] = {
         ("q8.json", 140, {"iodepth": "8"}),
     ],
     "files": [("x.json", 75, {"filename": "/dev/a"}), ("y.json", 150, {"filename": "/dev/b"})],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("how", HIGHEST)
@@ -175,7 +168,7 @@ def test_a_buffered_load_does_not_compete(tmp_path: Path) -> None:
     """
     run = imported(
         tmp_path, *several(("a.json", 90_000, {"direct": "0"}), ("b.json", 100, {}), ("c.json", 200, {"iodepth": "4"}))
-    )  # fmt: skip
+    )
     told = [(one.label, one.value) for one in headlines(run) if one.key == "iops"]
     assert told == [
         ("4 KiB random write, highest, at TC1 QD4", 200),
@@ -186,10 +179,7 @@ def test_a_buffered_load_does_not_compete(tmp_path: Path) -> None:
 def test_sentences_about_a_load_of_several_sections_name_them(tmp_path: Path) -> None:
     run = imported(tmp_path, *several(("sda.json", 75, {}), ("sdb.json", 150, {})))
     texts = [one.text for one in findings(run) if "run at" in one.text]
-    assert [text.partition(":")[0] for text in texts] == [
-        "fio RND TC1/QD1, file sda",
-        "fio RND TC1/QD1, file sdb",
-    ]
+    assert [text.partition(":")[0] for text in texts] == ["fio RND TC1/QD1, file sda", "fio RND TC1/QD1, file sdb"]
 
 
 def test_loads_at_the_same_time_are_a_caution(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ LAYOUTS: dict[str, Callable[[int, int], str]] = {
     "days first": lambda each, mix: f"{27 + each if each < 5 else each - 4}-0{3 if each < 5 else 4}-2018-{mix}.json",
     "process ids": lambda each, mix: f"fio.{mix}.{(31_000 + 700 * each) % 32_768}.json",
     "counted down": lambda each, mix: f"left{ROUNDS - each}_at{100 + each}_{mix}.json",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -93,9 +93,7 @@ def test_rounds_of_throughput_are_one_series(layout: str) -> None:
     for mix, _ in CELLS:
         steps = [step for step in run.tests[0].steps if step.workload.read_percent == mix]
         assert [step.number for step in steps] == list(range(1, ROUNDS + 1))
-        assert [round(step.measurement.iops) for step in steps] == [
-            3000 + each + mix for each in range(1, ROUNDS + 1)
-        ]
+        assert [round(step.measurement.iops) for step in steps] == [3000 + each + mix for each in range(1, ROUNDS + 1)]
     assert run.warnings == ()
 
 
@@ -119,10 +117,8 @@ def test_where_a_sequential_round_begins_changes_nothing(starts: list[int]) -> N
     files = [
         (f"r{each}.json", written(1000 + each, 60.0 * each, options={"rw": "write", "offset": str(start)}))
         for each, start in enumerate(starts)
-    ]  # fmt: skip
-    assert list(rounds_of(run_of(*files)).values()) == [
-        [1000 + each for each in range(len(starts))]
     ]
+    assert list(rounds_of(run_of(*files)).values()) == [[1000 + each for each in range(len(starts))]]
 
 
 def test_places_of_a_device_are_no_rounds() -> None:
@@ -144,10 +140,7 @@ def test_places_of_a_device_are_no_rounds() -> None:
 def test_a_word_in_a_jobs_name_counts_rounds() -> None:
     """A number behind another word may count drives."""
     for name, expected in (("iops-round{}", 1), ("pass_{}-4k", 1), ("disk{}", 3), ("ground{}", 3)):
-        files = [
-            (f"f{each}.json", written(each, 60.0 * each, name=name.format(each)))
-            for each in (1, 2, 3)
-        ]
+        files = [(f"f{each}.json", written(each, 60.0 * each, name=name.format(each))) for each in (1, 2, 3)]
         assert len(rounds_of(run_of(*files))) == expected, name
 
 
@@ -173,10 +166,7 @@ def test_rounds_counted_in_another_order_than_their_times_are_in_doubt() -> None
     """Either the counter or the clock may be wrong. A round keeps its number, and a warning reports
     the contradiction.
     """
-    files = [
-        (f"bs4k_round{each}.json", written(each, 60.0 * at))
-        for at, each in enumerate((1, 2, 4, 3, 5))
-    ]
+    files = [(f"bs4k_round{each}.json", written(each, 60.0 * at)) for at, each in enumerate((1, 2, 4, 3, 5))]
     run = run_of(*files)
     assert rounds_of(run) == {"fio RND TC1/QD1": [1, 2, 3, 4, 5]}
     assert said(run)["order-conflict"].startswith("bs4k_round4.json: the numbers")
@@ -184,24 +174,19 @@ def test_rounds_counted_in_another_order_than_their_times_are_in_doubt() -> None
 
 # Preconditioning
 
-PREPARES = (
-    "wipc",
-    "pre-conditioning",
-    "workload-independent",
-    "prefill",
-    "seqfill",
-    "fill_2x",
-    "warmup",
-)
-MEASURES = ("wdpc", "preconditioned", "pre-conditioning.wdpc", "workload-dependent-pre-condition", "filled", "4k")  # fmt: skip
+PREPARES = ("wipc", "pre-conditioning", "workload-independent", "prefill", "seqfill", "fill_2x", "warmup")
+MEASURES = ("wdpc", "preconditioned", "pre-conditioning.wdpc", "workload-dependent-pre-condition", "filled", "4k")
 
 
 def sequential_fill(name: str, **options: str) -> str:
     """Twice the device, much faster than any round."""
     of_job = job(
-        name=name, writes=40_000, runtime_ms=1000, block_bytes=131_072,
+        name=name,
+        writes=40_000,
+        runtime_ms=1000,
+        block_bytes=131_072,
         options={"rw": "write", "bs": "128k", "iodepth": "32"} | options,
-    )  # fmt: skip
+    )
     return json.dumps(document(of_job, at_s=-500.0))
 
 
@@ -255,23 +240,14 @@ TIMED = {"runtime": "10", "time_based": "1"}
     ],
 )
 def test_a_fill_without_a_telling_name_is_no_headline(
-    tmp_path: Path,
-    times: int,
-    amount: dict[str, str],
-    rounds: dict[str, str],
-    prepares_by_amount: bool,
+    tmp_path: Path, times: int, amount: dict[str, str], rounds: dict[str, str], prepares_by_amount: bool
 ) -> None:
     """A sequential write of an amount, once, next to loads that ran for a time."""
     fills = [
-        (
-            f"f{each}.json",
-            written(4000, -900.0 + 20 * each, name="job1", options={"rw": "write", **amount}),
-        )
+        (f"f{each}.json", written(4000, -900.0 + 20 * each, name="job1", options={"rw": "write", **amount}))
         for each in range(times)
     ]
-    timed = [
-        (f"r{each}.json", written(1000 + each, 60.0 * each, options=rounds)) for each in range(1, 6)
-    ]
+    timed = [(f"r{each}.json", written(1000 + each, 60.0 * each, options=rounds)) for each in range(1, 6)]
     run = imported(tmp_path, *fills, *timed)
     (section,) = [one for one in run.tests[0].sections if one.name.startswith("fio SEQ")]
     assert section.plan.prepares is prepares_by_amount
@@ -301,7 +277,7 @@ def test_what_only_reads_fills_nothing() -> None:
     files = [
         (f"{each}.json", json.dumps(document(job(name="fill80", reads=9000, options=reads), at_s=60.0 * each)))
         for each in range(6)
-    ]  # fmt: skip
+    ]
     (outcome,) = run_of(*files).tests[0].outcomes
     assert outcome.verdict is not None
 
@@ -329,9 +305,7 @@ metric = "iops"\nat_least = 1\n"""
     ("rw", "size", "key"),
     [("write", "128k", "megabytes_per_s"), ("write", "64k", "iops"), ("randwrite", "128k", "iops")],
 )
-def test_large_sequential_blocks_are_told_in_throughput(
-    tmp_path: Path, rw: str, size: str, key: str
-) -> None:
+def test_large_sequential_blocks_are_told_in_throughput(tmp_path: Path, rw: str, size: str, key: str) -> None:
     """As tkperf's own tests have it."""
     block_bytes = 1024 * int(size[:-1])
     of_job = job(writes=40_000, block_bytes=block_bytes, options={"rw": rw, "bs": size})
@@ -359,15 +333,15 @@ def test_a_folder_that_says_only_its_purpose() -> None:
 def test_clones_that_ended_apart_mark_their_cell(tmp_path: Path, grouped: bool) -> None:
     """With ! and its words; the cell next to it has none."""
     known = {"rw": "randwrite", "bs": "4k", "numjobs": "2"}
-    clones = [job(writes=60_000, runtime_ms=60_000, options=known, name="a"),
-              job(writes=30_000, runtime_ms=30_000, options=known, name="a")]  # fmt: skip
+    clones = [
+        job(writes=60_000, runtime_ms=60_000, options=known, name="a"),
+        job(writes=30_000, runtime_ms=30_000, options=known, name="a"),
+    ]
     if grouped:
         clones = [job(writes=90_000, runtime_ms=60_000, options=known, job_runtime=90_000)]
     even = [job(reads=60_000, options=known | {"rw": "randread"}) for _ in range(2)]
     run = imported(
-        tmp_path,
-        ("w.json", json.dumps(document(*clones))),
-        ("r.json", json.dumps(document(*even, at_s=100.0))),
+        tmp_path, ("w.json", json.dumps(document(*clones))), ("r.json", json.dumps(document(*even, at_s=100.0)))
     )
     (section,) = run.tests[0].sections
     marked = {cell.workload.read_percent: cell.disturbances for cell in section.cells}
@@ -385,9 +359,12 @@ def test_a_figure_of_several_demands_names_its_own(tmp_path: Path) -> None:
     for at, (threads, depth, iops) in enumerate([(1, 1, 900), (4, 32, 5000), (8, 32, 4800)]):
         options = {"numjobs": str(threads), "iodepth": str(depth)}
         files += [
-            (f"t{threads}q{depth}_r{each}.json", written(iops + each, 600.0 * at + 20 * each, options=options, depth=depth))
+            (
+                f"t{threads}q{depth}_r{each}.json",
+                written(iops + each, 600.0 * at + 20 * each, options=options, depth=depth),
+            )
             for each in range(1, 6)
-        ]  # fmt: skip
+        ]
     run = imported(tmp_path, *files)
     labels = [one.label for one in headlines(run)]
     assert labels[0] == "4 KiB random write, highest, at TC4 QD32"

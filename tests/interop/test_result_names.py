@@ -39,9 +39,7 @@ def test_a_round_keeps_the_number_of_its_file(layout: str) -> None:
     A missing round stays missing, and no block size or depth counts as a round.
     """
     given = (3, 4, 6, 7, 8)
-    files = [
-        (NUMBERED[layout].format(each, each), written(1000 + each, 60.0 * each)) for each in given
-    ]
+    files = [(NUMBERED[layout].format(each, each), written(1000 + each, 60.0 * each)) for each in given]
     assert list(numbers_of(run_of(*files)).values()) == [list(given)]
 
 
@@ -65,19 +63,22 @@ def test_cells_with_other_rounds_have_their_own_window() -> None:
     judged by its own rounds.
     """
     files = [
-        (f"wdpc_bs{size // 1024}KB_read0_round{each}.json",
-         written(1000 + each, 1000.0 * at + 60 * each, block_bytes=size, options={"bs": str(size)}))
+        (
+            f"wdpc_bs{size // 1024}KB_read0_round{each}.json",
+            written(1000 + each, 1000.0 * at + 60 * each, block_bytes=size, options={"bs": str(size)}),
+        )
         for at, (size, rounds) in enumerate(((1 << 20, 7), (4096, 5)))
         for each in range(1, rounds + 1)
-    ]  # fmt: skip
+    ]
     run = run_of(*files)
     assert numbers_of(run) == {
         "fio RND TC1/QD1": [1, 2, 3, 4, 5],
         "fio RND TC1/QD1, rounds 3\N{EN DASH}7": [1, 2, 3, 4, 5, 6, 7],
     }
     assert [(one.window, one.verdict is not None and one.verdict.reached) for one in run.tests[0].outcomes] == [
-        ((1, 2, 3, 4, 5), True), ((3, 4, 5, 6, 7), True),
-    ]  # fmt: skip
+        ((1, 2, 3, 4, 5), True),
+        ((3, 4, 5, 6, 7), True),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +91,7 @@ def test_cells_with_other_rounds_have_their_own_window() -> None:
     ],
 )
 @pytest.mark.parametrize("word", ["r", "x_", ""])
-def test_a_window_has_no_gap(
-    given: tuple[int, ...], window: tuple[int, ...], says: str, word: str
-) -> None:
+def test_a_window_has_no_gap(given: tuple[int, ...], window: tuple[int, ...], says: str, word: str) -> None:
     """Five results that are not consecutive rounds are not judged. A warning gives the reason."""
     files = [(f"{word}{each}.json", written(1000 + each, 60.0 * each)) for each in given]
     (outcome,) = run_of(*files).tests[0].outcomes
@@ -102,17 +101,13 @@ def test_a_window_has_no_gap(
     assert outcome.verdict.judged is (len(window) == 5)
 
 
-@pytest.mark.parametrize(
-    "copy", ["copy of r1.json", "r1 (1).json", "backup/r1.json", "a-r1-again.json"]
-)
+@pytest.mark.parametrize("copy", ["copy of r1.json", "r1 (1).json", "backup/r1.json", "a-r1-again.json"])
 def test_a_copy_does_not_rename_a_round(copy: str) -> None:
     """The result counts once, under the shorter file name, whatever the order of the files."""
     text = written(5, 60)
     run = run_of(("r1.json", text), (copy, text), ("r2.json", written(6, 120)))
     assert numbers_of(run) == {"fio RND TC1/QD1": [1, 2]}
-    assert said(run)["given-twice"].startswith(
-        f"{copy}: contains a result twice, or the same result"
-    )
+    assert said(run)["given-twice"].startswith(f"{copy}: contains a result twice, or the same result")
 
 
 def test_a_document_twice_in_a_file_counts_once() -> None:
@@ -161,9 +156,7 @@ def test_names_that_differ_in_more_than_a_count_are_several_series(how: str) -> 
         for each in range(1, 6)
     ]
     run = run_of(*files)
-    assert sorted(rounds_of(run).values()) == [
-        [iops + each for each in range(1, 6)] for iops in (5000, 9000)
-    ]
+    assert sorted(rounds_of(run).values()) == [[iops + each for each in range(1, 6)] for iops in (5000, 9000)]
     assert all(outcome.verdict and outcome.verdict.reached for outcome in run.tests[0].outcomes)
     assert all(numbers == [1, 2, 3, 4, 5] for numbers in numbers_of(run).values())
 
@@ -201,15 +194,17 @@ def test_a_serial_number_does_not_count_rounds() -> None:
 
 @pytest.mark.parametrize(
     ("fill", "measure"),
-    [("run{}/fill.json", "run{}/r{}.json"), ("run{}_fill.json", "run{}_round{}.json"), ("{}/a/fill.json", "{}/b/r{}.json")],
-)  # fmt: skip
+    [
+        ("run{}/fill.json", "run{}/r{}.json"),
+        ("run{}_fill.json", "run{}_round{}.json"),
+        ("{}/a/fill.json", "{}/b/r{}.json"),
+    ],
+)
 def test_fills_of_several_runs_are_no_rounds(fill: str, measure: str) -> None:
     """A drive is filled once in each run: two runs have two fills, each with one result."""
     sequential = {"rw": "write", "size": "10g"}
     timed = {"runtime": "10", "time_based": "1"}
-    files = [
-        (fill.format(run), written(9000 + run, 2000.0 * run, options=sequential)) for run in (1, 2)
-    ]
+    files = [(fill.format(run), written(9000 + run, 2000.0 * run, options=sequential)) for run in (1, 2)]
     files += [
         (measure.format(run, each), written(1000 + each, 2000.0 * run + 60 * each, options=timed))
         for run in (1, 2)
@@ -225,9 +220,7 @@ def test_fills_of_several_runs_are_no_rounds(fill: str, measure: str) -> None:
 def test_a_preparation_of_each_run_is_its_own(name: str) -> None:
     """Although nothing else shows that these are runs: a single round of each."""
     sequential = {"rw": "write", "size": "10g"}
-    files = [
-        (name.format(run), written(9000 + run, 2000.0 * run, options=sequential)) for run in (1, 2)
-    ]
+    files = [(name.format(run), written(9000 + run, 2000.0 * run, options=sequential)) for run in (1, 2)]
     assert sorted(rounds_of(run_of(*files)).values()) == [[9001], [9002]]
 
 
@@ -294,9 +287,7 @@ def test_words_before_the_number_of_a_round(name: str, expected: list[int]) -> N
         (["r4_r{}.json", "r5_r{}.json"], [[3, 4, 5], [3, 4, 5]]),
     ],
 )
-def test_of_a_word_given_twice_the_number_that_counts_is_taken(
-    names: list[str], numbers: list[list[int]]
-) -> None:
+def test_of_a_word_given_twice_the_number_that_counts_is_taken(names: list[str], numbers: list[list[int]]) -> None:
     """A letter such as r may also precede a mix or the name of a drive. Such a number does not
     count rounds.
     """

@@ -28,11 +28,7 @@ from tkperf.model.user_facts import NO_USER_FACTS
 from tkperf.page.disclosure import build_page_header
 from tkperf.page.page import FactBlocks, ReportView
 from tkperf.page.view import build_view
-from tkperf.pipeline.disclosure import (
-    FILE_NOTICE,
-    NO_PURGE_NOTICE,
-    SIMULATED_NOTICE,
-)
+from tkperf.pipeline.disclosure import FILE_NOTICE, NO_PURGE_NOTICE, SIMULATED_NOTICE
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
@@ -131,9 +127,7 @@ def test_a_stream_has_the_mean_of_its_ios(tmp_path: Path) -> None:
     own = simulate(tmp_path / "own", run_info(), preset="unsteady", suite=suite)
     file = tmp_path / "own.xml"
     file.write_text(render_tkperf_xml(own).text, encoding="utf-8")
-    ((whole,), (copy,)) = (
-        run.tests[0].sections[0].cells for run in (own, imported(tmp_path, file))
-    )
+    ((whole,), (copy,)) = (run.tests[0].sections[0].cells for run in (own, imported(tmp_path, file)))
     assert copy.value(LATENCY_MEAN) == pytest.approx(whole.value(LATENCY_MEAN), rel=1e-4)
     assert copy.value(IOPS) == pytest.approx(whole.value(IOPS), rel=1e-4)
     slices = [each.values.value(LATENCY_MEAN) or 0.0 for each in own.tests[0].sections[0].slices]
@@ -162,10 +156,13 @@ EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
         (b"<x><lat><roundmat>[]</roundmat></lat><lat/></x>", "in it twice"),
         (b"<x><writesat><roundmat>[[],[]]</roundmat></writesat></x>", "no rounds"),
         (b'<?xml version="1.0" encoding="utf-32"?><x/>', "not XML"),
-        (b"<x><writesat><numjobs>0</numjobs><iodepth>-3</iodepth><roundmat>[[1],[[1,3,2]]]"
-         b"</roundmat></writesat></x>", "writesat/numjobs: Expected `int` >= 1"),
+        (
+            b"<x><writesat><numjobs>0</numjobs><iodepth>-3</iodepth><roundmat>[[1],[[1,3,2]]]"
+            b"</roundmat></writesat></x>",
+            "writesat/numjobs: Expected `int` >= 1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_files_that_are_none_of_tkperfs(text: bytes, says: str) -> None:
     """A clear error with file and place, never a traceback, never an entity expanded."""
     with pytest.raises(UsageError, match=says) as raised:
@@ -173,10 +170,14 @@ def test_files_that_are_none_of_tkperfs(text: bytes, says: str) -> None:
     assert "old.xml" in str(raised.value)
 
 
-@given(st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=9), max_leaves=40,
-), st.sampled_from(["iops", "lat", "tp", "writesat"]))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(max_size=3),
+        lambda inner: st.lists(inner, max_size=9),
+        max_leaves=40,
+    ),
+    st.sampled_from(["iops", "lat", "tp", "writesat"]),
+)
 def test_any_json_is_a_run_or_our_error(matrix: object, test: str) -> None:
     """Whatever stands in roundmat."""
     root = ET.Element("x")
@@ -218,7 +219,7 @@ def document(matrix: str = STREAM, test: str = "writesat", head: str = "", **of_
         (document("[[1e10], [[1, 3, 2]]]", runtime="1e7"), "writesat/roundmat"),
         (document("[[[1e300],[1]]]", test="tp"), "tp/roundmat"),
     ],
-)  # fmt: skip
+)
 def test_numbers_that_nothing_can_be(text: bytes, place: str, tmp_path: Path) -> None:
     """Infinite, huge or odd ones are our error with file and element, and leave no run file."""
     file = tmp_path / "old.xml"
@@ -229,10 +230,28 @@ def test_numbers_that_nothing_can_be(text: bytes, place: str, tmp_path: Path) ->
     assert not list(tmp_path.glob("out/*"))
 
 
-numbers = st.sampled_from([
-    "Infinity", "-Infinity", "NaN", "1e308", "1e15", "9" * 30, "-1", "0", "1", "2.5", "65536", "5e-324",
-    "null", "true", '"x"', "[]", "1e10", "3.6e9",
-])  # fmt: skip
+numbers = st.sampled_from(
+    [
+        "Infinity",
+        "-Infinity",
+        "NaN",
+        "1e308",
+        "1e15",
+        "9" * 30,
+        "-1",
+        "0",
+        "1",
+        "2.5",
+        "65536",
+        "5e-324",
+        "null",
+        "true",
+        '"x"',
+        "[]",
+        "1e10",
+        "3.6e9",
+    ]
+)
 texts = st.text(st.characters(exclude_categories=()), max_size=20)
 
 
@@ -247,9 +266,8 @@ def test_whatever_is_taken_is_a_run_file_that_reports(place: int, odd: str, text
         for name in ("devinfo", "testdate", "ioperfversion", "cmdline", "kernel")
     )
     content = document(
-        f"[[{iops}, 7], [[0, {longest}, {mean}], [1, 3, 2]]]",
-        head=head, numjobs=jobs, iodepth=depth, runtime=runtime,
-    )  # fmt: skip
+        f"[[{iops}, 7], [[0, {longest}, {mean}], [1, 3, 2]]]", head=head, numjobs=jobs, iodepth=depth, runtime=runtime
+    )
     with TemporaryDirectory() as name:
         file, path = Path(name) / "x.xml", Path(name) / "x.tkperf"
         file.write_bytes(content)
@@ -301,9 +319,7 @@ def test_one_bad_file_of_several_is_left_out(tmp_path: Path) -> None:
     assert str(bad) in ran.stderr
     assert "left out" in ran.stderr
     assert len(list((tmp_path / "out").iterdir())) == 1
-    alone = CliRunner().invoke(
-        cli, ["import", str(bad), str(bad), "--output", str(tmp_path / "no")]
-    )
+    alone = CliRunner().invoke(cli, ["import", str(bad), str(bad), "--output", str(tmp_path / "no")])
     assert isinstance(alone.exception, UsageError)
     assert not (tmp_path / "no").exists()
 
@@ -398,15 +414,8 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
     assert header["Data pattern"] == header["Precondition 1"] == "not known"
     (test,) = view.tests
     assert test.procedure == ""
-    assert dict(test.facts) == {
-        "Status": "complete",
-        "Duration": "-",
-        "Written": "-",
-        "Disturbed": "not watched",
-    }
-    assert {dict(cell.scopes[0].facts)["Limited by the host's CPUs"] for cell in view.cells} == {
-        "not known"
-    }
+    assert dict(test.facts) == {"Status": "complete", "Duration": "-", "Written": "-", "Disturbed": "not watched"}
+    assert {dict(cell.scopes[0].facts)["Limited by the host's CPUs"] for cell in view.cells} == {"not known"}
     record = read_run(tmp_path / f"test{name}.tkperf")
     assert (record.ended_utc, record.tests[0].ended_s) == (None, None)
     data = json.loads(render_json(run))
@@ -428,9 +437,7 @@ def test_the_tool_is_named_by_its_own_name(tmp_path: Path) -> None:
     again = parse_tkperf_xml(render_tkperf_xml(run).text.encode(), file="again.xml")
     assert again.tool == said
     own = simulate(tmp_path, run_info())
-    assert (
-        facts_in(build_page_header(own, NO_USER_FACTS, own.tests[0]))["Test software"] == "tkperf 0"
-    )
+    assert facts_in(build_page_header(own, NO_USER_FACTS, own.tests[0]))["Test software"] == "tkperf 0"
 
 
 def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
@@ -514,9 +521,7 @@ def test_notices_of_an_export_come_back(tmp_path: Path, described: str | None) -
     banners = view_of(tmp_path / "test.tkperf").banners
     assert SIMULATED_NOTICE in banners
     # And once more: what is said already is not lost or doubled.
-    file.write_text(
-        render_tkperf_xml(back).text.replace("<test>", "<t2>").replace("</test>", "</t2>")
-    )
+    file.write_text(render_tkperf_xml(back).text.replace("<test>", "<t2>").replace("</test>", "</t2>"))
     twice = imported(tmp_path, file).info
     assert twice.notices[1:] == back.info.notices
     assert twice.device_description == back.info.device_description
@@ -525,9 +530,7 @@ def test_notices_of_an_export_come_back(tmp_path: Path, described: str | None) -
 def test_a_verdict_that_differs_is_a_warning(tmp_path: Path) -> None:
     """TKperf stores a set that becomes steady in the last round as not steady."""
     text = (GOLDEN / "tkperf-2.2-lat.xml").read_bytes()
-    changed = text.replace(
-        b"<reachstdystate>true</reachstdystate>", b"<reachstdystate>false</reachstdystate>"
-    )
+    changed = text.replace(b"<reachstdystate>true</reachstdystate>", b"<reachstdystate>false</reachstdystate>")
     run = parse_tkperf_xml(changed, file="x")
     (warning,) = run.warnings
     assert warning.code == "verdict-differs"

@@ -22,10 +22,7 @@ class Disk:
 
     def arguments(self, image: Path) -> list[str]:
         drive = f"drive-{self.serial}"
-        arguments = [
-            "-blockdev",
-            f"driver=file,filename={image},node-name={drive},discard=unmap,detect-zeroes=off",
-        ]
+        arguments = ["-blockdev", f"driver=file,filename={image},node-name={drive},discard=unmap,detect-zeroes=off"]
         for device in self.devices:
             arguments += ["-device", device.format(drive=drive, serial=self.serial)]
         return arguments
@@ -62,15 +59,10 @@ NVME_TWO = Disk(
     serial="LABNVMETWO",
     size_bytes=128 * MIB,
     root_port="port4",
-    devices=(
-        "nvme,id=LABNVMETWO,serial=LABNVMETWO,bus=port4",
-        "nvme-ns,drive={drive},bus=LABNVMETWO,nsid=1",
-    ),
+    devices=("nvme,id=LABNVMETWO,serial=LABNVMETWO,bus=port4", "nvme-ns,drive={drive},bus=LABNVMETWO,nsid=1"),
 )
 NVME_TWO_SIBLING = Disk(
-    serial="LABNVMETWO2",
-    size_bytes=128 * MIB,
-    devices=("nvme-ns,drive={drive},bus=LABNVMETWO,nsid=2",),
+    serial="LABNVMETWO2", size_bytes=128 * MIB, devices=("nvme-ns,drive={drive},bus=LABNVMETWO,nsid=2",)
 )
 SATA = _sata("LABSATA1", 0)
 SATA_SECOND = _sata("LABSATA2", 1)
@@ -79,8 +71,7 @@ SAS = Disk(
     size_bytes=256 * MIB,
     devices=(
         "mptsas1068,id=sas",
-        "scsi-hd,drive={drive},bus=sas.0,scsi-id=0,serial={serial},wwn=0x5000c500b0000001,"
-        "vendor=LAB,product=SASDISK",
+        "scsi-hd,drive={drive},bus=sas.0,scsi-id=0,serial={serial},wwn=0x5000c500b0000001,vendor=LAB,product=SASDISK",
     ),
 )
 VIRTIO_SCSI = Disk(
@@ -88,8 +79,7 @@ VIRTIO_SCSI = Disk(
     size_bytes=256 * MIB,
     devices=(
         "virtio-scsi-pci,id=vscsi",
-        "scsi-hd,drive={drive},id=LABSCSI1,bus=vscsi.0,scsi-id=0,serial={serial},vendor=LAB,"
-        "product=SCSIDISK",
+        "scsi-hd,drive={drive},id=LABSCSI1,bus=vscsi.0,scsi-id=0,serial={serial},vendor=LAB,product=SCSIDISK",
     ),
 )
 USB = Disk(
@@ -100,6 +90,16 @@ USB = Disk(
 RAID_MEMBERS = tuple(_virtio(f"LABRAID{number}") for number in range(1, 5))
 
 DISKS = (
-    NVME, NVME_4KN, NVME_PULLED, NVME_PULLED_OF_BATCH, NVME_TWO, NVME_TWO_SIBLING, SATA, SATA_SECOND, SAS,
-    VIRTIO_SCSI, USB, *RAID_MEMBERS,
-)  # fmt: skip
+    NVME,
+    NVME_4KN,
+    NVME_PULLED,
+    NVME_PULLED_OF_BATCH,
+    NVME_TWO,
+    NVME_TWO_SIBLING,
+    SATA,
+    SATA_SECOND,
+    SAS,
+    VIRTIO_SCSI,
+    USB,
+    *RAID_MEMBERS,
+)

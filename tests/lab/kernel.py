@@ -46,9 +46,7 @@ def get_kernel(cache: Path) -> Kernel:
     folder = cache / package
     version = package.removeprefix("linux-image-")
     kernel = Kernel(
-        image=folder / "vmlinux",
-        initramfs=folder / "initramfs.gz",
-        modules=folder / "root/lib/modules" / version,
+        image=folder / "vmlinux", initramfs=folder / "initramfs.gz", modules=folder / "root/lib/modules" / version
     )
     if not kernel.modules.exists() or not kernel.image.exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -91,20 +89,14 @@ def _build_initramfs(kernel: Kernel, init: Path, folder: Path) -> None:
         shutil.copy(module, tree / "modules" / f"{number:02d}-{Path(module).name}")
     names = "\n".join(str(path.relative_to(tree)) for path in sorted(tree.rglob("*")))
     archive = subprocess.run(
-        ["cpio", "--quiet", "-o", "-H", "newc"],
-        cwd=tree,
-        input=names.encode(),
-        capture_output=True,
-        check=True,
+        ["cpio", "--quiet", "-o", "-H", "newc"], cwd=tree, input=names.encode(), capture_output=True, check=True
     ).stdout
     kernel.initramfs.write_bytes(gzip.compress(archive))
 
 
 def _run(argv: list[str], cwd: Path | None = None) -> str:
     program = shutil.which(argv[0], path="/usr/sbin:/usr/bin:/sbin:/bin") or argv[0]
-    done = subprocess.run(
-        [program, *argv[1:]], cwd=cwd, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([program, *argv[1:]], cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise LabUnavailableError(f"{' '.join(argv)}: {done.stderr.strip()[-400:]}")
     return done.stdout

@@ -1,7 +1,7 @@
 """The lab machine: QEMU with emulated drives of every bus, driven by Debian's real drivers.
 
-It is booted for one job, or for several in turn with the same disks. A job sees the host's files through a layer of memory, runs as
-root, and can only destroy the disks listed here, which are sparse files made for this boot.
+It is booted for one job, or for several in turn with the same disks. A job sees the host's files through a layer of
+memory, runs as root, and can only destroy the disks listed here, which are sparse files made for this boot.
 """
 
 from __future__ import annotations
@@ -43,11 +43,7 @@ class JobResult:
 
 
 def run_job(
-    *boots: str,
-    limit_s: float,
-    disks: tuple[Disk, ...] = DISKS,
-    keep: Path | None = None,
-    echo: bool = True,
+    *boots: str, limit_s: float, disks: tuple[Disk, ...] = DISKS, keep: Path | None = None, echo: bool = True
 ) -> JobResult:
     """Boot, run a shell script as root in the checkout, power off.
 
@@ -101,46 +97,67 @@ def _choose_accelerator(kernel: Kernel) -> str:
 
 
 def _boot(
-    kernel: Kernel,
-    accelerator: str,
-    folder: Path,
-    job: str,
-    disks: tuple[Disk, ...],
-    limit_s: float,
-    echo: bool,
+    kernel: Kernel, accelerator: str, folder: Path, job: str, disks: tuple[Disk, ...], limit_s: float, echo: bool
 ) -> None:
     share = folder / "share"
     shutil.copy(Path(__file__).parent / "guest/start", share / "start")
     (share / "job").write_text(job)
     (share / "environment").write_text(
-        f"LAB_MODULES={shlex.quote(str(kernel.modules))}\n"
-        f"LAB_CHECKOUT={shlex.quote(str(CHECKOUT))}\n"
+        f"LAB_MODULES={shlex.quote(str(kernel.modules))}\nLAB_CHECKOUT={shlex.quote(str(CHECKOUT))}\n"
     )
     for socket_ in ("qmp", "control"):
         (folder / socket_).unlink(missing_ok=True)
     command = [
-        "qemu-system-x86_64", "-M", "q35", "-accel", accelerator,
-        "-cpu", "host" if accelerator == "kvm" else "max", "-smp", "2", "-m", "3072",
-        "-nodefaults", "-display", "none", "-no-reboot", "-rtc", "base=utc",
-        "-kernel", str(kernel.image), "-initrd", str(kernel.initramfs),
-        "-append", KERNEL_COMMAND_LINE,
-        "-serial", f"file:{folder / 'console.txt'}",
-        "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
-        "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
-        "-fsdev", f"local,id=lab,path={share},security_model=none",
-        "-device", "virtio-9p-pci,fsdev=lab,mount_tag=lab",
+        "qemu-system-x86_64",
+        "-M",
+        "q35",
+        "-accel",
+        accelerator,
+        "-cpu",
+        "host" if accelerator == "kvm" else "max",
+        "-smp",
+        "2",
+        "-m",
+        "3072",
+        "-nodefaults",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-rtc",
+        "base=utc",
+        "-kernel",
+        str(kernel.image),
+        "-initrd",
+        str(kernel.initramfs),
+        "-append",
+        KERNEL_COMMAND_LINE,
+        "-serial",
+        f"file:{folder / 'console.txt'}",
+        "-fsdev",
+        "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
+        "-device",
+        "virtio-9p-pci,fsdev=host,mount_tag=host",
+        "-fsdev",
+        f"local,id=lab,path={share},security_model=none",
+        "-device",
+        "virtio-9p-pci,fsdev=lab,mount_tag=lab",
         # A way for a test in the machine to pull its own disks.
-        "-qmp", f"unix:{folder / 'qmp'},server=on,wait=off",
-        "-chardev", f"socket,id=control,path={folder / 'control'},server=on,wait=off",
-        "-device", "virtio-serial-pci",
-        "-device", "virtserialport,chardev=control,name=lab.qmp",
-    ]  # fmt: skip
+        "-qmp",
+        f"unix:{folder / 'qmp'},server=on,wait=off",
+        "-chardev",
+        f"socket,id=control,path={folder / 'control'},server=on,wait=off",
+        "-device",
+        "virtio-serial-pci",
+        "-device",
+        "virtserialport,chardev=control,name=lab.qmp",
+    ]
     command += [argument for disk in disks for argument in disk.arguments(folder / disk.serial)]
     for port in dict.fromkeys(disk.root_port for disk in disks if disk.root_port):
         slot = int(port.removeprefix("port"))
-        command[command.index("-qmp"):command.index("-qmp")] = [
-            "-device", f"pcie-root-port,id={port},chassis={slot},slot={slot}",
-        ]  # fmt: skip
+        command[command.index("-qmp") : command.index("-qmp")] = [
+            "-device",
+            f"pcie-root-port,id={port},chassis={slot},slot={slot}",
+        ]
     with (folder / "qemu.txt").open("wb") as log:
         qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:

@@ -67,9 +67,7 @@ def main() -> int:
     if "--look" in sys.argv:
         return look(Path("/lab"))
     try:
-        result = run_job(
-            RESET, GO_ON, limit_s=LIMIT_S, disks=(SATA, SATA_SECOND), keep=CHECKOUT / ".lab/reset"
-        )
+        result = run_job(RESET, GO_ON, limit_s=LIMIT_S, disks=(SATA, SATA_SECOND), keep=CHECKOUT / ".lab/reset")
     except LabUnavailableError as error:
         print(f"SKIP: the lab cannot run here: {error}")
         return 0

@@ -1,7 +1,7 @@
 """Runs the lab: ``python -m tests.lab.run [core|full] [pytest options]``.
 
-Boots the machine once and runs the cases in it; all of them, then that of two boots (``reset.py``). Ends with pytest's exit status; where the lab
-cannot be had, says SKIP and why, and ends with 0.
+Boots the machine once and runs the cases in it; all of them, then that of two boots (``reset.py``). Ends with pytest's
+exit status; where the lab cannot be had, says SKIP and why, and ends with 0.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ def main(arguments: list[str]) -> int:
     began_s = time.monotonic()
     try:
         result = run_job(
-            PYTEST.format(which=which) + shlex.join(options),
-            limit_s=LIMITS_S[which],
-            keep=Path(CHECKOUT / ".lab/last"),
+            PYTEST.format(which=which) + shlex.join(options), limit_s=LIMITS_S[which], keep=Path(CHECKOUT / ".lab/last")
         )
     except LabUnavailableError as error:
         print(f"SKIP: the lab cannot run here: {error}")

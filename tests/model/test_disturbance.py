@@ -16,13 +16,7 @@ from tkperf.model.errors import StepFailedError
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.model.record import StepKind
 from tkperf.model.workload import Access, Workload
-from tkperf.runner.run_watch import (
-    BEGINS_WITHIN_S,
-    KNOWN_WITHIN_S,
-    SLICE_ENDS_WITHIN_S,
-    Observations,
-    RunWatch,
-)
+from tkperf.runner.run_watch import BEGINS_WITHIN_S, KNOWN_WITHIN_S, SLICE_ENDS_WITHIN_S, Observations, RunWatch
 
 MB = 10**6
 WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=4)
@@ -71,8 +65,7 @@ class Model:
 
     def _glance(self, at_s: float) -> Glance:
         read, written = (
-            round(sum(flow.moved(at_s) for flow in self.flows if flow.reads is reads))
-            for reads in (True, False)
+            round(sum(flow.moved(at_s) for flow in self.flows if flow.reads is reads)) for reads in (True, False)
         )
         busy = any(flow.begin_s < at_s < flow.end_s for flow in self.flows)
         others = None if self.others is None else round(self.others.moved(at_s))
@@ -85,12 +78,7 @@ class Model:
             others_bytes=others,
         )
         slept = sum(length_s for begin, length_s in self.sleeps if begin < at_s)
-        return Glance(
-            at_s=at_s,
-            suspended_s=slept,
-            counts=counts if self.counts else None,
-            counting=self.counting,
-        )
+        return Glance(at_s=at_s, suspended_s=slept, counts=counts if self.counts else None, counting=self.counting)
 
 
 @dataclass
@@ -166,12 +154,7 @@ def _play_step(watch: RunWatch, model: Model, step: Step) -> Observations:
         # A tkperf that was stopped reads what came meanwhile at once.
         model.now_s = max([model.now_s, *(e for b, e in model.stops if b < model.now_s < e)])
         read, write = step.done(moved(next_s) - moved(elapsed_s))
-        sample = Sample(
-            start_s=elapsed_s,
-            duration_s=next_s - elapsed_s,
-            read=read,
-            write=write,
-        )
+        sample = Sample(start_s=elapsed_s, duration_s=next_s - elapsed_s, read=read, write=write)
         watch.sample(sample, model.now_s)
         elapsed_s = next_s
     model.now_s += 0.1
@@ -246,9 +229,7 @@ def test_io_of_another_partition_has_its_own_word() -> None:
 
 def test_a_device_that_counts_less_than_fio_is_flagged() -> None:
     """Bytes that fio counts and the device does not were never moved."""
-    assert [codes(each) for each in play(Model(), back_to_back(2), uncounted=0.05)] == [
-        ["missing-io"]
-    ] * 2
+    assert [codes(each) for each in play(Model(), back_to_back(2), uncounted=0.05)] == [["missing-io"]] * 2
 
 
 def test_a_step_of_which_the_device_did_far_less_is_refused() -> None:
@@ -308,15 +289,11 @@ def test_what_is_missing_is_found_in_spite_of_late_documents() -> None:
     """A twentieth was never moved: found in a fill, and in steps of ten seconds."""
     for kind in (StepKind.FILL, StepKind.ROUND):
         steps = [Step(1 + 11 * n, 10, kind=kind, read_late_s=0.3, is_last=True) for n in range(2)]
-        assert [codes(seen) for seen in play(Model(), steps, uncounted=0.05)] == [
-            ["missing-io"]
-        ] * 2
+        assert [codes(seen) for seen in play(Model(), steps, uncounted=0.05)] == [["missing-io"]] * 2
 
 
 @pytest.mark.parametrize(("handed_over_s", "next_s"), [(2.09, 2.09), (None, 3.0)])
-def test_a_short_fill_that_began_late_is_all_there(
-    handed_over_s: float | None, next_s: float
-) -> None:
+def test_a_short_fill_that_began_late_is_all_there(handed_over_s: float | None, next_s: float) -> None:
     """fio's clock ran before its first I/O: the fill is over when its follower is let go."""
     fill = Step(1, 1, kind=StepKind.FILL, late_s=0.08, handed_over_s=handed_over_s)
     steps = [fill, Step(next_s, 1), Step(next_s + 1, 1)]
@@ -487,10 +464,7 @@ READS = replace(WRITES, read_percent=100)
 
 def seconds_at_3_gb_a_second(*workloads: Workload) -> list[Step]:
     """Steps whose threads begin a little late."""
-    return [
-        Step(1 + n, 1, 3000 * MB, workload=workload, late_s=0.03)
-        for n, workload in enumerate(workloads)
-    ]
+    return [Step(1 + n, 1, 3000 * MB, workload=workload, late_s=0.03) for n, workload in enumerate(workloads)]
 
 
 def test_writes_next_to_reads_of_a_fast_device_are_flagged() -> None:
@@ -516,11 +490,7 @@ def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
     workloads = ((READS, 3000), (WRITES, 100), (READS, 100))
     steps = [Step(1 + n, 1, rate * MB, workload=each) for n, (each, rate) in enumerate(workloads)]
     assert [codes(each) for each in play(Model([lacked]), steps)] == [[], [], []]
-    assert [codes(each) for each in play(Model([lacked, foreign]), steps)] == [
-        [],
-        [],
-        ["foreign-io"],
-    ]
+    assert [codes(each) for each in play(Model([lacked, foreign]), steps)] == [[], [], ["foreign-io"]]
 
 
 @pytest.mark.parametrize("let_go_s", [2.0, 1.97])
@@ -545,9 +515,7 @@ def test_a_document_of_a_later_moment_than_its_clock_is_no_io_of_others() -> Non
     watch.step_begins(StepKind.ROUND, 0.95, 5)
     fio_bytes = [150 * MB, 200 * MB, 300 * MB, 400 * MB, 500 * MB]
     before = 0
-    for second, (now_bytes, read_late_s) in enumerate(
-        zip(fio_bytes, (0.55, 0.01, 0.01, 0.01, 0.01), strict=True)
-    ):
+    for second, (now_bytes, read_late_s) in enumerate(zip(fio_bytes, (0.55, 0.01, 0.01, 0.01, 0.01), strict=True)):
         model.now_s = 2.0 + second + read_late_s
         done = written(now_bytes - before)
         watch.sample(Sample(start_s=second, duration_s=1.0, read=NO_IO, write=done), model.now_s)
@@ -579,9 +547,7 @@ def test_looks_are_frequent_only_about_the_known_ends_of_a_step() -> None:
     inside = borders(watch, model)
     assert inside == pytest.approx((first_s + KNOWN_WITHIN_S, end_s - KNOWN_WITHIN_S), abs=0.01)
     watch.step_begins(StepKind.ROUND, end_s + 0.3, 4.0)  # the watch learns of the step late
-    assert borders(watch, model) == pytest.approx(
-        (end_s + KNOWN_WITHIN_S, end_s + 4.0 - KNOWN_WITHIN_S)
-    )
+    assert borders(watch, model) == pytest.approx((end_s + KNOWN_WITHIN_S, end_s + 4.0 - KNOWN_WITHIN_S))
 
 
 def test_a_step_that_was_not_handed_over_begins_when_it_is_heard_of() -> None:

@@ -70,8 +70,9 @@ def test_a_percentile_lies_in_the_bucket_of_the_true_one(values: list[int], perc
 
 def count_to_rank(percent: float, total: int, start: int = 1) -> int:
     """How many of the fastest I/Os are ``percent`` of all: counted up, in thousandths of a percent."""
-    thousandths = {50.0: 50_000, 90.0: 90_000, 95.0: 95_000, 99.0: 99_000, 99.9: 99_900,
-                   99.99: 99_990, 99.999: 99_999}[percent]  # fmt: skip
+    thousandths = {50.0: 50_000, 90.0: 90_000, 95.0: 95_000, 99.0: 99_000, 99.9: 99_900, 99.99: 99_990, 99.999: 99_999}[
+        percent
+    ]
     rank = start
     while rank * 100_000 < thousandths * total:
         rank += 1
@@ -116,9 +117,8 @@ def two(fast_ns: int, quick: int, slow_ns: int, rest: int) -> Histogram:
 
 @pytest.mark.parametrize(
     ("percent", "least"),
-    [(50, 20), (90, 100), (95, 200), (99, 1_000), (99.9, 10_000), (99.99, 100_000),
-     (99.999, 1_000_000)],
-)  # fmt: skip
+    [(50, 20), (90, 100), (95, 200), (99, 1_000), (99.9, 10_000), (99.99, 100_000), (99.999, 1_000_000)],
+)
 def test_a_percentile_needs_ten_ios_expected_beyond_it(percent: float, least: int) -> None:
     """One I/O fewer and it is not measured; nothing has none."""
     bucket = bucket_of_ns(1000)
@@ -127,9 +127,7 @@ def test_a_percentile_needs_ten_ios_expected_beyond_it(percent: float, least: in
     assert EMPTY.percentile_ns(percent) is None
 
 
-@pytest.mark.parametrize(
-    ("indices", "counts"), [([1, 1], [1, 1]), ([2, 1], [1, 1]), ([1], [0]), ([BUCKETS], [1])]
-)
+@pytest.mark.parametrize(("indices", "counts"), [([1, 1], [1, 1]), ([2, 1], [1, 1]), ([1], [0]), ([BUCKETS], [1])])
 def test_an_impossible_histogram_cannot_be_made(indices: list[int], counts: list[int]) -> None:
     """Valid from construction: ascending indices in range, positive counts."""
     with pytest.raises(ValueError, match=r"bucket|ascend"):

@@ -20,15 +20,7 @@ from tkperf.system.host_looks import ProcHostLooks
 
 
 def cpus(busy_s: float, idle_s: float, steal_s: float = 0.0) -> CpuTimes:
-    return CpuTimes(
-        cpus=2,
-        user_s=busy_s,
-        system_s=0,
-        interrupts_s=0,
-        idle_s=idle_s,
-        iowait_s=0,
-        steal_s=steal_s,
-    )
+    return CpuTimes(cpus=2, user_s=busy_s, system_s=0, interrupts_s=0, idle_s=idle_s, iowait_s=0, steal_s=steal_s)
 
 
 def test_what_lies_between_two_looks() -> None:
@@ -52,10 +44,7 @@ def test_what_lies_between_two_looks() -> None:
         cpus=cpus(65, 505),
         allowed_cpus=cpus(65, 505, 6),
         own_cpu_s=12,
-        processes={
-            5: Program(name="cron", with_children_s=31),
-            6: Program(name="burner", with_children_s=8),
-        },
+        processes={5: Program(name="cron", with_children_s=31), 6: Program(name="burner", with_children_s=8)},
         pressure_s={"cpu some": 8.0},
         throttled_s=2.5,
         throttled_times=10,
@@ -86,9 +75,7 @@ def test_nothing_is_known_of_a_host_that_tells_nothing() -> None:
     use = compare_looks([HostLook(at_s=1), HostLook(at_s=2)])
     assert use == HostUse(seen_s=1)
     assert judge_host(use, 0, 1) == ()
-    assert (
-        render_host_use(HostUse(seen_s=1.5)) == '{"seen_s":1.5,"others":[],"pressure_percent":{}}'
-    )
+    assert render_host_use(HostUse(seen_s=1.5)) == '{"seen_s":1.5,"others":[],"pressure_percent":{}}'
     assert compare_looks([HostLook(at_s=1)]) is None
 
 
@@ -106,10 +93,16 @@ def codes(use: HostUse) -> list[str]:
 
 
 CLEAN = HostUse(
-    seen_s=10, allowed_cpus=2, others_cpu_percent=1, fio_wait_percent=1, steal_percent=0.5,
-    throttled_percent=0, heat_events=0, pressure_percent={"cpu some": 60, "memory some": 1},
+    seen_s=10,
+    allowed_cpus=2,
+    others_cpu_percent=1,
+    fio_wait_percent=1,
+    steal_percent=0.5,
+    throttled_percent=0,
+    heat_events=0,
+    pressure_percent={"cpu some": 60, "memory some": 1},
     kernel_lines=(),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +122,7 @@ CLEAN = HostUse(
         ({"kernel_lines": ("sd 2:0:0:0: [sdb] attached SCSI disk",)}, []),
         ({"kernel_lines": ("ata3.00: exception Emask", "ata3: hard resetting link")}, ["device-error"]),
     ],
-)  # fmt: skip
+)
 def test_limits(changes: dict[str, object], found: list[str]) -> None:
     """Each kind at its limit and just below."""
     assert codes(replace(CLEAN, **changes)) == found  # type: ignore[arg-type]
@@ -183,8 +176,14 @@ def test_lines_about_the_device_alone_are_taken(tmp_path: Path) -> None:
     log = KernelLog(["8:16"], sys_root=sysfs_of_a_sata_disk(tmp_path))
     if log.read() is None:
         pytest.skip("the kernel's log cannot be read here")
-    lines = ("ata3.00: tkperf's test", "ata33.00: tkperf's test", "sdbc: tkperf's test",
-             "sd 2:0:0:0: [sdb] tkperf's test", "host2: tkperf's test", "host22: tkperf's test")  # fmt: skip
+    lines = (
+        "ata3.00: tkperf's test",
+        "ata33.00: tkperf's test",
+        "sdbc: tkperf's test",
+        "sd 2:0:0:0: [sdb] tkperf's test",
+        "host2: tkperf's test",
+        "host22: tkperf's test",
+    )
     for line in lines:
         Path("/dev/kmsg").write_text(f"<7>{line}\n")
     assert log.read() == (lines[0], lines[3], lines[4])
@@ -196,9 +195,8 @@ def test_lines_about_the_device_alone_are_taken(tmp_path: Path) -> None:
 def proc(tmp_path: Path) -> Path:
     """A host of two CPUs with a cgroup of version 2, nobody but this test on it."""
     files = {
-        "proc/stat": "cpu  9 9 9 9 9 9 9 9 0 0\n" + "".join(
-            f"cpu{cpu} 100 50 30 800 10 5 5 20 0 0\n" for cpu in range(256)
-        ),
+        "proc/stat": "cpu  9 9 9 9 9 9 9 9 0 0\n"
+        + "".join(f"cpu{cpu} 100 50 30 800 10 5 5 20 0 0\n" for cpu in range(256)),
         "proc/pressure/cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=2500000\n",
         "proc/self/cgroup": "0::/user.slice/tkperf.scope\n",
         "sys/fs/cgroup/cgroup.controllers": "cpu memory\n",
@@ -209,7 +207,7 @@ def proc(tmp_path: Path) -> Path:
         "sys/fs/cgroup/user.slice/tkperf.scope/memory.pressure": "some avg10=0 total=1000000\nfull avg10=0 total=7\n",
         "proc/77/stat": "77 (a (b) c) S 1 1 1 0 -1 4194560 0 0 0 0 200 100 40 10 20 0 1 0 1 1 1",
         "proc/78/stat": "78 (kworker/0:1) S 2 0 0 0 -1 69238880 0 0 0 0 900 900 0 0 20 0 1 0 1 1 1",
-    }  # fmt: skip
+    }
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -224,7 +222,7 @@ def test_a_look_at_proc_and_sys(proc: Path) -> None:
     assert look.at_s == 12.5
     assert look.cpus == CpuTimes(
         cpus=256, user_s=384.0, system_s=76.8, interrupts_s=25.6, idle_s=2048.0, iowait_s=25.6, steal_s=51.2
-    )  # fmt: skip
+    )
     assert look.processes == {77: Program(name="a (b) c", with_children_s=3.5)}
     assert look.pressure_s == {"cpu some": 2.5, "own memory some": 1.0, "own memory full": 7e-6}
     assert (look.throttled_s, look.throttled_times) == (0.0, 0)
@@ -261,9 +259,7 @@ VERSION2 = Groups("0::/{}\n", "sys/fs/cgroup", 10**6, "throttled_usec")
 
 @pytest.mark.parametrize("groups", [VERSION1, VERSION2])
 @pytest.mark.parametrize("moved", ["tkperf", "fio"])
-def test_a_quota_set_while_a_run_goes_on_is_counted(
-    tmp_path: Path, groups: Groups, moved: str
-) -> None:
+def test_a_quota_set_while_a_run_goes_on_is_counted(tmp_path: Path, groups: Groups, moved: str) -> None:
     """Of the group that it was moved to counts what looks see; not what others did there, nor what it left."""
     (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
     if groups is VERSION2:
@@ -317,11 +313,10 @@ def test_pressure_of_two_groups_is_not_compared(proc: Path) -> None:
     [
         ("proc/stat", "cpu0 1 2 three\n", {"cpus": None, "allowed_cpus": None}),
         ("proc/pressure/cpu", "some total=<unknown>\n", {"pressure_s": {}}),
-        ("sys/fs/cgroup/user.slice/cpu.stat", "throttled_usec 5\n",
-         {"throttled_s": None, "throttled_times": None}),
+        ("sys/fs/cgroup/user.slice/cpu.stat", "throttled_usec 5\n", {"throttled_s": None, "throttled_times": None}),
         ("proc/77/stat", "77 (x) S 1 1 1 0 -1 x 0 0 0 0 x x x x 20 0", {"processes": None}),
     ],
-)  # fmt: skip
+)
 def test_what_the_kernel_says_and_nobody_expects_is_not_known(
     proc: Path, name: str, rubbish: str, unknown: dict[str, object]
 ) -> None:
@@ -364,39 +359,26 @@ class Looked:
 
 
 @pytest.mark.parametrize(
-    ("planned_s", "looked_at_s"),
-    [(60.0, [1, 11, 21, 31, 41, 51, 58, 59, 60]), (None, [*range(1, 61)])],
+    ("planned_s", "looked_at_s"), [(60.0, [1, 11, 21, 31, 41, 51, 58, 59, 60]), (None, [*range(1, 61)])]
 )
-def test_threads_are_looked_at_when_it_matters(
-    planned_s: float | None, looked_at_s: list[float]
-) -> None:
+def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_at_s: list[float]) -> None:
     """At a step's beginning and in its last seconds, as they end with it; always where the end is not known."""
     host = Looked()
     watch = RunWatch(0.0, host=host)
     watch.step_begins(StepKind.ROUND, 0.0, planned_s)
     for second in range(60):
         host.now_s = second + 1.0
-        watch.sample(
-            Sample(start_s=float(second), duration_s=1.0, read=NO_IO, write=NO_IO), host.now_s
-        )
+        watch.sample(Sample(start_s=float(second), duration_s=1.0, read=NO_IO, write=NO_IO), host.now_s)
     assert host.threads_at_s == looked_at_s
 
 
 def test_programs_that_are_named_use_no_more_than_all_together() -> None:
     """One that ended may have begun long before the first look: it is not named on top of the sum."""
     before = HostLook(
-        at_s=0,
-        processes={
-            1: Program(name="shell", with_children_s=0),
-            2: Program(name="ended", with_children_s=10),
-        },
+        at_s=0, processes={1: Program(name="shell", with_children_s=0), 2: Program(name="ended", with_children_s=10)}
     )
     after = HostLook(
-        at_s=10,
-        processes={
-            1: Program(name="shell", with_children_s=14),
-            3: Program(name="other", with_children_s=6),
-        },
+        at_s=10, processes={1: Program(name="shell", with_children_s=14), 3: Program(name="other", with_children_s=6)}
     )
     use = compare_looks([before, after])
     assert use is not None

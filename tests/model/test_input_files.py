@@ -83,10 +83,8 @@ def make_odd(tmp_path: Path) -> Callable[[str], Path]:
 
 @pytest.mark.parametrize("kind", COMMANDS)
 @pytest.mark.parametrize(
-    "odd",
-    ["/dev/zero", "/dev/random", "/proc/kmsg", "a pipe without a writer", "a directory",
-     "10 GB of nothing"],
-)  # fmt: skip
+    "odd", ["/dev/zero", "/dev/random", "/proc/kmsg", "a pipe without a writer", "a directory", "10 GB of nothing"]
+)
 @pytest.mark.usefixtures("limits")
 def test_what_is_no_file_with_an_end_is_one_clear_error(
     make_odd: Callable[[str], Path],
@@ -127,9 +125,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 def test_process_substitution_works(tmp_path: Path) -> None:
     """A profile out of a command, as shells hand it over: one that is wrong, to see it was read."""
     script = f"{sys.executable} -m tkperf ssd n sim:sata-ssd --profile <(echo 'naem = 1')"
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "required key" in done.stderr or "naem" in done.stderr
 

@@ -7,21 +7,11 @@ from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists
 from tkperf.model.histogram import REPORTED_PERCENTILES
-from tkperf.model.measurement import (
-    NO_IO,
-    IoStats,
-    Measurement,
-    Sample,
-    add_all,
-    as_answer,
-    explain_rare,
-)
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, add_all, as_answer, explain_rare
 
 
 @given(latency_lists, latency_lists)
-def test_together_means_are_weighted_by_ios_and_extremes_are_true(
-    a: list[int], b: list[int]
-) -> None:
+def test_together_means_are_weighted_by_ios_and_extremes_are_true(a: list[int], b: list[int]) -> None:
     """A mixed cell's mean is over all I/Os; its maximum is a true maximum."""
     both = io_stats(a) + io_stats(b)
     values = a + b
@@ -35,9 +25,7 @@ def test_many_are_what_all_their_ios_are(lists: list[list[int]]) -> None:
     """Added at once, in any number: the slices of a day."""
     parts = [io_stats(each) for each in lists]
     every = [value for each in lists for value in each]
-    assert (
-        add_all(parts) == add_all([NO_IO, *parts, NO_IO]) == (io_stats(every) if every else NO_IO)
-    )
+    assert add_all(parts) == add_all([NO_IO, *parts, NO_IO]) == (io_stats(every) if every else NO_IO)
 
 
 @given(latency_lists, latency_lists)
@@ -45,9 +33,7 @@ def test_an_interval_is_what_cumulative_readings_gained(a: list[int], b: list[in
     """Reading after minus reading before is exactly what happened between; extremes to a bucket."""
     gained = io_stats(a + b).since(io_stats(a))
     alone = io_stats(b)
-    assert (gained.ios, gained.bytes, gained.latency_sum_ns) == (
-        alone.ios, alone.bytes, alone.latency_sum_ns,
-    )  # fmt: skip
+    assert (gained.ios, gained.bytes, gained.latency_sum_ns) == (alone.ios, alone.bytes, alone.latency_sum_ns)
     assert gained.histogram == alone.histogram
     assert gained.latency_max_ns is not None
     assert max(b) <= gained.latency_max_ns <= max(b) * (1 + 1 / 64) + 1

@@ -37,16 +37,12 @@ def writes(ios: int, latency_ns: int) -> IoStats:
     )
 
 
-def honest(
-    *, iops: float = 10_000, duration_s: float = 1.0, planned_s: float = 1.0
-) -> tuple[Measurement, Evidence]:
+def honest(*, iops: float = 10_000, duration_s: float = 1.0, planned_s: float = 1.0) -> tuple[Measurement, Evidence]:
     """A step that keeps its queues full until its planned end, then drains."""
     ios = max(32, round(iops * planned_s))
     seen = writes(ios, round(32 * duration_s / ios * 1e9))
     job = JobSeen(ios=ios // 2, bytes=seen.bytes // 2, elapsed_s=duration_s, reached_depth=True)
-    evidence = Evidence(
-        jobs=(job, job), own_clock_s=duration_s + 0.1, wall_clock_s=duration_s + 0.1
-    )
+    evidence = Evidence(jobs=(job, job), own_clock_s=duration_s + 0.1, wall_clock_s=duration_s + 0.1)
     return Measurement(duration_s=duration_s, read=NO_IO, write=seen), evidence
 
 
@@ -83,8 +79,12 @@ def test_one_stuck_io_is_believed() -> None:
 def test_a_step_judged_late_is_believed() -> None:
     """tkperf itself was stopped for an hour, or the wall's clock was set: one clock alone proves nothing."""
     measurement, evidence = honest()
-    for late in (replace(evidence, own_clock_s=3600.0), replace(evidence, wall_clock_s=-7e6),
-                 replace(evidence, wall_clock_s=7e6), replace(evidence, wall_clock_s=None)):  # fmt: skip
+    for late in (
+        replace(evidence, own_clock_s=3600.0),
+        replace(evidence, wall_clock_s=-7e6),
+        replace(evidence, wall_clock_s=7e6),
+        replace(evidence, wall_clock_s=None),
+    ):
         assert why_implausible(measurement, STEP, late) is None
 
 
@@ -99,47 +99,69 @@ IMPOSSIBLE: dict[str, tuple[Measurement, Evidence, str]] = {
     "too short": (replace(HONEST, duration_s=0.01), WITNESS, "instead of 1 s"),
     "longer than since its start": (replace(HONEST, duration_s=1e6), WITNESS, "only 1.10 s after"),
     "long without a long I/O": (
-        replace(HONEST, duration_s=30.0), replace(WITNESS, own_clock_s=31.0), "no I/O took longer"),
+        replace(HONEST, duration_s=30.0),
+        replace(WITNESS, own_clock_s=31.0),
+        "no I/O took longer",
+    ),
     "no time": (replace(HONEST, duration_s=0.0), WITNESS, "lasted 0"),
     "no number": (replace(HONEST, duration_s=math.nan), WITNESS, "lasted nan"),
     "infinite": (replace(HONEST, duration_s=math.inf), WITNESS, "lasted inf"),
     "negative count": (change_write(HONEST, ios=-1), WITNESS, "negative"),
     "negative latency": (change_write(HONEST, latency_min_ns=-1), WITNESS, "latencies lie between"),
     "minimum above maximum": (
-        change_write(HONEST, latency_min_ns=2, latency_max_ns=1), WITNESS, "latencies lie between"),
-    "negative CPU": (
-        replace(HONEST, cpu=CpuUse(busiest_thread_percent=-1.0, all_threads_percent=0.0)),
-        WITNESS, "CPU"),
+        change_write(HONEST, latency_min_ns=2, latency_max_ns=1),
+        WITNESS,
+        "latencies lie between",
+    ),
+    "negative CPU": (replace(HONEST, cpu=CpuUse(busiest_thread_percent=-1.0, all_threads_percent=0.0)), WITNESS, "CPU"),
     "reads in a write step": (replace(HONEST, read=HONEST.write), WITNESS, "direction"),
     "nothing": (replace(HONEST, write=NO_IO), WITNESS, "no I/O was done"),
     "an idle job": (
-        HONEST, replace(WITNESS, jobs=(FIRST, JobSeen(ios=0, bytes=0, elapsed_s=1.0))),
-        "job 2 of 2 did no I/O"),
+        HONEST,
+        replace(WITNESS, jobs=(FIRST, JobSeen(ios=0, bytes=0, elapsed_s=1.0))),
+        "job 2 of 2 did no I/O",
+    ),
     "a job that ended early": (
-        HONEST, replace(WITNESS, jobs=(replace(FIRST, elapsed_s=0.4), SECOND)),
-        "job 1 of 2 ran for 0.4 s"),
+        HONEST,
+        replace(WITNESS, jobs=(replace(FIRST, elapsed_s=0.4), SECOND)),
+        "job 1 of 2 ran for 0.4 s",
+    ),
     "a depth never reached": (
-        HONEST, replace(WITNESS, jobs=(replace(FIRST, reached_depth=False),) * 2),
-        "never had 16"),
+        HONEST,
+        replace(WITNESS, jobs=(replace(FIRST, reached_depth=False),) * 2),
+        "never had 16",
+    ),
     "too few bytes": (change_write(HONEST, bytes=10**6), WITNESS, "failed or was removed"),
     "too many bytes": (change_write(HONEST, bytes=10**9), WITNESS, "bytes an I/O"),
     "a latency missing": (change_write(HONEST, latency_ios=9_999), WITNESS, "have a latency"),
     "a histogram of fewer": (
-        change_write(HONEST, histogram=Histogram.from_bins({3_200_000: 9_000})), WITNESS,
-        "9000 are in the histogram"),
+        change_write(HONEST, histogram=Histogram.from_bins({3_200_000: 9_000})),
+        WITNESS,
+        "9000 are in the histogram",
+    ),
     "a mean outside": (change_write(HONEST, latency_sum_ns=10_000), WITNESS, "does not lie between"),
     "an extreme outside": (change_write(HONEST, latency_max_ns=10**9), WITNESS, "not those of the"),
     "a mean not of the histogram": (
-        replace(HONEST, write=replace(
-            io_stats([10**5] * 9_999 + [10**8]), latency_sum_ns=9 * 10**11)),
-        WITNESS, "is not that of the histogram"),
+        replace(HONEST, write=replace(io_stats([10**5] * 9_999 + [10**8]), latency_sum_ns=9 * 10**11)),
+        WITNESS,
+        "is not that of the histogram",
+    ),
     "more outstanding than asked": (
-        replace(HONEST, write=writes(10_000, 5_000_000)), WITNESS, "would be 50 I/Os outstanding"),
+        replace(HONEST, write=writes(10_000, 5_000_000)),
+        WITNESS,
+        "would be 50 I/Os outstanding",
+    ),
     "fewer outstanding than asked": (
-        replace(HONEST, write=writes(10_000, 100_000)), WITNESS, "are 1.0 I/Os outstanding"),
+        replace(HONEST, write=writes(10_000, 100_000)),
+        WITNESS,
+        "are 1.0 I/Os outstanding",
+    ),
     "more than threads can do": (
-        replace(HONEST, write=writes(8_400_000, 3_800)), WITNESS, "more than 2 threads can do"),
-}  # fmt: skip
+        replace(HONEST, write=writes(8_400_000, 3_800)),
+        WITNESS,
+        "more than 2 threads can do",
+    ),
+}
 
 
 @pytest.mark.parametrize(("measurement", "evidence", "says"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
@@ -205,8 +227,7 @@ def test_no_more_than_is_offered_can_be_done() -> None:
 def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Evidence]:
     seen = writes(sum(ios), 32 * 10**9 // max(1, sum(ios)))
     jobs = tuple(
-        JobSeen(ios=each, bytes=each * 4096, elapsed_s=9.0, silent_s=0.0 if each else silent_s)
-        for each in ios
+        JobSeen(ios=each, bytes=each * 4096, elapsed_s=9.0, silent_s=0.0 if each else silent_s) for each in ios
     )
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=seen)
     return measurement, Evidence(jobs=jobs, own_clock_s=1.1, wall_clock_s=1.1)
@@ -235,9 +256,7 @@ def _reorder(seen: tuple[Measurement, Evidence]) -> tuple[Measurement, Plan, Evi
 
 
 @given(st.floats(0, 0.4), st.floats(0, 0.4), st.integers(0, 32))
-def test_counters_of_a_running_job_may_trail(
-    bytes_s: float, latencies_s: float, in_flight: int
-) -> None:
+def test_counters_of_a_running_job_may_trail(bytes_s: float, latencies_s: float, in_flight: int) -> None:
     """By what is under way, and by half a second on a host without a free CPU."""
     measurement, evidence = slice_of((10_000, 10_000), 0.0)
     trailing = round(latencies_s * 20_000) + in_flight
@@ -277,9 +296,7 @@ def test_a_vanished_drive_is_noticed_within_a_slice_of_a_minute() -> None:
 
 def test_a_fill_is_its_jobs_bytes() -> None:
     """Each job exactly, also the one that writes the remainder in another block size."""
-    workload = Workload(
-        access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=4
-    )
+    workload = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=4)
     seen = replace(writes(802, 4_000_000), bytes=800 * 131072 + 2 * 36_864)
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=seen)
     whole = JobSeen(ios=800, bytes=800 * 131072, planned_bytes=800 * 131072, elapsed_s=1.0)
@@ -299,24 +316,21 @@ def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth:
     engine = SimulatedEngine(PRESET_MODELS[preset], 1 << 30)
     for block_size_bytes in (512, 4096, 1 << 20):
         workload = Workload(
-            access=Access.RANDOM, read_percent=read_percent, block_size_bytes=block_size_bytes,
-            jobs=4, io_depth=io_depth,
-        )  # fmt: skip
+            access=Access.RANDOM,
+            read_percent=read_percent,
+            block_size_bytes=block_size_bytes,
+            jobs=4,
+            io_depth=io_depth,
+        )
         for duration_s in (1.0, 1.5, 60.0):
             step = Step(workload=workload, duration_s=duration_s)
             seen = engine.measure(step, then=None, on_sample=lambda *_: None).measurement
             plan = Plan(workload=workload, duration_s=duration_s)
             assert why_implausible(seen, plan, Evidence()) is None
-            phase = Continuous(
-                section="S", number=1, workload=workload, duration_s=duration_s, longest_s=60
-            )
+            phase = Continuous(section="S", number=1, workload=workload, duration_s=duration_s, longest_s=60)
             seen = engine.measure_slice(phase, then=None, on_sample=lambda *_: None).measurement
             assert why_implausible(seen, replace(plan, running=True), Evidence()) is None
-    fill = Fill(
-        section="S",
-        workload=replace(workload, access=Access.SEQUENTIAL, read_percent=0),
-        passes=2,
-    )
+    fill = Fill(section="S", workload=replace(workload, access=Access.SEQUENTIAL, read_percent=0), passes=2)
     seen = engine.fill(fill, then=None, on_sample=lambda *_: None).measurement
     assert why_implausible(seen, Plan(workload=fill.workload, duration_s=None), Evidence()) is None
 

@@ -10,85 +10,143 @@ from typing import Any
 import pytest
 
 from tkperf.model.errors import DeviceError
-from tkperf.model.same_device import (
-    COMPARED,
-    When,
-    find_differences,
-    find_measured_part,
-    require_same_device,
-)
+from tkperf.model.same_device import COMPARED, When, find_differences, find_measured_part, require_same_device
 
 PAGE = (Path(__file__).parents[2] / "docs/resume.md").read_text(encoding="utf-8")
 
 DRIVE: dict[str, Any] = {
-    "kind": "block device", "path": "/dev/sdb", "capacity_bytes": 960_197_124_096,
-    "logical_block_bytes": 512, "model": "INTEL SSDSC2KB96", "serial": "PHYF1",
-    "wwn": "naa.55cd2e4150f0ad3e", "firmware": "XCV10100", "major_minor": "8:16", "disk_sequence": 9,
-    "partition": None, "partition_start_bytes": None, "unit": "LUN 0", "mapping_uuid": None,
-    "mapping_name": None, "inode": None, "birth_time_ns": None, "backing": None, "loop_backing": None,
+    "kind": "block device",
+    "path": "/dev/sdb",
+    "capacity_bytes": 960_197_124_096,
+    "logical_block_bytes": 512,
+    "model": "INTEL SSDSC2KB96",
+    "serial": "PHYF1",
+    "wwn": "naa.55cd2e4150f0ad3e",
+    "firmware": "XCV10100",
+    "major_minor": "8:16",
+    "disk_sequence": 9,
+    "partition": None,
+    "partition_start_bytes": None,
+    "unit": "LUN 0",
+    "mapping_uuid": None,
+    "mapping_name": None,
+    "inode": None,
+    "birth_time_ns": None,
+    "backing": None,
+    "loop_backing": None,
     "beneath": (),
-}  # fmt: skip
+}
 WITHOUT_NUMBERS = DRIVE | {"serial": None, "wwn": None}
 BAY = DRIVE | {"wwn": "t10.ATA     ASMT    2115", "serial": "00000000000000000000"}
 PARTITION = DRIVE | {"path": "/dev/sdb1", "partition": 1, "partition_start_bytes": 1 << 20}
 FILE = DRIVE | {
-    "kind": "file", "path": "/data/a.img", "model": None, "serial": None, "wwn": None, "firmware": None,
-    "unit": None, "major_minor": None, "disk_sequence": None, "inode": (66306, 4711),
-    "birth_time_ns": 1_795_857_413_945_651_800, "backing": "ext4",
-}  # fmt: skip
-LOOP = FILE | {
-    "kind": "block device", "path": "/dev/loop3", "inode": None, "birth_time_ns": None,
-    "major_minor": "7:3", "disk_sequence": 12, "backing": "/data/a.img",
-    "loop_backing": "inode 4711 on 259:2 from byte 0", "beneath": ("inode 4711 made at 1 ns from byte 0",),
-}  # fmt: skip
-MD_SET = WITHOUT_NUMBERS | {
-    "path": "/dev/md127", "serial": "01234567-89ab", "unit": None, "model": None, "firmware": None,
-    "beneath": ("serial number A of 960197124096 bytes", "serial number B of 960197124096 bytes"),
-}  # fmt: skip
-MAPPING = MD_SET | {
-    "path": "/dev/dm-0",
+    "kind": "file",
+    "path": "/data/a.img",
+    "model": None,
     "serial": None,
-    "mapping_uuid": "LVM-x",
-    "mapping_name": "vg-lv",
+    "wwn": None,
+    "firmware": None,
+    "unit": None,
+    "major_minor": None,
+    "disk_sequence": None,
+    "inode": (66306, 4711),
+    "birth_time_ns": 1_795_857_413_945_651_800,
+    "backing": "ext4",
 }
+LOOP = FILE | {
+    "kind": "block device",
+    "path": "/dev/loop3",
+    "inode": None,
+    "birth_time_ns": None,
+    "major_minor": "7:3",
+    "disk_sequence": 12,
+    "backing": "/data/a.img",
+    "loop_backing": "inode 4711 on 259:2 from byte 0",
+    "beneath": ("inode 4711 made at 1 ns from byte 0",),
+}
+MD_SET = WITHOUT_NUMBERS | {
+    "path": "/dev/md127",
+    "serial": "01234567-89ab",
+    "unit": None,
+    "model": None,
+    "firmware": None,
+    "beneath": ("serial number A of 960197124096 bytes", "serial number B of 960197124096 bytes"),
+}
+MAPPING = MD_SET | {"path": "/dev/dm-0", "serial": None, "mapping_uuid": "LVM-x", "mapping_name": "vg-lv"}
 PLAIN_MAPPING = MAPPING | {"mapping_uuid": None}
 SIMULATED = WITHOUT_NUMBERS | {"kind": "simulated drive", "path": "sim:sata-ssd"}
 
 KINDS = {
-    "whole drive": DRIVE, "drive without numbers": WITHOUT_NUMBERS, "bay of a dock": BAY,
-    "partition": PARTITION, "file": FILE, "loop device": LOOP, "MD set": MD_SET,
-    "mapping with a UUID": MAPPING, "mapping without a UUID": PLAIN_MAPPING,
-}  # fmt: skip
+    "whole drive": DRIVE,
+    "drive without numbers": WITHOUT_NUMBERS,
+    "bay of a dock": BAY,
+    "partition": PARTITION,
+    "file": FILE,
+    "loop device": LOOP,
+    "MD set": MD_SET,
+    "mapping with a UUID": MAPPING,
+    "mapping without a UUID": PLAIN_MAPPING,
+}
 REFUSED: dict[str, dict[str, Any]] = {
-    "whole drive": {"kind": "file", "capacity_bytes": 1 << 30, "logical_block_bytes": 4096,
-                    "serial": "PHYF2", "wwn": "naa.55cd2e4150f0ad3f", "model": "other", "firmware": "2",
-                    "partition": 1, "partition_start_bytes": 0, "mapping_uuid": "x", "inode": (1, 1),
-                    "birth_time_ns": 1, "beneath": ("serial number A",)},
+    "whole drive": {
+        "kind": "file",
+        "capacity_bytes": 1 << 30,
+        "logical_block_bytes": 4096,
+        "serial": "PHYF2",
+        "wwn": "naa.55cd2e4150f0ad3f",
+        "model": "other",
+        "firmware": "2",
+        "partition": 1,
+        "partition_start_bytes": 0,
+        "mapping_uuid": "x",
+        "inode": (1, 1),
+        "birth_time_ns": 1,
+        "beneath": ("serial number A",),
+    },
     "drive without numbers": {"path": "/dev/sdc", "serial": "PHYF2", "wwn": "x", "unit": "LUN 1", "backing": "x"},
     "bay of a dock": {"unit": "LUN 1", "serial": None},
     "partition": {"partition": 2, "partition_start_bytes": 2 << 20, "capacity_bytes": 1 << 30, "serial": "PHYF2"},
-    "file": {"inode": (66306, 4712), "birth_time_ns": 1_795_857_413_945_651_801, "capacity_bytes": 1 << 20,
-             "kind": "block device"},
-    "loop device": {"beneath": ("inode 4711 made at 2 ns from byte 0",), "capacity_bytes": 1 << 20,
-                    "partition": 1, "serial": "x"},
+    "file": {
+        "inode": (66306, 4712),
+        "birth_time_ns": 1_795_857_413_945_651_801,
+        "capacity_bytes": 1 << 20,
+        "kind": "block device",
+    },
+    "loop device": {
+        "beneath": ("inode 4711 made at 2 ns from byte 0",),
+        "capacity_bytes": 1 << 20,
+        "partition": 1,
+        "serial": "x",
+    },
     "MD set": {"beneath": ("serial number A of 960197124096 bytes",), "serial": "fedcba98"},
     "mapping with a UUID": {"mapping_uuid": "LVM-y", "beneath": ()},
     "mapping without a UUID": {"mapping_name": "vg-other", "mapping_uuid": "x", "beneath": ()},
-}  # fmt: skip
+}
 # Facts that a boot, another slot or a new name may change.
 ALLOWED: dict[str, dict[str, Any]] = {
-    "whole drive": {"path": "/dev/nvme3n1", "major_minor": "8:32", "disk_sequence": 30, "unit": "LUN 7",
-                    "scheduler": "none", "link": "6.0 Gb/s"},
+    "whole drive": {
+        "path": "/dev/nvme3n1",
+        "major_minor": "8:32",
+        "disk_sequence": 30,
+        "unit": "LUN 7",
+        "scheduler": "none",
+        "link": "6.0 Gb/s",
+    },
     "drive without numbers": {"major_minor": "8:32", "disk_sequence": 30},
     "bay of a dock": {"path": "/dev/sdf", "major_minor": "8:80"},
     "partition": {"path": "/dev/sdk1", "major_minor": "8:161", "disk_sequence": 3},
     "file": {"path": "/mnt/b.img", "inode": (66307, 4711), "backing": "xfs"},
-    "loop device": {"path": "/dev/loop9", "major_minor": "7:9", "disk_sequence": 50, "backing": "/mnt/b.img",
-                    "loop_backing": "inode 4711 on 8:3 from byte 0"},
+    "loop device": {
+        "path": "/dev/loop9",
+        "major_minor": "7:9",
+        "disk_sequence": 50,
+        "backing": "/mnt/b.img",
+        "loop_backing": "inode 4711 on 8:3 from byte 0",
+    },
     "MD set": {"path": "/dev/md0", "major_minor": "9:0"},
     "mapping with a UUID": {"path": "/dev/dm-4", "mapping_name": "vg-new"},
     "mapping without a UUID": {"path": "/dev/dm-4"},
-}  # fmt: skip
+}
 
 
 def recorded(facts: dict[str, Any]) -> dict[str, Any]:
@@ -103,9 +161,7 @@ def pairs(table: dict[str, dict[str, Any]]) -> list[tuple[str, str, Any]]:
 
 @pytest.mark.parametrize(("kind", "name", "value"), pairs(REFUSED))
 def test_each_compared_fact_alone_is_another_device(kind: str, name: str, value: Any) -> None:
-    with pytest.raises(
-        DeviceError, match="is not the device of the run, or has changed since then"
-    ):
+    with pytest.raises(DeviceError, match="is not the device of the run, or has changed since then"):
         require_same_device(recorded(KINDS[kind]), KINDS[kind] | {name: value})
 
 
@@ -121,9 +177,7 @@ def test_a_device_is_itself(kind: str) -> None:
     assert not [*find_differences(KINDS[kind], KINDS[kind], When.WITHIN_RUN)]
 
 
-@pytest.mark.parametrize(
-    "fact", [fact for fact in COMPARED if fact.within_run], ids=lambda one: str(one.name)
-)
+@pytest.mark.parametrize("fact", [fact for fact in COMPARED if fact.within_run], ids=lambda one: str(one.name))
 def test_within_a_run_each_compared_fact_alone_is_another_device(fact: Any) -> None:
     """A held device keeps the kernel's numbers, so these numbers are compared, too."""
     for facts in KINDS.values():
@@ -150,8 +204,7 @@ def test_the_known_numbers_of_a_drive_may_not_be_unknown_now() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [("file", "birth_time_ns"), ("partition", "partition_start_bytes"), ("loop device", "beneath")],
+    ("kind", "name"), [("file", "birth_time_ns"), ("partition", "partition_start_bytes"), ("loop device", "beneath")]
 )
 def test_a_run_file_without_a_fact_is_not_resumed(kind: str, name: str) -> None:
     """An older tkperf wrote the run file, so it is not known whether the run is of this device."""
@@ -161,11 +214,7 @@ def test_a_run_file_without_a_fact_is_not_resumed(kind: str, name: str) -> None:
 
 
 def test_a_run_file_without_facts_that_the_device_does_not_have_is_resumed() -> None:
-    old = {
-        key: value
-        for key, value in recorded(DRIVE).items()
-        if key not in ("beneath", "mapping_uuid")
-    }
+    old = {key: value for key, value in recorded(DRIVE).items() if key not in ("beneath", "mapping_uuid")}
     require_same_device(old, DRIVE)
 
 

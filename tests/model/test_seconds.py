@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from tkperf.model.seconds import Seconds, join, places_of_extremes, reduce_to_columns
 
-values = st.lists(
-    st.one_of(st.floats(min_value=0, max_value=1e6), st.just(float("nan"))), max_size=300
-)
+values = st.lists(st.one_of(st.floats(min_value=0, max_value=1e6), st.just(float("nan"))), max_size=300)
 
 
 @given(values=values, columns=st.integers(min_value=1, max_value=50))

@@ -21,9 +21,7 @@ from tkperf.model.units import GIB, KIB, MIB
     slack=st.integers(0, 40),
     seed=st.integers(0, 2**64 - 1),
 )
-def test_no_two_touch_and_all_are_inside_and_aligned(
-    count: int, length: int, slack: int, seed: int
-) -> None:
+def test_no_two_touch_and_all_are_inside_and_aligned(count: int, length: int, slack: int, seed: int) -> None:
     """Whatever is asked for: in the order of their places, at multiples of what their length is one of."""
     step = min(length & -length, MIB)
     within = count * length + (count - 1 + slack) * step
@@ -38,9 +36,7 @@ def test_no_two_touch_and_all_are_inside_and_aligned(
 
 def test_a_seed_has_the_same_places_for_ever() -> None:
     """What run files of earlier versions keep must draw the same places: a change needs another LAYOUT."""
-    drawn = draw_segments(
-        count=2048, amount_bytes=16 * GIB, within_bytes=192_045_926_912, seed=2_026
-    )
+    drawn = draw_segments(count=2048, amount_bytes=16 * GIB, within_bytes=192_045_926_912, seed=2_026)
     assert drawn.facts() == {
         "count": 2048,
         "length_bytes": 8 * MIB,
@@ -58,8 +54,7 @@ def test_a_seed_has_the_same_places_for_ever() -> None:
 def test_every_layout_is_as_likely() -> None:
     """Two segments of one step in five steps can lie in six ways: of 3,000 draws each has 500 +- 5 sigma."""
     found = Counter(
-        draw_segments(count=2, amount_bytes=1024, within_bytes=5 * 512, seed=seed).starts_bytes
-        for seed in range(3000)
+        draw_segments(count=2, amount_bytes=1024, within_bytes=5 * 512, seed=seed).starts_bytes for seed in range(3000)
     )
     assert len(found) == 6
     assert all(abs(count - 500) < 5 * (500 * 5 / 6) ** 0.5 for count in found.values())

@@ -52,7 +52,7 @@ def raid(text: str, folder: object) -> object:
         (raid, RAID.replace('"/dev/sdc"', "5"), ("devices", "5 is not allowed", "text")),
         (raid, "[]", ("a list of 0", "{ devices, raidlevel, type, ")),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_names_its_place_and_what_may_be(
     read: Callable[[str, object], object], text: str, told: tuple[str, ...], tmp_path: object
 ) -> None:

@@ -35,10 +35,15 @@ def log(at_s: float, **values: object) -> Reading:
 @pytest.mark.parametrize(
     "name",
     [
-        "thermal_1_count", "thermal_2_count", "thermal_1_s", "thermal_2_s", "throttle_events",
-        "warning_minutes", "critical_minutes",
+        "thermal_1_count",
+        "thermal_2_count",
+        "thermal_1_s",
+        "thermal_2_s",
+        "throttle_events",
+        "warning_minutes",
+        "critical_minutes",
     ],
-)  # fmt: skip
+)
 def test_a_counter_of_heat_that_grew_is_throttling(name: str) -> None:
     """Between the two readings; one that stands still, or is not known in one of them, says nothing."""
     before, after = log(0, **{name: 3}), log(60, **{name: 4})
@@ -51,9 +56,7 @@ def test_a_counter_of_heat_that_grew_is_throttling(name: str) -> None:
     assert not list(find_throttling([log(0, **{name: 4}), log(60, **{name: 3})]))
 
 
-@pytest.mark.parametrize(
-    ("bits", "hot"), [(0b10, True), (0b11, True), (0b01, False), (0b1100, False)]
-)
+@pytest.mark.parametrize(("bits", "hot"), [(0b10, True), (0b11, True), (0b01, False), (0b1100, False)])
 def test_only_the_temperature_bit_of_the_critical_warning_is_heat(bits: int, *, hot: bool) -> None:
     """NVM Express 1.4, figure 194: bit 1."""
     found = list(find_throttling([log(0, critical_warning=bits), log(60, critical_warning=0)]))
@@ -113,29 +116,37 @@ def test_a_span_lies_between_the_readings_nearest_its_ends() -> None:
 def record(*readings: Reading, **device: object) -> RunRecord:
     """A run of three steps of a second, at 10, 20 and 30 s."""
     steps = tuple(a_step(number, started_s=10.0 * number) for number in (1, 2, 3))
-    test = TestRecord(name="iops", status=RunStatus.COMPLETE, started_s=5, ended_s=40, outcomes=(),
-                      purges=(), steps=steps, verdicts=())  # fmt: skip
+    test = TestRecord(
+        name="iops",
+        status=RunStatus.COMPLETE,
+        started_s=5,
+        ended_s=40,
+        outcomes=(),
+        purges=(),
+        steps=steps,
+        verdicts=(),
+    )
     info = run_info(device={"model": "M", "capacity_bytes": 10**9, **device})
-    return RunRecord(info=info, status=RunStatus.COMPLETE, ended_utc=None, ended_because=None,
-                     tests=(test,), warnings=(), telemetry=readings)  # fmt: skip
+    return RunRecord(
+        info=info,
+        status=RunStatus.COMPLETE,
+        ended_utc=None,
+        ended_because=None,
+        tests=(test,),
+        warnings=(),
+        telemetry=readings,
+    )
 
 
 def test_steps_in_whose_time_it_was_are_marked() -> None:
     """From reading to reading, and no others; what it is known by is said."""
     marked = with_throttled_steps(
-        record(
-            log(5),
-            log(15, thermal_1_count=0),
-            log(25, thermal_1_count=1),
-            log(40, thermal_1_count=1),
-        )
+        record(log(5), log(15, thermal_1_count=0), log(25, thermal_1_count=1), log(40, thermal_1_count=1))
     )
     found = [step.disturbances or () for step in marked.tests[0].steps]
     assert [len(each) for each in found] == [0, 1, 0]
     (mark,) = found[1]
-    assert (mark.code, mark.started_s, mark.duration_s, mark.share) == (
-        DisturbanceCode.THROTTLED, 20, 1, 1,
-    )  # fmt: skip
+    assert (mark.code, mark.started_s, mark.duration_s, mark.share) == (DisturbanceCode.THROTTLED, 20, 1, 1)
     assert "slowed down for heat" in mark.text
     assert with_throttled_steps(record(log(5), log(40))) == record(log(5), log(40))
 
@@ -145,9 +156,15 @@ def test_results_say_what_a_test_did_to_the_drive() -> None:
     run = record(
         log(6, temperature_c=30.0, host_written_bytes=0, nand_written_bytes=0, media_errors=1),
         Reading(at_s=16, drive="/dev/x", source="hwmon", temperature_c=50.0),
-        log(41, temperature_c=40.0, host_written_bytes=8192 * 3, nand_written_bytes=8192 * 6,
-            media_errors=3, power_on_hours=5),
-    )  # fmt: skip
+        log(
+            41,
+            temperature_c=40.0,
+            host_written_bytes=8192 * 3,
+            nand_written_bytes=8192 * 6,
+            media_errors=3,
+            power_on_hours=5,
+        ),
+    )
     result = analyse(run)
     (told,) = result.tests[0].telemetry
     assert (told.temperature_least_c, told.temperature_most_c) == (30, 50)
@@ -169,9 +186,7 @@ def written(*counts: int | None, wrote_bytes: int = 10**9, unit_bytes: int = 512
     )
     (test,) = run.tests
     write = replace(test.steps[0].measurement.write, bytes=wrote_bytes // 3)
-    steps = tuple(
-        replace(step, measurement=replace(step.measurement, write=write)) for step in test.steps
-    )
+    steps = tuple(replace(step, measurement=replace(step.measurement, write=write)) for step in test.steps)
     run = replace(run, tests=(replace(test, steps=steps),))
     return [warning.text for warning in analyse(run).warnings if warning.code == "telemetry"]
 
@@ -217,18 +232,14 @@ def test_writes_that_fio_did_not_report_yet_are_none_of_a_counters_faults() -> N
     )
     (test,) = run.tests
     write = replace(test.steps[0].measurement.write, bytes=10**9)
-    steps = tuple(
-        replace(step, measurement=replace(step.measurement, write=write)) for step in test.steps
-    )
+    steps = tuple(replace(step, measurement=replace(step.measurement, write=write)) for step in test.steps)
     running = replace(run, tests=(replace(test, steps=steps, ended_s=None),))
     assert analyse(running).warnings == ()
 
 
 def test_a_throttled_drive_is_called_throttled() -> None:
     """On every page, in the counts of the test."""
-    result = analyse(
-        with_throttled_steps(record(log(5, critical_warning=2), log(41, critical_warning=0)))
-    )
+    result = analyse(with_throttled_steps(record(log(5, critical_warning=2), log(41, critical_warning=0))))
     assert [notice for notice in find_notices(result) if notice.startswith("THROTTLED")]
     assert result.tests[0].disturbed_steps == {DisturbanceCode.THROTTLED: 3}
     assert result.tests[0].telemetry[0].throttled_s == 35
@@ -242,11 +253,7 @@ def test_without_telemetry_nothing_is_known() -> None:
 
 def test_a_course_counts_from_its_beginning() -> None:
     """With a little of what was before and after it, so that lines reach its ends."""
-    readings = [
-        log(90, temperature_c=40.0),
-        log(110, temperature_c=45.0),
-        log(500, temperature_c=1.0),
-    ]
+    readings = [log(90, temperature_c=40.0), log(110, temperature_c=45.0), log(500, temperature_c=1.0)]
     course = find_telemetry_course(readings, {}, 100, 200)
     assert course is not None
     (drive,) = course.drives
@@ -256,10 +263,7 @@ def test_a_course_counts_from_its_beginning() -> None:
 
 def test_a_chart_shades_no_pause_of_the_run() -> None:
     """It says of throttling what tables and marks say."""
-    readings = [
-        log(0, thermal_1_count=0, temperature_c=40.0),
-        log(50, thermal_1_count=1, temperature_c=41.0),
-    ]
+    readings = [log(0, thermal_1_count=0, temperature_c=40.0), log(50, thermal_1_count=1, temperature_c=41.0)]
     for pauses, shaded in (((), ((0, 50),)), (((10, 40),), ())):
         course = find_telemetry_course(readings, {}, 0, 100, pauses)
         assert course is not None
@@ -268,12 +272,15 @@ def test_a_chart_shades_no_pause_of_the_run() -> None:
 
 def test_facts_of_drives_are_read_from_the_file() -> None:
     """What is odd in them is not known."""
-    device = {"telemetry": [{"drive": "/dev/x", "warning_c": 70, "sources": ["nvme-cli 2.3"], "gaps": 3},
-                            {"drive": 4}, "nonsense"]}  # fmt: skip
-    facts = parse_drives(device)
-    assert facts == {
-        "/dev/x": DriveFacts(drive="/dev/x", warning_c=70.0, sources=("nvme-cli 2.3",))
+    device = {
+        "telemetry": [
+            {"drive": "/dev/x", "warning_c": 70, "sources": ["nvme-cli 2.3"], "gaps": 3},
+            {"drive": 4},
+            "nonsense",
+        ]
     }
+    facts = parse_drives(device)
+    assert facts == {"/dev/x": DriveFacts(drive="/dev/x", warning_c=70.0, sources=("nvme-cli 2.3",))}
     assert parse_drives({"telemetry": 5}) == {}
 
 
@@ -284,17 +291,18 @@ def test_a_temperature_that_stays_is_kept_once_a_minute() -> None:
     def warm(at_s: float, celsius: float) -> bool:
         return kept.is_news(Reading(at_s=at_s, drive="x", source="hwmon", temperature_c=celsius))
 
-    assert [warm(0, 40), warm(10, 40.9), warm(20, 41), warm(30, 41), warm(81, 41)] == [
-        True, False, True, False, True,
-    ]  # fmt: skip
+    assert [warm(0, 40), warm(10, 40.9), warm(20, 41), warm(30, 41), warm(81, 41)] == [True, False, True, False, True]
     assert kept.is_news(log(82, drive="x", temperature_c=41.0))
 
 
 def test_what_is_new_is_warned_of_once_a_test() -> None:
     """Throttling and media errors, with the drive's name."""
     judge = TelemetryLog()
-    readings = [log(0, thermal_1_count=0), log(60, thermal_1_count=1, media_errors=2),
-                log(120, thermal_1_count=2, media_errors=5)]  # fmt: skip
+    readings = [
+        log(0, thermal_1_count=0),
+        log(60, thermal_1_count=1, media_errors=2),
+        log(120, thermal_1_count=2, media_errors=5),
+    ]
     found = [[code for code, _ in judge.find_warnings(each)] for each in readings]
     assert found == [[], ["throttled", "media-errors"], []]
     judge.test_begins()

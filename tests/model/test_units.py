@@ -24,13 +24,7 @@ from tkperf.model.units import (
 
 @pytest.mark.parametrize(
     ("text", "size_bytes"),
-    [
-        ("4096", 4096),
-        ("4k", 4096),
-        ("0.5KiB", 512),
-        ("960GB", 960_000_000_000),
-        ("9007199254740993", 9007199254740993),
-    ],
+    [("4096", 4096), ("4k", 4096), ("0.5KiB", 512), ("960GB", 960_000_000_000), ("9007199254740993", 9007199254740993)],
 )
 def test_sizes_are_exact(text: str, size_bytes: int) -> None:
     assert parse_size_bytes(text) == size_bytes
@@ -64,11 +58,7 @@ def test_long_texts_are_refused_in_short_words(text: str) -> None:
 
 def test_one_is_singular() -> None:
     """A count and a window read as people say them."""
-    assert [format_count(count, "slice") for count in (0, 1, 1440)] == [
-        "0 slices",
-        "1 slice",
-        "1,440 slices",
-    ]
+    assert [format_count(count, "slice") for count in (0, 1, 1440)] == ["0 slices", "1 slice", "1,440 slices"]
     assert [format_window(window) for window in ((3,), (3, 4, 5))] == ["round 3", "rounds 3–5"]
 
 
@@ -84,11 +74,20 @@ def test_what_was_not_measured_is_a_dash_in_every_view() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (88_821.6, "88,800"), (27.349, "27.3"), (1_036.2, "1,036"), (1.2041, "1.204"), (999.96, "1,000"),
-        (19.996, "20.00"), (2.0, "2.00"), (0.00123, "0.001230"), (-5.126, "-5.13"), (-0.0, "0"),
-        (1_234_567.0, "1,235,000"), (math.inf, "inf"),
+        (88_821.6, "88,800"),
+        (27.349, "27.3"),
+        (1_036.2, "1,036"),
+        (1.2041, "1.204"),
+        (999.96, "1,000"),
+        (19.996, "20.00"),
+        (2.0, "2.00"),
+        (0.00123, "0.001230"),
+        (-5.126, "-5.13"),
+        (-0.0, "0"),
+        (1_234_567.0, "1,235,000"),
+        (math.inf, "inf"),
     ],
-)  # fmt: skip
+)
 def test_a_measured_figure_has_three_digits_or_four(value: float, text: str) -> None:
     """Four where the first is 1."""
     assert format_number(value) == text
@@ -104,5 +103,8 @@ def test_a_latency_of_a_sentence_has_the_unit_that_suits_it() -> None:
     told = [format_latency(value) for value in (37.21, 999.0, 1204.3, 2_100_000.0)]
     assert told == ["37.2 µs", "999 µs", "1.204 ms", "2.10 s"]
     assert [format_exact(value) for value in (88_821.6, 12.0, 0.12345678, 1e-9)] == [
-        "88,821.6", "12", "0.123457", "1e-09",
-    ]  # fmt: skip
+        "88,821.6",
+        "12",
+        "0.123457",
+        "1e-09",
+    ]

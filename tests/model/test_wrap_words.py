@@ -6,7 +6,10 @@ import pytest
 
 from tkperf.model.units import wrap_words
 
-TEXT = "2 things may disturb this run (swap, timers); 'tkperf tune /dev/nvme0n1' shows more, 'sudo tkperf tune --restore' puts it back"
+TEXT = (
+    "2 things may disturb this run (swap, timers); 'tkperf tune /dev/nvme0n1' shows more, 'sudo tkperf tune "
+    "--restore' puts it back"
+)
 
 
 @pytest.mark.parametrize("width", range(30, 120, 7))

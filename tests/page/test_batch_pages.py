@@ -40,12 +40,15 @@ def test_trouble_comes_first_then_what_runs_waits_is_done() -> None:
     runs = {2: RunState(), 4: RunState(throttled={"/dev/sdz"})}
     view = build_batch_progress(batch(*drives, supervisor=1), runs)
     assert view.stages == (
-        DriveStage.FAILED, DriveStage.KILLED, DriveStage.RUNNING, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE,
-    )  # fmt: skip
+        DriveStage.FAILED,
+        DriveStage.KILLED,
+        DriveStage.RUNNING,
+        DriveStage.RUNNING,
+        DriveStage.WAITING,
+        DriveStage.DONE,
+    )
     assert view.troubled == 3
-    assert view.levels[:4] == (
-        NoteLevel.FAILURE, NoteLevel.FAILURE, NoteLevel.CAUTION, NoteLevel.INFORMATION,
-    )  # fmt: skip
+    assert view.levels[:4] == (NoteLevel.FAILURE, NoteLevel.FAILURE, NoteLevel.CAUTION, NoteLevel.INFORMATION)
     assert any(note.text == "slot 4 (S4): throttled for heat" for note in view.remarks)
 
 
@@ -62,9 +65,7 @@ def test_each_drive_is_on_one_of_the_pages_and_trouble_on_all() -> None:
     seen: set[str] = set()
     for turn in range(20):
         lines = lines_of(100, passed_s=turn * TURN_EVERY_S)
-        rows = [
-            line.split() for line in lines[3:] if line.split()[:1] and line.split()[0].isdigit()
-        ]
+        rows = [line.split() for line in lines[3:] if line.split()[:1] and line.split()[0].isdigit()]
         assert rows[0][0] == "3"
         seen |= {row[0] for row in rows}
         assert any("more drives:" in line for line in lines)
@@ -72,9 +73,15 @@ def test_each_drive_is_on_one_of_the_pages_and_trouble_on_all() -> None:
 
 
 BUSY = Brief(
-    test="wsat", round="1,234 of 1,440", load="65/35 4k", newest="123,456 IOPS", hottest_c=61.0,
-    throttled=True, disturbed_steps=3, left_s=(3600.0, 86_000.0),
-)  # fmt: skip
+    test="wsat",
+    round="1,234 of 1,440",
+    load="65/35 4k",
+    newest="123,456 IOPS",
+    hottest_c=61.0,
+    throttled=True,
+    disturbed_steps=3,
+    left_s=(3600.0, 86_000.0),
+)
 
 
 @pytest.mark.parametrize("width", [39, 79, 99, 119, 199])
@@ -94,9 +101,7 @@ def test_the_columns_do_not_depend_on_the_values_of_the_moment(width: int) -> No
 
 
 def test_serial_numbers_are_as_long_as_they_have_to_be() -> None:
-    drives = [
-        drive(number, slot=None, serial=f"PHYF80{number:02}Y240AGN") for number in range(1, 12)
-    ]
+    drives = [drive(number, slot=None, serial=f"PHYF80{number:02}Y240AGN") for number in range(1, 12)]
     table = build_batch_progress(batch(*drives), {}).table
     serials = [row[table.columns.index("serial")] for row in table.rows]
     assert serials[0] == "…01Y240AGN"
@@ -117,18 +122,14 @@ def replace_shown(one: DriveState) -> DriveState:
 
 def six(*, odd: float = 80.0) -> list[BatchDriveResult]:
     values = (100.0, 101.0, 99.0, 100.5, 99.5)
-    return [
-        *(measured(number, value) for number, value in enumerate(values, start=1)),
-        measured(6, odd),
-    ]
+    return [*(measured(number, value) for number, value in enumerate(values, start=1)), measured(6, odd)]
 
 
 def test_a_drive_unlike_the_others_is_named_by_slot_and_serial_number() -> None:
     page = build_batch_page(answer_of(*six()))
     assert page.verdict.title == "6 drives measured"
     assert any(
-        "slot 6 (S6) is unlike the others: 4 KiB random read IOPS 20 % lower" in text
-        for text in page.verdict.reasons
+        "slot 6 (S6) is unlike the others: 4 KiB random read IOPS 20 % lower" in text for text in page.verdict.reasons
     )
     drives = page.tables[0]
     assert drives.rows[0][0] == "slot 6 (S6)"
@@ -140,9 +141,7 @@ def test_like_drives_are_not_named() -> None:
 
 
 def test_what_was_not_measured_has_its_reason_and_the_next_command() -> None:
-    failed = BatchDriveResult(
-        state=drive(7, DriveStage.FAILED, exit_code=4, text="pulled; see dmesg")
-    )
+    failed = BatchDriveResult(state=drive(7, DriveStage.FAILED, exit_code=4, text="pulled; see dmesg"))
     ended = BatchDriveResult(state=drive(8, DriveStage.CONSENT_ENDED))
     answer = answer_of(*six(), failed, ended)
     page = build_batch_page(answer)
@@ -167,10 +166,7 @@ def test_simulated_is_said_first_in_every_output() -> None:
 def test_a_mail_has_at_most_twelve_lines() -> None:
     many = [
         *six(),
-        *(
-            BatchDriveResult(state=drive(n, DriveStage.FAILED, exit_code=4, text=f"fault {n}"))
-            for n in range(7, 30)
-        ),
+        *(BatchDriveResult(state=drive(n, DriveStage.FAILED, exit_code=4, text=f"fault {n}")) for n in range(7, 30)),
     ]
     lines = build_batch_mail(answer_of(*many))
     assert len(lines) <= MOST_MAIL_LINES
@@ -187,9 +183,7 @@ def test_each_row_leads_to_the_report_that_is_there() -> None:
 
 
 def test_the_tables_for_programs_have_every_drive() -> None:
-    drives, figures = build_batch_tables(
-        answer_of(*six(), BatchDriveResult(state=drive(7, DriveStage.STOPPED)))
-    )
+    drives, figures = build_batch_tables(answer_of(*six(), BatchDriveResult(state=drive(7, DriveStage.STOPPED))))
     assert len(tuple(drives.rows)) == 7
     assert {row[0] for row in figures.rows} == {1, 2, 3, 4, 5, 6}
 
@@ -202,19 +196,13 @@ def test_each_model_has_its_own_distribution_and_outliers() -> None:
     reasons = " ".join(page.verdict.reasons)
     assert "slot 6 (S6) is unlike the others: 4 KiB random read IOPS 20 % lower" in reasons
     assert "slot 15 (S15) is unlike the others: 4 KiB random read IOPS 99 % higher" in reasons
-    tables = [
-        test.tables[0].title for test in page.tests if test.title.startswith("Headline figures: ")
-    ]
-    assert tables == [
-        "Distribution over 6 drives: MODEL, 1.0 GB", "Distribution over 5 drives: another, 1.0 GB",
-    ]  # fmt: skip
+    tables = [test.tables[0].title for test in page.tests if test.title.startswith("Headline figures: ")]
+    assert tables == ["Distribution over 6 drives: MODEL, 1.0 GB", "Distribution over 5 drives: another, 1.0 GB"]
     charts = [chart.key for test in page.tests for chart in test.charts]
     assert len(charts) == len(set(charts))
     _, figures = build_batch_tables(answer)
     assert {row[0] for row in figures.rows} == {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15}
-    assert {one["model"] for one in json.loads(render_batch_json(answer))["figures"]} == {
-        "MODEL", "another",
-    }  # fmt: skip
+    assert {one["model"] for one in json.loads(render_batch_json(answer))["figures"]} == {"MODEL", "another"}
     assert any(line.startswith("another, 1.0 GB: ") for line in build_batch_mail(answer))
 
 

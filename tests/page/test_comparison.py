@@ -46,13 +46,16 @@ def drives(count: int, *, serial: str = "S{}", firmware: str = "1.0") -> list[Ru
             f"lab-{number:02}",
             1 + number / 10,
             device={
-                "kind": "block device", "model": "M", "serial": serial.format(number),
-                "firmware": firmware, "capacity_bytes": 10**9,
+                "kind": "block device",
+                "model": "M",
+                "serial": serial.format(number),
+                "firmware": firmware,
+                "capacity_bytes": 10**9,
             },
             started_utc=f"2026-03-{number + 1:02}T00:00:00+00:00",
         )
         for number in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def chart_of(view: ReportView, key: str) -> ChartView:
@@ -102,10 +105,15 @@ def test_the_answer_comes_first_and_conditions_are_folded() -> None:
     places = [
         page.index(text)
         for text in (
-            'class="verdict caution"', '<ul class="answer">', 'id="headline-bars"', 'id="headline-ratios"', "Headline figures</span>",
-            "<summary>Conditions that differ, and", "fio differs (A: fio-3.33, B: fio-3.36)",
+            'class="verdict caution"',
+            '<ul class="answer">',
+            'id="headline-bars"',
+            'id="headline-ratios"',
+            "Headline figures</span>",
+            "<summary>Conditions that differ, and",
+            "fio differs (A: fio-3.33, B: fio-3.36)",
         )
-    ]  # fmt: skip
+    ]
     assert places == sorted(places)
     assert "warnings" not in page[page.index("<body>") : places[1]]
 
@@ -114,12 +122,16 @@ def test_the_answer_comes_first_and_conditions_are_folded() -> None:
     ("runs", "arrangement", "title", "charts"),
     [
         (drives(8), Arrangement.COHORT, "8 drives of model M", ["headline-bars", "headline-spread"]),
-        (drives(5, serial="S1"), Arrangement.HISTORY, "Drive S1 over 5 runs",
-         [f"headline-history{number}" for number in range(5)]),
+        (
+            drives(5, serial="S1"),
+            Arrangement.HISTORY,
+            "Drive S1 over 5 runs",
+            [f"headline-history{number}" for number in range(5)],
+        ),
         (drives(8), Arrangement.RUNS, "7 runs against lab-00", ["headline-bars", "headline-spread"]),
         (drives(3), Arrangement.RUNS, "lab-00 / lab-01 / lab-02", ["headline-bars", "headline-ratios"]),
     ],
-)  # fmt: skip
+)
 def test_each_arrangement_has_its_chart(
     runs: Sequence[RunResult], arrangement: Arrangement, title: str, charts: list[str]
 ) -> None:
@@ -170,26 +182,19 @@ def test_of_many_runs_exceedance_has_a_quarter_of_the_points() -> None:
     touching = [(float(us), float(us + 1), 10) for us in range(64, 128)]
     alone = [(1000.0, 1008.0, 1), (2000.0, 2016.0, 1)]
     section = replace(
-        made_up_section("Write Saturation", {work(): (1.0,)}, stream=True),
-        histogram_us=(*touching, *alone),
+        made_up_section("Write Saturation", {work(): (1.0,)}, stream=True), histogram_us=(*touching, *alone)
     )
-    few, many = (
-        draw_exceedance({f"r{number}": section for number in range(count)}, "t") for count in (2, 7)
-    )
+    few, many = (draw_exceedance({f"r{number}": section for number in range(count)}, "t") for count in (2, 7))
     points = [[row for row in rows_of(chart) if row["series"] == "r0"] for chart in (few, many)]
     assert len(points[1]) < len(points[0]) / 3
     assert points[1][-4:] == points[0][-4:]
     # Those that are left lie on the same curve.
-    assert {(row["x"], row["value"]) for row in points[1]} <= {
-        (row["x"], row["value"]) for row in points[0]
-    }
+    assert {(row["x"], row["value"]) for row in points[1]} <= {(row["x"], row["value"]) for row in points[0]}
 
 
 def test_a_run_has_one_colour_in_all_charts() -> None:
     """The first colour is the first run's also where it is the line that others are set against."""
-    bars, chart = build_comparison_page(
-        compare([run_of(name, 1) for name in "ABC"])
-    ).overview_charts
+    bars, chart = build_comparison_page(compare([run_of(name, 1) for name in "ABC"])).overview_charts
     assert [curve.colour for curve in curves_of(bars).curves] == [*PALETTE[:3]]
     assert [curve.colour for curve in curves_of(chart).curves] == [*PALETTE[1:3]]
 
@@ -220,10 +225,7 @@ def test_rows_that_differ_most_come_first_and_lead_to_their_cells() -> None:
 def test_cells_of_comparisons_are_not_broken() -> None:
     """Each value stays on one line with its ratio."""
     page = build_comparison_page(compare([run_of("A", 1), run_of("B", 8), run_of("C", 1)]))
-    tables = [
-        *page.tables[:1],
-        *(each for test in page.tests for each in test.sections[0].tables),
-    ]
+    tables = [*page.tables[:1], *(each for test in page.tests for each in test.sections[0].tables)]
     cells = [cell for table in tables for row in table.rows for cell in row[table.labels :]]
     assert any("×8.00" in cell for cell in cells)
     assert not [cell for cell in cells if " " in cell]

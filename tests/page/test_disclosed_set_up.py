@@ -51,14 +51,15 @@ def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -
     told = UserFacts(report_date="2026-01-02", facts={SPONSOR: "ACME", "NAND type": "TLC"})
     header = build_page_header(result, told, iops)
     assert [title for title, _ in header] == [
-        "Test platform", "Device under test", "Set-up parameters", "Test parameters",
-    ]  # fmt: skip
+        "Test platform",
+        "Device under test",
+        "Set-up parameters",
+        "Test parameters",
+    ]
     platform, device, set_up, parameters = (dict(facts) for _, facts in header)
     assert platform["Test ID"] == "test-20260101T000000"
     assert platform[SPONSOR] == "ACME"
-    assert dict(dict(build_page_header(result, NO_USER_FACTS, iops))["Test platform"])[SPONSOR] == (
-        "not known"
-    )
+    assert dict(dict(build_page_header(result, NO_USER_FACTS, iops))["Test platform"])[SPONSOR] == ("not known")
     assert list(parameters)[:3] == ["Data pattern", "Active range", "Stimulus 1"]
     assert parameters["Stimulus 2"] == "none"
     assert device == {
@@ -87,9 +88,7 @@ def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
     before = dict(build_disclosure(result))
     (line,) = before["Not known"]
     assert {"NAND type", "Test sponsor", "Report date", "Serial number"} <= set(line[1].split(", "))
-    assert "not known" not in str(
-        [facts for title, facts in before.items() if title != "Not known"]
-    )
+    assert "not known" not in str([facts for title, facts in before.items() if title != "Not known"])
     told = UserFacts(report_date="2026-01-02", facts=parse_facts(["nand TYPE = 3D TLC"]))
     after = dict(build_disclosure(result, told))
     assert dict(after["Device under test"])["NAND type"] == "3D TLC"
@@ -100,13 +99,7 @@ def test_a_scheduler_that_the_audit_knows_is_not_called_unknown(tmp_path: Path) 
     """A file has none of its own; the audit looks at the disk below it."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert "I/O scheduler" in dict(build_disclosure(result))["Not known"][0][1].split(", ")
-    finding = {
-        "subject": "I/O scheduler",
-        "level": "ok",
-        "found": "none",
-        "why": "",
-        "advice": None,
-    }
+    finding = {"subject": "I/O scheduler", "level": "ok", "found": "none", "why": "", "advice": None}
     host: dict[str, object] = {"audit": [finding]}
     audited = replace(result, info=replace(result.info, hosts=(host,)))
     assert "I/O scheduler" not in dict(build_disclosure(audited))["Not known"][0][1].split(", ")
@@ -143,23 +136,27 @@ def test_a_file_of_facts_has_one_on_each_line() -> None:
     """With = or a colon; the command line prevails."""
     lines = "# lab\n  # 2\nNAND type: 3D TLC, V=6\r\n\nnote=a: b\nTest sponsor=ACME"
     assert parse_facts(["Note=\x1b[31mlate"], lines) == {
-        "NAND type": "3D TLC, V=6", "Note": "[31mlate", "Test sponsor": "ACME",
-    }  # fmt: skip
+        "NAND type": "3D TLC, V=6",
+        "Note": "[31mlate",
+        "Test sponsor": "ACME",
+    }
 
 
 def test_facts_given_with_the_run_are_in_each_of_its_reports(tmp_path: Path) -> None:
     """A report's own prevail; the disclosure says which the operator gave; a foreign file may hold anything."""
     kept: dict[str, object] = {
-        "NAND type": "TLC", "Note": "early", "Serial number": "1", "Motherboard": 7, "Manufacturer": "\0",
-    }  # fmt: skip
+        "NAND type": "TLC",
+        "Note": "early",
+        "Serial number": "1",
+        "Motherboard": 7,
+        "Manufacturer": "\0",
+    }
     view = build_view(simulate(tmp_path, run_info(options={"facts": kept})))
     shown = dict(view.disclosure)
     assert dict(shown["Device under test"])["NAND type"] == "TLC"
     assert dict(shown["Test run"])["Note"] == "early"
     assert dict(shown["Test run"])["Given by the operator"] == "NAND type, Note"
-    assert all(
-        dict(dict(test.header)["Device under test"])["NAND type"] == "TLC" for test in view.tests
-    )
+    assert all(dict(dict(test.header)["Device under test"])["NAND type"] == "TLC" for test in view.tests)
     odd = UserFacts(facts={"Note": "late"}).with_those_of(run_info(options={"facts": ["x"]}))
     assert odd.facts == {"Note": "late"}
     later = UserFacts(facts={"Note": "late"}).with_those_of(run_info(options={"facts": kept}))
@@ -169,27 +166,18 @@ def test_facts_given_with_the_run_are_in_each_of_its_reports(tmp_path: Path) -> 
 def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
     """Each changed number beside what the specification has, and no title without "altered"."""
     plan = tkperf.make_plan(
-        "ssd", "sim:sata-ssd", profile="pts-e-1.1", tests=["lat"], step_s=1, jobs=1,
-        active_range="1GiB",
-    )  # fmt: skip
+        "ssd", "sim:sata-ssd", profile="pts-e-1.1", tests=["lat"], step_s=1, jobs=1, active_range="1GiB"
+    )
     result = tkperf.run(plan, "bent", folder=tmp_path)
     changes = ("runtime 60 s -> 1 s", "active range 100 % -> 1 GiB")
     assert result.info.alterations == changes
     assert result.info.choices == ("threads 4 -> 1",)
     assert "SNIA PTS-E 1.1 (2013), altered" in describe_run(result, NO_USER_FACTS)
     set_up = dict(dict(build_disclosure(result))["Test run"])
-    assert (set_up["Altered"], set_up["Operator's choice"]) == (
-        ", ".join(changes),
-        "threads 4 -> 1",
-    )
+    assert (set_up["Altered"], set_up["Operator's choice"]) == (", ".join(changes), "threads 4 -> 1")
     view = view_of(tmp_path / "bent.tkperf")
     assert view.verdict is not None
-    for said in (
-        render_view(view),
-        render_markdown(build_view(result)),
-        printed(result),
-        view.verdict.text,
-    ):
+    for said in (render_view(view), render_markdown(build_view(result)), printed(result), view.verdict.text):
         assert "altered from SNIA PTS-E 1.1 (2013): " in said.replace("\\", "")
         for change in changes:
             assert change.replace(">", "&gt;") in said or change in said
@@ -210,8 +198,7 @@ def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
     [
         (
             {"preconditioned": "members", "members": [{"path": "/dev/sdb"}]},
-            "2 × each member, all at once, before the set is made, SEQ 128 KiB writes, "
-            "TC 2 / QD 16 each",
+            "2 × each member, all at once, before the set is made, SEQ 128 KiB writes, TC 2 / QD 16 each",
         ),
         (
             {"preconditioned": "set", "members": [{"path": "252:0"}]},
@@ -258,17 +245,12 @@ def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> N
     assert "2 × the active range, SEQ writes of that block size, TC 1 / QD 32" in text
     document = json.loads(render_json(result))
     loads = [section["fill_workload"] for section in document["tests"][0]["sections"]]
-    assert [(load["block_size_bytes"], load["jobs"]) for load in loads] == [
-        (1 << 20, 1),
-        (1 << 17, 1),
-    ]
+    assert [(load["block_size_bytes"], load["jobs"]) for load in loads] == [(1 << 20, 1), (1 << 17, 1)]
 
 
 def test_a_filled_range_beyond_the_tested_one_is_disclosed(tmp_path: Path) -> None:
     """As a share of the device, in every place that speaks of preconditioning."""
-    plan = tkperf.make_plan(
-        "ssd", "sim:sata-ssd", profile="pts-c-1.2", tests=["lat"], active_range="16GiB", step_s=1
-    )
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", tests=["lat"], active_range="16GiB", step_s=1)
     result = tkperf.run(plan, "ranges", folder=tmp_path)
     (test,) = result.tests
     said = "2 × the first 80 % of the device, SEQ 128 KiB writes, TC 2 / QD 16"
@@ -353,7 +335,7 @@ def test_pts_tests_that_a_profile_of_it_lacks_are_named(profile: str, missing: s
         ("pts-2.0-client", "16GiB", "The PTS counts the user capacity, not the active range"),
         ("pts-e-1.1", None, None),
     ],
-)  # fmt: skip
+)
 def test_the_amount_of_write_saturation_is_set_against_that_of_the_pts(
     profile: str, range_: str | None, note: str | None
 ) -> None:

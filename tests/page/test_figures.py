@@ -33,9 +33,7 @@ from tkperf.procedures.profiles import Profile
 from tkperf.render.html import render_view
 from tkperf.runfile.reader import RunFile
 
-GRID = tuple(
-    work(70, 8192, jobs=jobs, io_depth=depth) for jobs in (1, 2, 4, 8) for depth in (1, 16)
-)
+GRID = tuple(work(70, 8192, jobs=jobs, io_depth=depth) for jobs in (1, 2, 4, 8) for depth in (1, 16))
 STREAM = "Endless"
 ALL_KINDS_OF_A_GRID = (
     drawn(FigureKind.BARS_3D, IOPS.key),
@@ -58,9 +56,7 @@ def made_up_test(workloads: Sequence[Workload]) -> Test:
         tracked = track_iops(workloads[0], "The first's")
         yield (yield from rounds_until_steady("Grid", steps, profile.steady_state, (tracked,)))
         for number in range(1, 4):
-            yield Continuous(
-                section=STREAM, number=number, workload=workloads[0], duration_s=2, longest_s=6
-            )
+            yield Continuous(section=STREAM, number=number, workload=workloads[0], duration_s=2, longest_s=6)
         yield SectionOutcome(section=STREAM, window=(), verdict=None, ended_because="enough")
 
     def section_plan(name: str) -> SectionPlan:
@@ -124,16 +120,26 @@ def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
     """Over threads with a curve for each depth, every round of each, and eight bars."""
     charts = charts_of(view_of(grid), 0)
     assert list(charts) == [
-        "grid0convergence", "grid0window", "grid02d", "grid03d", "grid0against",
-        "grid0outstanding", "grid02d2", "grid0convergence2",
-    ]  # fmt: skip
+        "grid0convergence",
+        "grid0window",
+        "grid02d",
+        "grid03d",
+        "grid0against",
+        "grid0outstanding",
+        "grid02d2",
+        "grid0convergence2",
+    ]
     assert {row["series"] for row in rows_of(charts["grid0convergence"])} == {
         f"TC{jobs} QD{depth}" for jobs in (1, 2, 4, 8) for depth in (1, 16)
     }
     over_threads = rows_of(charts["grid02d"])
     assert [(row["x"], row["series"]) for row in over_threads[:5]] == [
-        ("1", "1"), ("2", "1"), ("4", "1"), ("8", "1"), ("1", "16"),
-    ]  # fmt: skip
+        ("1", "1"),
+        ("2", "1"),
+        ("4", "1"),
+        ("8", "1"),
+        ("1", "16"),
+    ]
     bars = charts["grid03d"].chart
     assert isinstance(bars, Bars3D)
     assert len(set(bars.places)) == 8
@@ -194,12 +200,7 @@ def test_over_rounds_of_the_most_threads_alone(grid: Path) -> None:
 
 def test_curves_are_told_apart_by_what_differs_alone() -> None:
     """Over block sizes a curve for each mix and depth goes through all sizes."""
-    loads = [
-        work(mix, size, io_depth=depth)
-        for mix in (100, 0)
-        for size in (4096, 8192)
-        for depth in (1, 8)
-    ]
+    loads = [work(mix, size, io_depth=depth) for mix in (100, 0) for size in (4096, 8192) for depth in (1, 8)]
     _, *others = order_axes(loads)
     naming = Naming(axes=tuple(others))
     assert naming.title == "R/W %, QD"
@@ -218,8 +219,10 @@ def test_an_unknown_test_is_shown_by_what_was_recorded(grid: Path) -> None:
     view = build_view(result, details=build_details(result, record, seconds))
     rounds, stream = view.tests[0].sections
     assert [table.title.split(" by ")[0] for table in rounds.tables[:3]] == [
-        "IOPS", "Throughput (MB/s)", "Mean latency (µs)",
-    ]  # fmt: skip
+        "IOPS",
+        "Throughput (MB/s)",
+        "Mean latency (µs)",
+    ]
     assert [chart.key for chart in rounds.charts] == ["grid0convergence", "grid0window", "grid02d"]
     assert [[each.key for each in chart.views] for chart in stream.charts] == [
         ["grid1time", "grid1seconds"],
@@ -246,12 +249,7 @@ def test_unknown_tests_are_compared(grid: Path) -> None:
 
 def test_three_fields_make_no_3d_bars(tmp_path: Path) -> None:
     """A table with two columns of names; each bar of two fields would stand for several."""
-    several = [
-        work(mix, 4096, jobs=jobs, io_depth=depth)
-        for mix in (0, 100)
-        for jobs in (1, 2)
-        for depth in (1, 2)
-    ]
+    several = [work(mix, 4096, jobs=jobs, io_depth=depth) for mix in (0, 100) for jobs in (1, 2) for depth in (1, 2)]
     view = view_of(run_of(tmp_path, several))
     table = view.tests[0].sections[0].tables[0]
     assert (table.labels, table.columns) == (2, ("TC", "QD", "0/100", "100/0"))
@@ -265,9 +263,7 @@ def test_three_fields_make_no_3d_bars(tmp_path: Path) -> None:
 
 def test_links_of_mixes_and_sizes_are_those_of_earlier_reports() -> None:
     several = [work(mix, size) for mix in (0, 65, 100) for size in (512, 4096)]
-    assert [*name_links("iops0", several).values()][:3] == [
-        "iops0-0-512", "iops0-0-4096", "iops0-65-512",
-    ]  # fmt: skip
+    assert [*name_links("iops0", several).values()][:3] == ["iops0-0-512", "iops0-0-4096", "iops0-65-512"]
 
 
 def test_links_are_different_whatever_differs() -> None:

@@ -14,14 +14,7 @@ from rich.console import Console
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, view_of, work
-from tkperf.analysis.characteristics import (
-    AFTER_RECOVERY,
-    FRESH,
-    RECOVERY,
-    STEADY,
-    STEADY_FROM,
-    Characteristic,
-)
+from tkperf.analysis.characteristics import AFTER_RECOVERY, FRESH, RECOVERY, STEADY, STEADY_FROM, Characteristic
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline
@@ -52,9 +45,7 @@ def sentences(run: RunResult) -> list[str]:
 def with_latencies(section: SectionResult, mean: float, p999: float, most: float) -> SectionResult:
     """Each cell with these latencies in us."""
     given = {LATENCY_MEAN.key: mean, percentile(99.9).key: p999, LATENCY_MAX.key: most}
-    return replace(
-        section, cells=tuple(replace(cell, all={**cell.all, **given}) for cell in section.cells)
-    )
+    return replace(section, cells=tuple(replace(cell, all={**cell.all, **given}) for cell in section.cells))
 
 
 def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
@@ -71,10 +62,7 @@ def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
         settled=steady is not None,
     )
     values = {FRESH: 88_800.0, STEADY: steady, STEADY_FROM[Recorded.SLICES]: 2460.0}
-    found = tuple(
-        Characteristic(key=measure.key, workload=WRITES, value=value)
-        for measure, value in values.items()
-    )
+    found = tuple(Characteristic(key=measure.key, workload=WRITES, value=value) for measure, value in values.items())
     section = replace(section, steady=None, timelines=(course,), characteristics=found)
     return with_latencies(section, 240.0, 1204.0, 35_100.0)
 
@@ -82,7 +70,8 @@ def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
 def test_a_stream_is_told_by_where_it_settles() -> None:
     """From fresh out of box, when, and what its I/Os then take."""
     assert describe_section(saturated()) == (
-        "Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median), 30.4 % of the 88,800 IOPS fresh out of box; "
+        "Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median), 30.4 % of the 88,800 IOPS fresh out of "
+        "box; "
         "99.9 % of all I/Os complete within 1.204 ms, the slowest in 35.1 ms"
     )
 
@@ -101,11 +90,11 @@ def test_a_window_that_is_steady_may_still_change() -> None:
 
 
 def test_only_what_was_judged_steady_holds_a_rate() -> None:
-    """One level is no rate that a drive holds where nothing was judged, or not steady: then its mean, as in the tables."""
+    """One level is no rate that a drive holds where nothing was judged, or not steady: then its mean, as
+    in the tables.
+    """
     stream = saturated()
-    even = replace(
-        stream, timelines=(replace(stream.timelines[0], levels=stream.timelines[0].levels[1:]),)
-    )
+    even = replace(stream, timelines=(replace(stream.timelines[0], levels=stream.timelines[0].levels[1:]),))
     for steady, words in ((None, "run at"), (False, "run at"), (True, "hold")):
         judged = replace(even, steady=steady)
         assert f"writes {words} 30,000 IOPS" in describe_section(judged)
@@ -122,14 +111,13 @@ def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
     run = made_up_run("R", {"writesat": [stream]})
     (share,) = [one for one in build_headlines(run.tests) if one.key == "share_of_fresh_percent"]
     assert share.text == "33.8 %"
-    assert (
-        "settle after 41 min 00 s at 30,000 IOPS, 33.8 % of the "
-        in build_findings(run.tests)[0].text
-    )
+    assert "settle after 41 min 00 s at 30,000 IOPS, 33.8 % of the " in build_findings(run.tests)[0].text
 
 
 def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
-    """Not the mean of all of it, 30,000 here, half of which is of a fresh drive; and once, where another test told it."""
+    """Not the mean of all of it, 30,000 here, half of which is of a fresh drive; and once, where another
+    test told it.
+    """
 
     def first(*sections: SectionResult) -> list[tuple[str, str]]:
         named = {f"test {number}": [section] for number, section in enumerate(sections)}
@@ -149,18 +137,13 @@ def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
 
 def test_cells_are_told_writes_first() -> None:
     """Of 4 KiB where that was measured, with the rounds in which they were steady."""
-    cells = {
-        work(100, 8192): [9.0] * 5,
-        READS: [98_000.0] * 5,
-        MIXED: [40_000.0] * 5,
-        WRITES: [27_000.0] * 5,
-    }
+    cells = {work(100, 8192): [9.0] * 5, READS: [98_000.0] * 5, MIXED: [40_000.0] * 5, WRITES: [27_000.0] * 5}
     section = with_latencies(made_up_section("Rounds", cells), 37.21, 120.4, 5000.0)
     assert describe_section(section) == (
         "Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS, mixed I/Os (65 % reads) at "
         "40,000 IOPS; 99.9 % of the writes complete within 120.4 µs, the slowest in 5.00 ms; steady in "
         "rounds 1–5"
-    )  # fmt: skip
+    )
 
 
 def test_what_was_not_measured_is_not_told() -> None:
@@ -174,10 +157,8 @@ def test_what_was_not_measured_is_not_told() -> None:
 @pytest.mark.parametrize(
     ("half", "at_least", "text"),
     [(270.0, False, "± 1.0 %"), (270.0, True, "at least ± 1.0 %"), (1.0, False, "± < 0.01 %"), (1.0, True, "")],
-)  # fmt: skip
-def test_a_headline_says_where_its_interval_is_a_lower_limit(
-    half: float, at_least: bool, text: str
-) -> None:
+)
+def test_a_headline_says_where_its_interval_is_a_lower_limit(half: float, at_least: bool, text: str) -> None:
     """Of a lower limit there is no "less than"."""
     known = Uncertainty(standard=half / 2, low=27_000 - half, high=27_000 + half, at_least=at_least)
     section = made_up_section("Rounds", {WRITES: [27_000.0] * 5})
@@ -189,10 +170,7 @@ def test_a_headline_says_where_its_interval_is_a_lower_limit(
 def test_a_mix_of_one_size_has_no_second_size() -> None:
     """Of several sections those of a mix that only one has are told by its size."""
     cells = {"1024k": READS, "128k": work(100, 128 * 1024), "4k": work(0, 1024 * 1024)}
-    sections = [
-        replace(made_up_section(name, {load: [500.0] * 5}), name=name)
-        for name, load in cells.items()
-    ]
+    sections = [replace(made_up_section(name, {load: [500.0] * 5}), name=name) for name, load in cells.items()]
     run = made_up_run("R", {"tp": sections})
     figure = Figure(kind=FigureKind.MATRIX, quantities=(IOPS.key,))
     run = replace(run, tests=(replace(run.tests[0], figures=(figure,)),))
@@ -207,12 +185,9 @@ def test_each_figure_of_several_demands_names_its_own() -> None:
     most, least = work(jobs=4, io_depth=32), work()
     grid = made_up_section("Grid", {most: [64_000.0] * 5, least: [9_800.0] * 5}, steady=None)
     tails = [
-        with_latencies(
-            made_up_section(name, {demand: [rate] * 3}, stream=True, window=False),
-            240.0, 1204.0, 35_100.0,
-        )
+        with_latencies(made_up_section(name, {demand: [rate] * 3}, stream=True, window=False), 240.0, 1204.0, 35_100.0)
         for name, demand, rate in (("Maximum", most, 63_000.0), ("Minimum", least, 9_700.0))
-    ]  # fmt: skip
+    ]
     run = made_up_run("R", {"grid": [grid, *tails]})
     rates = [one for one in build_headlines(run.tests) if one.key == IOPS.key]
     assert [one.label for one in rates] == [
@@ -253,16 +228,10 @@ def test_the_maximum_of_a_grid_is_below_the_ceiling_of_its_test() -> None:
         "Random 4 KiB writes reach 21,000 IOPS at TC21 QD1 (4.90 ms on average), the highest rate below 5 ms "
         "on average, within noise of TC20 QD1"
     )
-    (headline, *_) = build_headlines(
-        made_up_run("R", {"made up": [replace(cells, latency_ceiling_us=5000.0)]}).tests
-    )
+    (headline, *_) = build_headlines(made_up_run("R", {"made up": [replace(cells, latency_ceiling_us=5000.0)]}).tests)
     assert headline.label == "4 KiB random write, MaxIOPS at TC21 QD1"
-    assert describe_section(cells).startswith(
-        "Random 4 KiB writes reach 30,000 IOPS at TC30 QD1 (5.00 ms on average)"
-    )
-    assert "none below 3 ms" in describe_section(
-        replace(grid_of(t10=4000.0, t20=5000.0), latency_ceiling_us=3000.0)
-    )
+    assert describe_section(cells).startswith("Random 4 KiB writes reach 30,000 IOPS at TC30 QD1 (5.00 ms on average)")
+    assert "none below 3 ms" in describe_section(replace(grid_of(t10=4000.0, t20=5000.0), latency_ceiling_us=3000.0))
 
 
 def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -> None:
@@ -275,10 +244,7 @@ def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -
 
 def offered(*done: float, **figures: float | None) -> SectionResult:
     """Levels of 1,000, 2,000 ... IOPS, with these figures."""
-    levels = {
-        replace(WRITES, offered_iops=1000.0 * number): [rate]
-        for number, rate in enumerate(done, start=1)
-    }
+    levels = {replace(WRITES, offered_iops=1000.0 * number): [rate] for number, rate in enumerate(done, start=1)}
     section = made_up_section("Levels", levels, steady=None)
     cells = tuple(replace(cell, all={**cell.all, **figures}) for cell in section.cells)
     test = made_up_run("run", {"demand": [replace(section, cells=cells)]}).tests[0]
@@ -288,11 +254,21 @@ def offered(*done: float, **figures: float | None) -> SectionResult:
 @pytest.mark.parametrize(
     ("done", "text"),
     [
-        ((1000.0, 1500.0), "Random 4 KiB writes have no backlog up to 1,000 IOPS and saturate at 1,500 IOPS; at 1,000 IOPS they take 1.000 ms on average"),
-        ((1000.0, 2000.0), "Random 4 KiB writes have no backlog up to 2,000 IOPS, the highest rate offered; at 2,000 IOPS they take"),
-        ((600.0, 600.0), "Random 4 KiB writes have a backlog at the lowest rate offered, 1,000 IOPS, and saturate at 600 IOPS"),
+        (
+            (1000.0, 1500.0),
+            "Random 4 KiB writes have no backlog up to 1,000 IOPS and saturate at 1,500 IOPS; at 1,000 IOPS they take "
+            "1.000 ms on average",
+        ),
+        (
+            (1000.0, 2000.0),
+            "Random 4 KiB writes have no backlog up to 2,000 IOPS, the highest rate offered; at 2,000 IOPS they take",
+        ),
+        (
+            (600.0, 600.0),
+            "Random 4 KiB writes have a backlog at the lowest rate offered, 1,000 IOPS, and saturate at 600 IOPS",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_offered_rate_is_described_by_its_limits(done: tuple[float, float], text: str) -> None:
     assert describe_section(offered(*done)).startswith(text)
 
@@ -300,10 +276,7 @@ def test_an_offered_rate_is_described_by_its_limits(done: tuple[float, float], t
 @pytest.mark.parametrize(
     ("with_wait", "words"),
     [
-        (
-            60_000.0,
-            "they take 60.0 ms on average including the wait to be issued, 1.000 ms once issued",
-        ),
+        (60_000.0, "they take 60.0 ms on average including the wait to be issued, 1.000 ms once issued"),
         (1005.0, "they take 1.000 ms on average"),
         (None, "they take 1.000 ms on average"),
     ],
@@ -317,8 +290,7 @@ def test_latency_at_an_offered_rate_has_its_wait(with_wait: float | None, words:
 def test_areas_are_told_from_the_first_to_the_last() -> None:
     section = made_up_section("Disk", {READS: [220.0, 180.0, 150.0]}, areas=True, steady=None)
     assert describe_section(section).startswith(
-        "Random 4 KiB reads run at 183.3 IOPS on average over the disk (220 in its first area, 150.0 in "
-        "its last)"
+        "Random 4 KiB reads run at 183.3 IOPS on average over the disk (220 in its first area, 150.0 in its last)"
     )
 
 
@@ -337,17 +309,13 @@ def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) 
     section = replace(section, verdict=verdict, verdicts=(verdict,), window_verdicts=(verdict,))
     run = made_up_run("run", {"unheard of": [section]})
     found = build_findings(run.tests)[-1]
-    judged = (
-        "did not reach steady state"
-        if verdict.judged
-        else "has too few rounds for the rule of steady state"
-    )
+    judged = "did not reach steady state" if verdict.judged else "has too few rounds for the rule of steady state"
     assert (found.text, found.alarm) == (f"Rounds {judged}: {why}", verdict.judged)
 
 
 def test_a_section_of_a_load_that_was_told_is_named() -> None:
     """Else two sentences of one load would seem to contradict each other."""
-    first, second = (made_up_section(name, {WRITES: [rate]}, steady=None) for name, rate in (("A", 5.0), ("B", 7.0)))  # fmt: skip
+    first, second = (made_up_section(name, {WRITES: [rate]}, steady=None) for name, rate in (("A", 5.0), ("B", 7.0)))
     first_text, second_text = sentences(made_up_run("run", {"unheard of": [first, second]}))
     assert first_text.startswith("Random 4 KiB writes run at 5.00 IOPS")
     assert second_text.startswith("B: random 4 KiB writes run at 7.00 IOPS")
@@ -359,16 +327,17 @@ def test_every_test_is_told_of(tmp_path: Path, name: str) -> None:
     disk = name.startswith("hdd ")
     test = HDD_TESTS[name[4:]] if disk else SSD_TESTS[name]
     preset = "hdd" if disk else "sata-ssd"
-    run = simulate(
-        tmp_path, run_info(suite="hdd" if disk else "ssd"), preset, suite={test.name: test}
-    )
+    run = simulate(tmp_path, run_info(suite="hdd" if disk else "ssd"), preset, suite={test.name: test})
     texts = [finding.text for finding in build_findings(run.tests)]
     assert any(not finding.alarm for finding in build_findings(run.tests))
     assert 1 <= len(build_headlines(run.tests)) <= MOST
     for text in (*texts, *(one.text for one in build_headlines(run.tests))):
         assert not re.search(r"None|nan|\binf\b|\.$| - ", text), text
     assert len(set(texts)) == len(texts)
-    assert all(one.value is not None or "at least" in one.text or "over" in one.text or "below" in one.text for one in build_headlines(run.tests))  # fmt: skip
+    assert all(
+        one.value is not None or "at least" in one.text or "over" in one.text or "below" in one.text
+        for one in build_headlines(run.tests)
+    )
 
 
 def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
@@ -377,8 +346,7 @@ def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
     assert len(build_headlines(run.tests)) == MOST
     assert {one.test for one in build_headlines(run.tests)} == {test.name for test in run.tests}
     assert [one.test for one in build_headlines(run.tests)] == sorted(
-        (one.test for one in build_headlines(run.tests)),
-        key=[test.name for test in run.tests].index,
+        (one.test for one in build_headlines(run.tests)), key=[test.name for test in run.tests].index
     )
     assert len({(one.label, one.key) for one in build_headlines(run.tests)}) == MOST
 
@@ -431,24 +399,17 @@ def test_a_run_that_was_cut_off_has_a_badge() -> None:
 def test_what_the_verdict_says_is_no_banner() -> None:
     """Each fact once on top of a page; what the verdict does not have stays."""
     run = made_up_run("run", {})
-    notices = (
-        "SIMULATED: a model",
-        "QUICK PROFILE: short",
-        "OWN WORKLOAD: mine",
-        "ALTERED: a -> b",
-    )
-    info = replace(
-        run.info,
-        notices=notices,
-        ioengine="simulated",
-        profile_name="quick",
-        alterations=("a -> b",),
-    )
+    notices = ("SIMULATED: a model", "QUICK PROFILE: short", "OWN WORKLOAD: mine", "ALTERED: a -> b")
+    info = replace(run.info, notices=notices, ioengine="simulated", profile_name="quick", alterations=("a -> b",))
     cut = replace(run, info=info, status=RunStatus.INTERRUPTED, ended_because="Ctrl-C")
     assert find_banners(cut) == ("OWN WORKLOAD: mine",)
     assert [text.split(":")[0] for text in find_badges(cut)] == [
-        "RUN INTERRUPTED", "SIMULATED", "QUICK PROFILE", "OWN WORKLOAD", "ALTERED"
-    ]  # fmt: skip
+        "RUN INTERRUPTED",
+        "SIMULATED",
+        "QUICK PROFILE",
+        "OWN WORKLOAD",
+        "ALTERED",
+    ]
     imported = replace(info, ioengine="not known", profile_name="pts-e-1.1", alterations=())
     assert find_banners(replace(run, info=imported)) == notices
 
@@ -482,13 +443,12 @@ def test_a_stream_that_still_falls_says_how_much() -> None:
     course = replace(stream.timelines[0], end_change_percent=-7.3, end_noise_percent=2.0)
     stream = replace(stream, timelines=(course,))
     assert describe_section(stream).startswith(
-        "Random 4 KiB writes run at 30,000 IOPS on average and were still falling at the end, by 7.3 % in the last quarter, "
+        "Random 4 KiB writes run at 30,000 IOPS on average and were still falling at the end, by 7.3 % in the last "
+        "quarter, "
         "after 88,800 IOPS fresh out of box; "
     )
     within_noise = replace(course, end_noise_percent=9.0)
-    assert "still changing at the end; " in describe_section(
-        replace(stream, timelines=(within_noise,))
-    )
+    assert "still changing at the end; " in describe_section(replace(stream, timelines=(within_noise,)))
 
 
 def test_the_headline_of_a_stream_that_still_falls_says_so() -> None:
@@ -508,12 +468,8 @@ def test_the_headline_of_a_stream_that_still_falls_says_so() -> None:
     assert verdict_of(saturated()) == ""
 
 
-@pytest.mark.parametrize(
-    ("least", "words"), [(60.0, ", then down to 60.0 % of that rate"), (93.0, "")]
-)
-def test_a_rate_that_was_reached_only_for_a_moment_says_what_followed(
-    least: float, words: str
-) -> None:
+@pytest.mark.parametrize(("least", "words"), [(60.0, ", then down to 60.0 % of that rate"), (93.0, "")])
+def test_a_rate_that_was_reached_only_for_a_moment_says_what_followed(least: float, words: str) -> None:
     """A single slice at the old rate does not count as a recovery if the rate then falls again. The
     report does not mention a fall within noise.
     """
@@ -526,8 +482,5 @@ def test_a_rate_that_was_reached_only_for_a_moment_says_what_followed(
 
 
 def test_a_share_names_what_it_is_a_share_of() -> None:
-    labels = [
-        headline.label
-        for headline in build_headlines(made_up_run("run", {"writesat": [saturated()]}).tests)
-    ]
+    labels = [headline.label for headline in build_headlines(made_up_run("run", {"writesat": [saturated()]}).tests)]
     assert "4 KiB random write, share of the 88,800 IOPS fresh out of box" in labels

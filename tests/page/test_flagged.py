@@ -42,12 +42,8 @@ WORDS = "disturbed: others on the CPUs that fio waited for"
 Chosen = Callable[[StepStarted], bool]
 
 
-def keep(
-    path: Path, tests: list[Test], chosen: Chosen, profile: Profile | None = None
-) -> RunRecord:
-    engine = SimulatedEngine(
-        PRESET_MODELS["hdd" if "hdd" in tests[0].suites else "sata-ssd"], 1 << 30
-    )
+def keep(path: Path, tests: list[Test], chosen: Chosen, profile: Profile | None = None) -> RunRecord:
+    engine = SimulatedEngine(PRESET_MODELS["hdd" if "hdd" in tests[0].suites else "sata-ssd"], 1 << 30)
     writer = RunFileWriter(path)
     run_beside(engine, tests, profile or load_profile("quick"), chosen, writer)
     writer.close()
@@ -141,10 +137,7 @@ def test_both_runs_of_a_comparison_tell_what_was_disturbed(tmp_path: Path) -> No
     tests = [SSD_TESTS["iops"], SSD_TESTS["writesat"]]
     disturbed = analyse(keep(tmp_path / "a.tkperf", tests, lambda _: True))
     quiet = analyse(keep(tmp_path / "b.tkperf", tests, lambda _: False))
-    named = [
-        replace(result, info=replace(result.info, name=name))
-        for result, name in ((disturbed, "a"), (quiet, "b"))
-    ]
+    named = [replace(result, info=replace(result.info, name=name)) for result, name in ((disturbed, "a"), (quiet, "b"))]
     comparison = compare(named)
     charts = list(charts_of(build_comparison_page(comparison)))
     assert charts
@@ -189,14 +182,9 @@ def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None
 def test_each_reason_is_listed_once_below_a_chart() -> None:
     """However many combinations of them its points have."""
     quota, heat, cpu = (
-        WORD[code]
-        for code in (DisturbanceCode.CPU_QUOTA, DisturbanceCode.CPU_HEAT, DisturbanceCode.HOST_CPU)
+        WORD[code] for code in (DisturbanceCode.CPU_QUOTA, DisturbanceCode.CPU_HEAT, DisturbanceCode.HOST_CPU)
     )
-    told = [
-        f"disturbed: {quota}",
-        f"{HOST_LIMITED}; disturbed: {heat}, {quota}",
-        f"disturbed: {cpu}",
-    ]
+    told = [f"disturbed: {quota}", f"{HOST_LIMITED}; disturbed: {heat}, {quota}", f"disturbed: {cpu}"]
     assert join_flags(told) == f"{HOST_LIMITED}; disturbed: {cpu}, {quota}, {heat}"
     assert join_flags([HOST_LIMITED]) == HOST_LIMITED
     for code, words in WORD.items():

@@ -28,17 +28,13 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     path, writer = a_run(tmp_path_factory.mktemp("large"), 1)
     writer.close()
     with closing(sqlite3.connect(path)) as db:
-        many_steps(
-            db, 59, number="1 + n / 5", position="n % 5", block_size_bytes="512 * (8 + n % 5)"
-        )
+        many_steps(db, 59, number="1 + n / 5", position="n % 5", block_size_bytes="512 * (8 + n % 5)")
         db.commit()
     with RunFile(path) as run_file:
         return run_file.record()
 
 
-def test_findings_over_time_are_searched_for_few_workloads(
-    record: RunRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_findings_over_time_are_searched_for_few_workloads(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is for the workloads of the whole run. A sweep is far below the limit."""
     for most, found in ((5, 5), (4, 0)):
         monkeypatch.setattr(run_results, "MOST_SEARCHED_WORKLOADS", most)
@@ -47,9 +43,7 @@ def test_findings_over_time_are_searched_for_few_workloads(
         assert len(section.cells) == 5
 
 
-def test_charts_are_drawn_of_few_workloads(
-    record: RunRecord, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_charts_are_drawn_of_few_workloads(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables of a section remain whole."""
     views = {}
     for most in (5, 4):

@@ -31,9 +31,7 @@ def test_the_gravest_reason_decides() -> None:
     outlook = replace(outlook_of("tp"), simulated=False, asks=True)
     confirm = "; nothing is written before you confirm"
     assert judge_plan(outlook).state is VerdictState.CAN_RUN
-    assert describe_plan_verdict(outlook).text.endswith(
-        f" plus purging, writes 960.2 GB to 2.5 TB{confirm}"
-    )
+    assert describe_plan_verdict(outlook).text.endswith(f" plus purging, writes 960.2 GB to 2.5 TB{confirm}")
     known = RunWarning(code="preparation", text="block size 0.5 KiB left out")
     assert judge_plan(replace(outlook, warnings=(known,))).state is VerdictState.CAN_RUN
     slow = replace(outlook, device={**outlook.device, "link_downgraded": True})
@@ -41,13 +39,9 @@ def test_the_gravest_reason_decides() -> None:
     assert "; its link runs below what it could do;" in describe_plan_verdict(slow).text
     dear = outlook_of("tp", rated="20TBW")
     assert judge_plan(dear).state is VerdictState.CAN_RUN_WITH_CAUTIONS
-    assert (
-        "4.8 % to 12 % of the rated endurance (more than 5 %)" in describe_plan_verdict(dear).text
-    )
+    assert "4.8 % to 12 % of the rated endurance (more than 5 %)" in describe_plan_verdict(dear).text
     busy = RunWarning(code="host-disturbs", text="the host is busy")
-    assert describe_plan_verdict(replace(outlook, warnings=(busy,))).text.endswith(
-        f"; 1 warning below{confirm}"
-    )
+    assert describe_plan_verdict(replace(outlook, warnings=(busy,))).text.endswith(f"; 1 warning below{confirm}")
     used = RunWarning(code=REFUSAL, text="/dev/sdb is mounted")
     refused = describe_plan_verdict(replace(outlook, warnings=(busy, used)))
     assert refused.text.startswith("Would be refused: /dev/sdb is mounted; 1 test, ")
@@ -58,13 +52,12 @@ def test_rounds_that_alternate_are_one_row() -> None:
     """With the sums of all their times; the stages stay apart in the data."""
     outlook = outlook_of("cbw")
     (phases,) = build_plan_page(outlook).tables
-    assert phases.rows[0] == (
-        "Composite Block Workload (CBW, ECW)", "10 h 01 min to 38 h 01 min", "at most 53.4 TB",
-    )  # fmt: skip
+    assert phases.rows[0] == ("Composite Block Workload (CBW, ECW)", "10 h 01 min to 38 h 01 min", "at most 53.4 TB")
     rows = [row for row in phases.rows if "times: " in row[0] and row[0].strip()[0].isdigit()]
     assert rows == [
         (
-            "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}5 to 25 times: Writes before each round (1 round of 1 step), Demand grid (1 round of 49 steps)",
+            "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}5 to 25 times: Writes before each round (1 round of 1 step), Demand "
+            "grid (1 round of 49 steps)",
             "4 h 30 min to 22 h 30 min",
             "at most 25.8 TB",
         )

@@ -20,7 +20,7 @@ from tkperf.page.facts import bind_units, typeset
         ("2026-11-24 08:24, fio-3.33, S4510-17", "2026-11-24 08:24, fio-3.33, S4510-17"),
         ("tkperf ssd n /dev/sdb -rt 1 --iodepth=-1", "tkperf ssd n /dev/sdb -rt 1 --iodepth=-1"),
     ],
-)  # fmt: skip
+)
 def test_readers_get_signs_and_commands_keep_theirs(text: str, says: str) -> None:
     assert typeset(text) == says
 

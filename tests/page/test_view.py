@@ -20,15 +20,7 @@ from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import at, number_of, run_info, simulate, view_of
 from tests.charts import distribution_of, rows_of
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.model.quantity import (
-    IOPS,
-    IOS,
-    LATENCY_MAX,
-    LATENCY_MEAN,
-    PERCENTILES,
-    THROUGHPUT,
-    percentile,
-)
+from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTILES, THROUGHPUT, percentile
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import Fit, judge
 from tkperf.model.units import KIB, format_block_size_kib, format_mix, format_number
@@ -48,10 +40,7 @@ GOLDEN = Path(__file__).parents[1] / "golden/report.txt"
 
 TAILS = tuple(percentile(percent) for percent in (50, 99, 99.9, 99.99, 99.999))
 P99 = percentile(99)
-TABLES = {
-    capitalise(quantity.title): quantity
-    for quantity in (IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MAX, *TAILS)
-}
+TABLES = {capitalise(quantity.title): quantity for quantity in (IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MAX, *TAILS)}
 
 
 @pytest.mark.parametrize(
@@ -59,10 +48,7 @@ TABLES = {
     [
         (Fit(slope=-12.154, intercept=47_625.52, correlation=None), "-12.15 × round + 47,625.5"),
         (Fit(slope=11_104.2, intercept=-3954.54, correlation=None), "11,104 × round - 3,954.54"),
-        (
-            Fit(slope=-0.00077, intercept=2_345_678.9, correlation=None),
-            "-0.00077 × round + 2,345,679",
-        ),
+        (Fit(slope=-0.00077, intercept=2_345_678.9, correlation=None), "-0.00077 × round + 2,345,679"),
     ],
 )
 def test_a_line_is_told_in_plain_figures(fit: Fit, text: str) -> None:
@@ -97,11 +83,7 @@ def chart(view: ReportView, key: str) -> ChartView:
     charts = [
         each
         for test in view.tests
-        for part in (
-            test.charts,
-            test.course.charts,
-            *(section.charts for section in test.sections),
-        )
+        for part in (test.charts, test.course.charts, *(section.charts for section in test.sections))
         for shown in part
         for each in shown.views
     ]
@@ -220,9 +202,7 @@ def test_a_streams_histogram_holds_all_its_ios(view: ReportView, result: RunResu
     assert buckets == section.histogram_us
     shown = next(cell for cell in view.cells if cell.key.startswith("writesat0"))
     for name in ("lower", "upper", "count"):
-        assert unpack(shown.buckets[name], np.float64).tolist() == [
-            getattr(each, name) for each in buckets
-        ]
+        assert unpack(shown.buckets[name], np.float64).tolist() == [getattr(each, name) for each in buckets]
     assert buckets == distribution_of(chart(view, "writesat0exceedance")).buckets
 
 
@@ -325,10 +305,7 @@ def test_the_header_says_which_fact_is_not_known() -> None:
 def outline(view: ReportView) -> str:
     """The report's texts, and of each chart its title, its points and the first and last of them."""
     lines = [view.title, view.subtitle, *view.banners]
-    lines += [
-        f"{each.label}: {each.text} {each.sure}, {each.verdict} ({each.test})"
-        for each in view.headlines
-    ]
+    lines += [f"{each.label}: {each.text} {each.sure}, {each.verdict} ({each.test})" for each in view.headlines]
     for found in view.findings:
         lines += [f"found in {found.title}", *(f"  {text}" for text, _ in found.sentences)]
     for test in view.tests:
@@ -337,11 +314,7 @@ def outline(view: ReportView) -> str:
             lines.append(f"section {section.title}: {section.state}; {section.summary}")
             tables = (*section.tables, *((section.determination,) if section.determination else ()))
             for table in tables:
-                lines += [
-                    f"table {table.title}",
-                    " | ".join(table.columns),
-                    *map(" | ".join, table.rows),
-                ]
+                lines += [f"table {table.title}", " | ".join(table.columns), *map(" | ".join, table.rows)]
             lines += map(describe, section.charts)
         lines += map(describe, test.course.charts)
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -368,13 +341,9 @@ def describe_view(chart: ChartView) -> str:
             for bar, (back, right) in zip(drawn.bars, drawn.places, strict=True)
         ]
     else:
-        rows = [
-            {name: value for name, value in row.items() if value not in (None, "")}
-            for row in rows_of(drawn)
-        ]
+        rows = [{name: value for name, value in row.items() if value not in (None, "")} for row in rows_of(drawn)]
         rows += [
-            {"kind": each.kind, "name": each.name, "x": each.x or 0.0, "value": each.y or 0.0}
-            for each in drawn.rules
+            {"kind": each.kind, "name": each.name, "x": each.x or 0.0, "value": each.y or 0.0} for each in drawn.rules
         ]
         rows += [{"kind": each.kind, "from": each.begin, "to": each.end} for each in drawn.shades]
     told = f"{len(rows)}: {brief(rows[0])} ... {brief(rows[-1])}"
@@ -384,8 +353,7 @@ def describe_view(chart: ChartView) -> str:
 def brief(row: dict[str, object]) -> str:
     """A point, numbers to six digits: the last of sixteen differ between machines."""
     return " ".join(
-        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in row.items()
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}" for name, value in row.items()
     )
 
 
@@ -406,10 +374,7 @@ def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result:
     assert not section.window
     (whole,) = section.cells
     ios = sum(each.values.value(IOS) or 0 for each in section.slices)
-    total_us = sum(
-        (each.values.value(LATENCY_MEAN) or 0) * (each.values.value(IOS) or 0)
-        for each in section.slices
-    )
+    total_us = sum((each.values.value(LATENCY_MEAN) or 0) * (each.values.value(IOS) or 0) for each in section.slices)
     assert whole.value(IOS) == ios
     assert whole.value(IOPS) == pytest.approx(ios / sum(each.duration_s for each in section.slices))
     assert whole.value(LATENCY_MEAN) == pytest.approx(total_us / ios)
@@ -423,9 +388,7 @@ def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
     test = result.tests[0]
     (section,) = test.sections
     cut = replace(section.rounds[0], complete=False, cells=section.rounds[0].cells[:5])
-    section = replace(
-        section, rounds=(cut,), cells=(), window=(), verdict=None, verdicts=(), steady=None
-    )
+    section = replace(section, rounds=(cut,), cells=(), window=(), verdict=None, verdicts=(), steady=None)
     result = replace(result, tests=(replace(test, sections=(section,)),))
     (shown,) = build_view(result).tests[0].sections
     (table,) = shown.tables
@@ -493,9 +456,7 @@ def test_sections_have_the_order_of_the_specifications_reports(tmp_path: Path) -
         ((120.0, 4800.0), [100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0]),
     ],
 )
-def test_a_logarithmic_axis_has_lines_within_a_decade(
-    values: tuple[float, ...], steps: list[float]
-) -> None:
+def test_a_logarithmic_axis_has_lines_within_a_decade(values: tuple[float, ...], steps: list[float]) -> None:
     axis: Any = log_axis(values)
     assert axis["axis"]["values"] == pytest.approx(steps)
     assert axis["scale"]["domain"] == pytest.approx([steps[0], steps[-1]])
@@ -503,11 +464,7 @@ def test_a_logarithmic_axis_has_lines_within_a_decade(
 
 @pytest.mark.parametrize(
     ("text", "short"),
-    [
-        ("as it is", "as it is"),
-        ("IMPORTED from 10 files", "IMPORTED from …"),
-        ("W" * 99, "W" * 15 + "…"),
-    ],
+    [("as it is", "as it is"), ("IMPORTED from 10 files", "IMPORTED from …"), ("W" * 99, "W" * 15 + "…")],
 )
 def test_a_long_text_is_cut_between_words(text: str, short: str) -> None:
     assert shorten(text, 16) == short
@@ -517,11 +474,7 @@ def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None
     """The limit of an offered rate, not the first levels, which are easy for any device."""
     result = simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     table = next(build_section_tables(result.tests[0], None))
-    limits = [
-        one
-        for one in view_of(tmp_path / "run.tkperf").headlines
-        if one.label.endswith(", no backlog up to")
-    ]
+    limits = [one for one in view_of(tmp_path / "run.tkperf").headlines if one.label.endswith(", no backlog up to")]
     assert [headline.text for headline in limits] == [f"{row[1]} IOPS" for row in table.rows]
     assert len(limits) == len(table.rows) > 1
 

@@ -16,16 +16,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
-from tkperf.model.figures import (
-    TABLE_KINDS,
-    WHOLE_TEST,
-    Figure,
-    FigureKind,
-    TestPlan,
-    asking,
-    drawn,
-    generic_section,
-)
+from tkperf.model.figures import TABLE_KINDS, WHOLE_TEST, Figure, FigureKind, TestPlan, asking, drawn, generic_section
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import GIB
 from tkperf.page.chart import Axis, Chart, Curve, Point
@@ -88,15 +79,29 @@ def test_an_unknown_section_has_one_chart_a_question(generic: dict[str, bool]) -
 PRINTED = {
     "iops": ["iops02d", "iops03d", "iops0convergence", "iops0window", "iopstimeline"],
     "lat": [
-        "lat03d", "lat03d3", "lat0convergence", "lat0convergence2", "lat0convergence3", "lat0convergence4", "lat0window", "lat1rth", "lat1seconds",
+        "lat03d",
+        "lat03d3",
+        "lat0convergence",
+        "lat0convergence2",
+        "lat0convergence3",
+        "lat0convergence4",
+        "lat0window",
+        "lat1rth",
+        "lat1seconds",
         "lattimeline",
     ],
     "tp": ["tp2d", "tpconvergence", "tpconvergence2", "tpwindow", "tpwindow1", "tptimeline"],
     "writesat": [
-        "writesat0time", "writesat0time2", "writesat0tgbw", "writesat0tgbw2", "writesat0fills",
-        "writesat0time3", "writesat0time4", "writesat0rth",
+        "writesat0time",
+        "writesat0time2",
+        "writesat0tgbw",
+        "writesat0tgbw2",
+        "writesat0fills",
+        "writesat0time3",
+        "writesat0time4",
+        "writesat0rth",
     ],
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +119,7 @@ def view(run: Path) -> ReportView:
 def shown(view: ReportView) -> Iterator[tuple[str, ChartView]]:
     for test in view.tests:
         of_sections = (chart for section in test.sections for chart in section.charts)
-        yield from (
-            (test.key, chart) for chart in (*of_sections, *test.charts, *test.course.charts)
-        )
+        yield from ((test.key, chart) for chart in (*of_sections, *test.charts, *test.course.charts))
 
 
 def test_the_plots_of_the_specification_are_printed(view: ReportView) -> None:
@@ -134,9 +137,7 @@ def test_a_run_of_four_tests_has_half_as_many_charts(view: ReportView) -> None:
     questions = {(test, chart.question) for test, chart in shown(view)}
     assert len(questions) == len({(test, chart.key) for test, chart in shown(view)})
     (stream,) = [chart for chart in charts if chart.key == "writesat0time"]
-    assert stream.switches == (
-        ("time", "every second", "total written", "drive fills"), ("linear", "logarithmic"),
-    )  # fmt: skip
+    assert stream.switches == (("time", "every second", "total written", "drive fills"), ("linear", "logarithmic"))
 
 
 def test_block_sizes_share_one_table_and_one_convergence_chart(view: ReportView) -> None:
@@ -174,15 +175,9 @@ def test_periodic_spikes_come_first(tmp_path: Path) -> None:
     (test,) = result.tests
     (section,) = test.sections
     workload = section.cells[0].workload
-    spikes = PeriodicSpikes(
-        period=780.0, first=60.0, expected=5, places=(60.0, 840.0), height=22.8, chance=1e-9
-    )
+    spikes = PeriodicSpikes(period=780.0, first=60.0, expected=5, places=(60.0, 840.0), height=22.8, chance=1e-9)
     of_maximum = Timeline(
-        workload=workload,
-        quantity="latency_max_us",
-        recorded=Recorded.SECONDS,
-        values=4000,
-        spikes=spikes,
+        workload=workload, quantity="latency_max_us", recorded=Recorded.SECONDS, values=4000, spikes=spikes
     )
     of_mean = replace(of_maximum, quantity="latency_mean_us")
     spiking = replace(section, timelines=(of_mean, of_maximum))
@@ -211,12 +206,8 @@ def _view(result: RunResult) -> ReportView:
 
 def test_a_fill_of_a_single_second_has_no_chart_of_its_own(tmp_path: Path) -> None:
     """One point tells nothing that the whole test does not."""
-    simulate(
-        tmp_path, run_info(active_range_length_bytes=64 << 20), suite={"iops": SSD_TESTS["iops"]}
-    )
-    keys = [
-        each.key for _, chart in shown(view_of(tmp_path / "run.tkperf")) for each in chart.views
-    ]
+    simulate(tmp_path, run_info(active_range_length_bytes=64 << 20), suite={"iops": SSD_TESTS["iops"]})
+    keys = [each.key for _, chart in shown(view_of(tmp_path / "run.tkperf")) for each in chart.views]
     assert "iopstimeline" in keys
     assert "iopspreconditioning" not in keys
 
@@ -230,18 +221,24 @@ def test_a_plan_without_questions_has_a_chart_for_each_figure(run: Path) -> None
                 "name": "Throughput 1024k",
                 "quantities": ["megabytes_per_s"],
                 "figures": [
-                    {"kind": "matrix", "quantities": ["megabytes_per_s"], "title": "",
-                     "read_percents": None, "log": False, "apart": False, "axis": "",
-                     "most_threads": False, "groups": []},
-                    {"kind": "over rounds", "quantities": ["megabytes_per_s"], "title": "W",
-                     "read_percents": [0]},
-                    {"kind": "over rounds", "quantities": ["megabytes_per_s"], "title": "R",
-                     "read_percents": [100]},
+                    {
+                        "kind": "matrix",
+                        "quantities": ["megabytes_per_s"],
+                        "title": "",
+                        "read_percents": None,
+                        "log": False,
+                        "apart": False,
+                        "axis": "",
+                        "most_threads": False,
+                        "groups": [],
+                    },
+                    {"kind": "over rounds", "quantities": ["megabytes_per_s"], "title": "W", "read_percents": [0]},
+                    {"kind": "over rounds", "quantities": ["megabytes_per_s"], "title": "R", "read_percents": [100]},
                 ],
             }
         ],
         "figures": [{"kind": "timeline", "quantities": ["megabytes_per_s"]}],
-    }  # fmt: skip
+    }
     plan = parse_plan(json.dumps(stored))
     with RunFile(run) as file:
         record = file.record()
@@ -297,9 +294,7 @@ def test_views_whose_names_are_the_same_are_numbered() -> None:
         ((None, None, None), (None, None, None)),
     ],
 )
-def test_a_cell_is_shaded_by_its_value(
-    values: tuple[float | None, ...], shades: tuple[float | None, ...]
-) -> None:
+def test_a_cell_is_shaded_by_its_value(values: tuple[float | None, ...], shades: tuple[float | None, ...]) -> None:
     """What was not measured has no colour, nor what is all the same."""
     assert [list(row) for row in shade([values])] == [pytest.approx(list(shades))]
 

@@ -43,21 +43,22 @@ class StandIn:
 
 
 def block(
-    path: str,
-    serial: str | None = None,
-    partition: int | None = None,
-    distinction: str | None = None,
+    path: str, serial: str | None = None, partition: int | None = None, distinction: str | None = None
 ) -> DeviceIdentity:
     return DeviceIdentity(
-        path=path, kind=TargetKind.BLOCK, capacity_bytes=1 << 30, logical_block_bytes=512,
-        serial=serial, partition=partition, distinction=distinction, interface="loop" if "loop" in path else None,
-    )  # fmt: skip
+        path=path,
+        kind=TargetKind.BLOCK,
+        capacity_bytes=1 << 30,
+        logical_block_bytes=512,
+        serial=serial,
+        partition=partition,
+        distinction=distinction,
+        interface="loop" if "loop" in path else None,
+    )
 
 
 def file(path: str) -> DeviceIdentity:
-    return DeviceIdentity(
-        path=path, kind=TargetKind.FILE, capacity_bytes=1 << 30, logical_block_bytes=512
-    )
+    return DeviceIdentity(path=path, kind=TargetKind.FILE, capacity_bytes=1 << 30, logical_block_bytes=512)
 
 
 @dataclass(frozen=True)
@@ -179,10 +180,7 @@ def test_the_right_answer_permits(opening: Opening, name: str, data: bool) -> No
 def test_an_answer_for_fewer_members_than_there_are(opening: Opening) -> None:
     """One serial number of two, in any kind of set."""
     for name in ("MD set", "MegaRAID set"):
-        with (
-            pytest.raises(RefusedError, match="expected 'A1,B2'"),
-            opening(name, False, Consent(confirm="A1")),
-        ):
+        with pytest.raises(RefusedError, match="expected 'A1,B2'"), opening(name, False, Consent(confirm="A1")):
             pass
 
 
@@ -235,9 +233,7 @@ def _in_words(kind: Kind) -> str:
     return "its serial number" if kind.expected == identity.serial else "its path"
 
 
-@pytest.mark.parametrize(
-    "given", [Consent(ask=lambda question: question.expected), Consent(force=True)]
-)
+@pytest.mark.parametrize("given", [Consent(ask=lambda question: question.expected), Consent(force=True)])
 def test_a_device_that_was_written_to_while_the_question_was_open_is_not_permitted(
     monkeypatch: pytest.MonkeyPatch, opening: Opening, given: Consent
 ) -> None:

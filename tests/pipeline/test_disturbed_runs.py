@@ -44,18 +44,31 @@ def find_rounds(record: RunRecord) -> dict[tuple[int, int], StepRecord]:
 Act = Callable[[dict[str, Any], "subprocess.Popen[str]"], None]
 
 
-def run(
-    folder: Path, target: Path, *argv: str, act: Act, within: tuple[str, ...] = ()
-) -> RunRecord:
+def run(folder: Path, target: Path, *argv: str, act: Act, within: tuple[str, ...] = ()) -> RunRecord:
     """A run of the IOPS test, started by ``within``; ``act`` is called as each of its steps begins."""
     with subprocess.Popen(
         [
-            *within, sys.executable, "-m", "tkperf", "ssd", "run", str(target), "--profile", str(write_profile(folder)),
-            "-ssdt", "iops", "--output", str(folder), "--progress", "json", "--no-report", *argv,
+            *within,
+            sys.executable,
+            "-m",
+            "tkperf",
+            "ssd",
+            "run",
+            str(target),
+            "--profile",
+            str(write_profile(folder)),
+            "-ssdt",
+            "iops",
+            "--output",
+            str(folder),
+            "--progress",
+            "json",
+            "--no-report",
+            *argv,
         ],
         stdout=subprocess.PIPE,
         text=True,
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             event = json.loads(line)
@@ -80,9 +93,7 @@ def write_for(device: Path, lasting_s: float) -> None:
 
 
 @pytest.mark.root
-def test_a_foreign_writer_is_said_and_marked(
-    tmp_path: Path, loop_device: Callable[..., Path]
-) -> None:
+def test_a_foreign_writer_is_said_and_marked(tmp_path: Path, loop_device: Callable[..., Path]) -> None:
     """Another process writes to the device in one step: a warning, a mark, its bytes; nothing is found in the others.
 
     They were compared, but for what was over too soon on a busy host.
@@ -108,9 +119,7 @@ def test_a_foreign_writer_is_said_and_marked(
         if (step.number, step.position) not in disturbed or step.kind is not StepKind.ROUND:
             # A machine that other things keep busy may let the device stand idle: that is true, too.
             assert codes(step) <= {"idle-before", "idle-inside", "stopped", "host-cpu", "steal"}
-    shown = subprocess.check_output(
-        [sys.executable, "-m", "tkperf", "show", str(tmp_path / "run.tkperf")], text=True
-    )
+    shown = subprocess.check_output([sys.executable, "-m", "tkperf", "show", str(tmp_path / "run.tkperf")], text=True)
     assert "with other I/O on the device" in shown
     assert "of the window disturbed" in shown
     assert "! disturbed: other I/O on the device" in " ".join(shown.split())
@@ -220,9 +229,7 @@ def test_cpu_burners_are_said_and_named(disturbed: RunRecord) -> None:
 
 
 @pytest.mark.root
-def test_a_limit_on_the_cpu_time_of_tkperf_is_said(
-    control_group: ControlGroup, disturbed: RunRecord
-) -> None:
+def test_a_limit_on_the_cpu_time_of_tkperf_is_said(control_group: ControlGroup, disturbed: RunRecord) -> None:
     """A tenth of a CPU for two seconds of one step, in tkperf's own cgroup."""
     if control_group.missing is not None:
         pytest.skip(control_group.missing)

@@ -24,9 +24,7 @@ def no_engine(*_: object) -> None:
 
 
 @pytest.mark.fio
-def test_a_scratch_file_goes_where_no_run_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scratch_file_goes_where_no_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Created only when it is opened, and removed again if that comes to nothing."""
     plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
     with plan.subject.open(plan.fitted, Consent()) as equipment:
@@ -40,9 +38,7 @@ def test_a_scratch_file_goes_where_no_run_begins(
 
 
 @pytest.mark.fio
-def test_a_sparse_file_without_room_is_warned_of(
-    scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sparse_file_without_room_is_warned_of(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the question: the run would fill the file system that others write to."""
     os.truncate(scratch, 1 << 30)
     assert find_shortage(scratch) is None
@@ -50,9 +46,7 @@ def test_a_sparse_file_without_room_is_warned_of(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     (warning,) = warn_of_room(read_identity(scratch))
     assert "takes 1.0 GB more, but its file system has only 100.0 MB free" in warning.text
-    behind = replace(
-        read_identity(scratch), kind=TargetKind.BLOCK, path="/dev/loop7", backing=str(scratch)
-    )
+    behind = replace(read_identity(scratch), kind=TargetKind.BLOCK, path="/dev/loop7", backing=str(scratch))
     assert f"{scratch}, behind /dev/loop7, is sparse" in warn_of_room(behind)[0].text
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     assert warning in plan.warnings
@@ -87,10 +81,7 @@ def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     link = scratch.with_name("link")
     link.hardlink_to(scratch)
-    with (
-        pytest.raises(RefusedError, match="hard links"),
-        plan.subject.open(plan.fitted, Consent(confirm=str(scratch))),
-    ):
+    with pytest.raises(RefusedError, match="hard links"), plan.subject.open(plan.fitted, Consent(confirm=str(scratch))):
         pass
     assert set(scratch.read_bytes()) == {0xA5}
 

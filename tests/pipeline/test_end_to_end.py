@@ -81,9 +81,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run file of a whole suite on a scratch file."""
     folder = tmp_path_factory.mktemp("suite")
     out = tkperf(
-        "ssd", "suite", folder / "scratch", "--size", str(SIZE_BYTES), "--profile", PROFILE,
-        "--output", folder, "--progress", "plain",
-    )  # fmt: skip
+        "ssd",
+        "suite",
+        folder / "scratch",
+        "--size",
+        str(SIZE_BYTES),
+        "--profile",
+        PROFILE,
+        "--output",
+        folder,
+        "--progress",
+        "plain",
+    )
     (folder / "stdout.txt").write_text(out)
     return folder / "suite.tkperf"
 
@@ -115,7 +124,9 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
 
 
 def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
-    """Every job file of the run has the clock that its run file names; on a busy host fio may find another one than now."""
+    """Every job file of the run has the clock that its run file names; on a busy host fio may find another one than
+    now.
+    """
     record = read_run(finished)
     jobs = [step.job_file for test in record.tests for step in test.steps]
     assert jobs
@@ -139,9 +150,7 @@ def test_steps_run_in_the_order_of_the_specification(finished: Path) -> None:
     """Mix is the outer loop, block size the inner, in every one of five rounds."""
     steps = [step for step in read_run(finished).tests[0].steps if step.kind is StepKind.ROUND]
     one_round = [(mix, kib * 1024) for mix in (100, 65, 0) for kib in (64, 4)]
-    assert [
-        (step.workload.read_percent, step.workload.block_size_bytes) for step in steps
-    ] == one_round * 5
+    assert [(step.workload.read_percent, step.workload.block_size_bytes) for step in steps] == one_round * 5
     assert [step.number for step in steps] == [n for n in range(1, 6) for _ in one_round]
     assert {step.workload.access for step in steps} == {Access.RANDOM}
     started = [step.started_s for step in steps]
@@ -163,9 +172,7 @@ def test_mixes_and_block_sizes_are_what_was_asked(finished: Path) -> None:
             # Each I/O draws its direction: few of them, as on a busy host, stray further.
             part = workload.read_percent / 100
             chance = 4 * 100 * (part * (1 - part) / seen.ios) ** 0.5
-            assert share == pytest.approx(
-                workload.read_percent, abs=max(3 if chance else 0, chance)
-            )
+            assert share == pytest.approx(workload.read_percent, abs=max(3 if chance else 0, chance))
             # A slice of a stream ends with a report of fio, which a busy host may delay.
             if step.kind is StepKind.ROUND:
                 assert seen.duration_s == pytest.approx(step.planned_s, abs=0.7)
@@ -203,8 +210,8 @@ def test_fios_own_output_is_kept_and_agrees(finished: Path) -> None:
 def test_write_saturation_is_one_uninterrupted_stream(finished: Path) -> None:
     """Slices follow each other without a gap: their edges are the same documents of one fio.
 
-    A slice that another fio had to measure, as that one's reports came too late on a busy host, is marked. That other fio
-    then measures all that is left.
+    A slice that another fio had to measure, as that one's reports came too late on a busy host, is marked. That other
+    fio then measures all that is left.
     """
     steps = read_run(finished).tests[3].steps
     assert len(steps) == 6
@@ -225,11 +232,7 @@ def test_results_are_means_of_the_window(finished: Path, results: dict[str, obje
     steps = read_run(finished).tests[0].steps
     for cell in sections(results)["IOPS"]["cells"]:  # type: ignore[attr-defined]
         key = msgspec.convert(cell["workload"], Workload)
-        rounds = [
-            step.measurement
-            for step in steps
-            if step.kind is StepKind.ROUND and step.workload == key
-        ]
+        rounds = [step.measurement for step in steps if step.kind is StepKind.ROUND and step.workload == key]
         assert len(rounds) == cell["rounds"] == 5
         assert cell["all"]["iops"] == pytest.approx(sum(seen.iops for seen in rounds) / 5)
         maxima = [seen.both.latency_max_ns for seen in rounds]
@@ -267,9 +270,7 @@ def page(finished: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_every_number_in_the_html_is_that_of_the_run_file(
-    page: str, results: dict[str, object]
-) -> None:
+def test_every_number_in_the_html_is_that_of_the_run_file(page: str, results: dict[str, object]) -> None:
     """All cells of all result tables are parsed back and compared; none is missing."""
     parser = Tables()
     parser.feed(page)
@@ -304,21 +305,15 @@ def curves(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return list(spec["datasets"]["curves"])
 
 
-def test_every_number_in_the_charts_is_that_of_the_run_file(
-    page: str, results: dict[str, object]
-) -> None:
+def test_every_number_in_the_charts_is_that_of_the_run_file(page: str, results: dict[str, object]) -> None:
     """The convergence chart and the write-saturation chart hold the measured values."""
     specs = [
-        json.loads(text)
-        for text in re.findall(
-            r'<script type="application/json" data-key[^>]*>(.*?)</script>', page
-        )
+        json.loads(text) for text in re.findall(r'<script type="application/json" data-key[^>]*>(.*?)</script>', page)
     ]
     by_title = {spec["title"]["text"]: spec for spec in specs}
     iops = sections(results)["IOPS"]
     drawn = {
-        (row["x"], row["series"]): row["value"]
-        for row in curves(by_title["Steady state convergence: RND writes"])
+        (row["x"], row["series"]): row["value"] for row in curves(by_title["Steady state convergence: RND writes"])
     }
     measured = {
         (each["number"], f"{cell['workload']['block_size_bytes'] / 1024:g}"): cell["all"]["iops"]
@@ -332,9 +327,7 @@ def test_every_number_in_the_charts_is_that_of_the_run_file(
     assert stream == [each["values"]["all"]["iops"] for each in slices]  # type: ignore[attr-defined]
 
 
-def test_a_run_ends_with_its_verdict_and_headlines_which_show_has_with_the_tables(
-    finished: Path,
-) -> None:
+def test_a_run_ends_with_its_verdict_and_headlines_which_show_has_with_the_tables(finished: Path) -> None:
     printed = (finished.parent / "stdout.txt").read_text()
     shown = tkperf("show", finished)
     assert len(printed.splitlines()) <= 25
@@ -353,14 +346,21 @@ def test_nothing_keeps_running_and_nothing_is_left(finished: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_stopped_run_keeps_everything_and_leaves_no_fio(
-    tmp_path: Path, how: signal.Signals
-) -> None:
+def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: signal.Signals) -> None:
     """Ctrl-C, SIGTERM and kill -9: what was measured is kept, readable, and says what happened."""
     process = start_tkperf(
-        "ssd", "cut", tmp_path / "scratch", "--size", "64MiB", "--profile", PROFILE,
-        "--output", tmp_path, "--progress", "json",
-    )  # fmt: skip
+        "ssd",
+        "cut",
+        tmp_path / "scratch",
+        "--size",
+        "64MiB",
+        "--profile",
+        PROFILE,
+        "--output",
+        tmp_path,
+        "--progress",
+        "json",
+    )
     assert process.stdout is not None
     ended = 0
     for line in process.stdout:
@@ -406,9 +406,18 @@ def test_what_others_run_is_none_of_ours() -> None:
 def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:
     """Whoever writes to the device keeps it locked, also where tkperf is killed."""
     process = start_tkperf(
-        "ssd", "cut", tmp_path / "scratch", "--size", "64MiB", "--profile", PROFILE,
-        "--output", tmp_path, "--progress", "json",
-    )  # fmt: skip
+        "ssd",
+        "cut",
+        tmp_path / "scratch",
+        "--size",
+        "64MiB",
+        "--profile",
+        PROFILE,
+        "--output",
+        tmp_path,
+        "--progress",
+        "json",
+    )
     assert process.stdout is not None
     for line in process.stdout:
         if json.loads(line)["event"] == "SampleSeen":
@@ -446,9 +455,8 @@ def test_a_device_that_shrinks_under_the_run_ends_it(tmp_path: Path) -> None:
     """A target that is no longer the same is not measured on; what was seen before is kept."""
     scratch = tmp_path / "scratch"
     process = start_tkperf(
-        "ssd", "gone", scratch, "--size", "64MiB", "--profile", PROFILE,
-        "--output", tmp_path, "--progress", "json",
-    )  # fmt: skip
+        "ssd", "gone", scratch, "--size", "64MiB", "--profile", PROFILE, "--output", tmp_path, "--progress", "json"
+    )
     assert process.stdout is not None
     for line in process.stdout:
         if json.loads(line)["event"] == "Judged":
@@ -485,12 +493,7 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
     permit = grant_permit(hold_target(read_identity(device)), confirmed_id=str(device)).redeem()
     method = plan_purge(permit.identity).choose(None, device=str(device))
     active = ActiveRange(offset_bytes=0, length_bytes=permit.identity.capacity_bytes)
-    engine = FioEngine(
-        DeviceJobs(permit, ioengine="libaio", active_range=active),
-        version="",
-        cpus=2,
-        seeds=Seeds(1),
-    )
+    engine = FioEngine(DeviceJobs(permit, ioengine="libaio", active_range=active), version="", cpus=2, seeds=Seeds(1))
     try:
         execute_run(
             RunParts(
@@ -520,8 +523,7 @@ def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Pa
         return int(Path("/sys/block", device.name, "stat").read_text().split()[6]) * 512
 
     permits = [
-        grant_permit(hold_target(read_identity(device)), confirmed_id=str(device)).redeem()
-        for device in devices
+        grant_permit(hold_target(read_identity(device)), confirmed_id=str(device)).redeem() for device in devices
     ]
     before = [written_bytes(device) for device in devices]
     engine = FioEngine(

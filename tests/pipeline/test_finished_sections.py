@@ -31,10 +31,7 @@ SHORT = Path(__file__).parents[1] / "short.toml"
 OWN = "own"
 SUITES = [
     ("hdd", "sim:hdd", "tp"),
-    *(
-        ("ssd", "sim:sata-ssd", test)
-        for test in ("tp", "lat", "dirth", "cbw", "hir", "xsr", "qos", "demand", OWN)
-    ),
+    *(("ssd", "sim:sata-ssd", test) for test in ("tp", "lat", "dirth", "cbw", "hir", "xsr", "qos", "demand", OWN)),
 ]
 every_test = pytest.mark.parametrize(
     ("suite", "drive", "test"), SUITES, ids=[f"{suite}-{test}" for suite, _, test in SUITES]
@@ -50,9 +47,7 @@ def plan_of(suite: str, drive: str, test: str, folder: Path) -> RunPlan:
         return make_plan(suite, drive, profile="quick", tests=(test,))
     profile = folder / "hdd.toml"
     profile.write_text(
-        SHORT.read_text().replace(
-            "throughput_block_sizes_kib = [128]", "throughput_block_sizes_kib = [128, 64]"
-        )
+        SHORT.read_text().replace("throughput_block_sizes_kib = [128]", "throughput_block_sizes_kib = [128, 64]")
     )
     return make_plan(suite, drive, profile=profile, tests=(test,))
 
@@ -70,15 +65,12 @@ def as_if_ended(section: SectionResult, status: str = "interrupted") -> SectionR
 
 
 @every_test
-def test_what_had_ended_is_as_in_the_whole_run(
-    suite: str, drive: str, test: str, tmp_path: Path
-) -> None:
+def test_what_had_ended_is_as_in_the_whole_run(suite: str, drive: str, test: str, tmp_path: Path) -> None:
     """After a kill behind each section: verdict, window, figures; what is missing is said; it goes on."""
     path = tmp_path / "run.tkperf"
     whole = run(
-        plan_of(suite, drive, test, tmp_path), "run", folder=tmp_path,
-        observers=(cuts(path, tmp_path / "cuts"),),
-    )  # fmt: skip
+        plan_of(suite, drive, test, tmp_path), "run", folder=tmp_path, observers=(cuts(path, tmp_path / "cuts"),)
+    )
     sections = only_test(whole).sections
     assert len(sections) > 1
     assert all(section.complete for section in sections)
@@ -100,10 +92,7 @@ def test_what_had_ended_is_as_in_the_whole_run(
         others = [each.name for each in found.sections if not each.complete]
         assert {*found.not_measured, *others} >= set(names) - {each.name for each in complete}
         assert not {*found.not_measured} & {section.name for section in found.sections}
-    assert (
-        describe_progress(only_test(load(ended[-1])))
-        == f"interrupted; complete: {', '.join(names)}"
-    )
+    assert describe_progress(only_test(load(ended[-1]))) == f"interrupted; complete: {', '.join(names)}"
 
     again = Path(shutil.copy(ended[0], path))
     resumed = resume(make_resume_plan(ResumeRequest(path=again)))
@@ -208,9 +197,7 @@ def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) ->
         (ClaimState.NOT_MEASURED, "tkperf did not look for it there"),
     ]
     before = next(each for each in cut_off if any(in_section([each], second)))
-    assert checked(
-        before, of_third + mean, f'test = "demand"\n{mean}\nblock_size = "4k"\nread_percent = 0'
-    ) == [
+    assert checked(before, of_third + mean, f'test = "demand"\n{mean}\nblock_size = "4k"\nread_percent = 0') == [
         (ClaimState.NOT_MEASURED, f"the run was interrupted before {third}"),
         (ClaimState.NOT_MEASURED, "the run was interrupted before test demand"),
     ]
@@ -230,15 +217,13 @@ def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None
     ]
     assert (recoveries[1].value, recoveries[1].at_least) == (None, 2.0)
     cannot = ClaimState.INCONCLUSIVE
-    assert [state for state, _ in checked(results[1], *claims)] == [
-        ClaimState.NOT_MET,
-        cannot,
-        cannot,
-    ]
+    assert [state for state, _ in checked(results[1], *claims)] == [ClaimState.NOT_MET, cannot, cannot]
     assert recoveries[3].value == 4.0
     assert [state for state, _ in checked(results[3], *claims)] == [
-        ClaimState.NOT_MET, ClaimState.MET, ClaimState.NOT_MET
-    ]  # fmt: skip
+        ClaimState.NOT_MET,
+        ClaimState.MET,
+        ClaimState.NOT_MET,
+    ]
 
 
 def test_tables_name_what_did_not_end(cut_off: list[RunResult]) -> None:

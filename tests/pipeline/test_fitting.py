@@ -25,12 +25,8 @@ from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.latency import LatencyTable
 
 
-def fitted(
-    *, profile: str = "pts-e-1.1", suite: str = "ssd", sector: int = 512, **wishes: object
-) -> Fitted:
-    identity = DeviceIdentity(
-        path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=sector
-    )
+def fitted(*, profile: str = "pts-e-1.1", suite: str = "ssd", sector: int = 512, **wishes: object) -> Fitted:
+    identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=sector)
     request = RunRequest(suite=suite, device="/dev/x", **wishes)  # type: ignore[arg-type]
     return fit(request, load_profile(profile), identity)
 
@@ -61,15 +57,9 @@ def test_areas_begin_at_whole_sectors() -> None:
     """An own profile may align them to less."""
     profile = load_profile("quick")
     table = msgspec.structs.replace(profile.table(HardDiskTable), area_alignment_kib=0.5, areas=7)
-    identity = DeviceIdentity(
-        path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=4096
-    )
+    identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=4096)
     with pytest.raises(UsageError, match="its areas begin within a sector"):
-        fit(
-            RunRequest(suite="hdd", device="/dev/x"),
-            profile.with_tables(table),
-            identity,
-        )
+        fit(RunRequest(suite="hdd", device="/dev/x"), profile.with_tables(table), identity)
 
 
 @pytest.mark.parametrize(
@@ -80,17 +70,11 @@ def test_areas_begin_at_whole_sectors() -> None:
         ({"tests": ("speed",)}, "test 'speed': choose from "),
         ({"tests": ("writsat",)}, "; did you mean writesat?"),
         (
-            {
-                "suite": "raid",
-                "raid": RaidConfig(devices=("/dev/x",), raidlevel=5, type="sw_mdadm"),
-            },
+            {"suite": "raid", "raid": RaidConfig(devices=("/dev/x",), raidlevel=5, type="sw_mdadm")},
             "key devices: 1 for RAID 5, it takes 3 or more",
         ),
         (
-            {
-                "suite": "raid",
-                "raid": RaidConfig(devices=("/dev/x",), raidlevel=4, type="sw_mdadm"),
-            },
+            {"suite": "raid", "raid": RaidConfig(devices=("/dev/x",), raidlevel=4, type="sw_mdadm")},
             "key raidlevel: 4 is not one of",
         ),
         ({"active_range": "12 parsecs"}, "--active-range: '12 parsecs' is not a size"),
@@ -106,9 +90,7 @@ def test_areas_begin_at_whole_sectors() -> None:
         ({"suite": "hdd", "no_purge": True}, "hard disks are not purged"),
     ],
 )
-def test_what_no_device_could_do_is_refused_before_one_is_looked_at(
-    wishes: dict[str, object], says: str
-) -> None:
+def test_what_no_device_could_do_is_refused_before_one_is_looked_at(wishes: dict[str, object], says: str) -> None:
     """By the request itself, whoever makes it."""
     with pytest.raises(UsageError) as raised:
         RunRequest(**{"suite": "ssd", "device": "/dev/x", **wishes})  # type: ignore[arg-type]
@@ -125,10 +107,7 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(
         ({"tests": ["iops"], "io_depth": 8}, ("queue depth 32 -> 8",)),
         ({"tests": ["tp"], "active_range": "1GiB"}, ("active range 100 % -> 1 GiB",)),
         ({"tests": ["lat"], "profile": "pts-2.0-client", "active_range": "75%"}, ()),
-        (
-            {"tests": ["lat"], "profile": "pts-2.0-client", "active_range": "100%"},
-            ("active range 75 % -> 100 %",),
-        ),
+        ({"tests": ["lat"], "profile": "pts-2.0-client", "active_range": "100%"}, ("active range 75 % -> 100 %",)),
         # Throughput has a demand of its own there.
         ({"tests": ["tp"], "profile": "pts-2.0", "jobs": 8, "io_depth": 1}, ()),
         ({"tests": ["tp"], "write_cache": "on"}, ("write cache off -> on",)),
@@ -140,9 +119,7 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(
         ),
     ],
 )
-def test_each_number_that_options_change_is_named(
-    wishes: dict[str, Any], found: tuple[str, ...]
-) -> None:
+def test_each_number_that_options_change_is_named(wishes: dict[str, Any], found: tuple[str, ...]) -> None:
     """Once, with what the profile has; a number that the tests do not use is not changed."""
     changes = tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).changes
     assert (*changes.choices, *changes.alterations) == found
@@ -177,12 +154,7 @@ def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) ->
         ("ssd", str(file), {}, f"{file} is a file"),
         ("ssd", str(tmp_path / "new"), {"size": "1GiB"}, f"{tmp_path / 'new'} is to be a file"),
         ("ssd", "sim:hdd", {}, "sim:hdd has no places to seek between"),
-        (
-            "raid",
-            "/dev/md7",
-            {"raid": raid},
-            "tkperf maps no layers below a RAID set",
-        ),
+        ("raid", "/dev/md7", {"raid": raid}, "tkperf maps no layers below a RAID set"),
     ):
         with pytest.raises(UsageError) as raised:
             tkperf.make_plan(suite, device, profile="pts-c-1.2", **wishes)
@@ -222,9 +194,7 @@ def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
         ({"length": "90%"}, "has segments in 90% of the device and preconditions 80% of it"),
     ],
 )
-def test_segments_that_no_test_could_keep_to_are_refused(
-    changes: dict[str, Any], says: str
-) -> None:
+def test_segments_that_no_test_could_keep_to_are_refused(changes: dict[str, Any], says: str) -> None:
     """An I/O across an end would be two; what was never written is not read."""
     profile = load_profile("pts-c-1.2")
     table = msgspec.structs.replace(profile.active_range, **changes)
@@ -260,9 +230,7 @@ def test_an_amount_in_one_piece_is_as_much_as_it_says() -> None:
 
 
 def fit_to_gib(profile: Profile, **wishes: object) -> Fitted:
-    identity = DeviceIdentity(
-        path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=512
-    )
+    identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=512)
     request = RunRequest(suite="ssd", device="/dev/x", **wishes)  # type: ignore[arg-type]
     return fit(request, profile, identity)
 
@@ -290,7 +258,8 @@ def test_a_changed_profile_does_not_go_by_the_shipped_name() -> None:
         return make_plan("ssd", "sim:sata-ssd", profile=profile, tests=[test]).alterations
 
     assert alterations(changed, "iops") == (
-        "iops.step_s 60 -> 2", "iops.read_percents 100, 95, 65, 50, 35, 5, 0 -> 100, 0",
-    )  # fmt: skip
+        "iops.step_s 60 -> 2",
+        "iops.read_percents 100, 95, 65, 50, 35, 5, 0 -> 100, 0",
+    )
     assert alterations(changed, "lat") == alterations(shipped, "iops") == ()
     assert alterations(dataclasses.replace(changed, name="mine", title="mine"), "iops") == ()

@@ -25,9 +25,7 @@ def begin(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("at", ["build_run_info", "_looking_at_host", "execute_run"])
-def test_a_stop_before_the_beginning_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
-) -> None:
+def test_a_stop_before_the_beginning_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     """Wherever it comes between the file and the run's first event."""
     monkeypatch.setattr(keeping, at, interrupt)
     with pytest.raises(Interrupted, match="before the run began; nothing was kept") as stopped:
@@ -36,9 +34,7 @@ def test_a_stop_before_the_beginning_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stop_while_the_file_is_made_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_while_the_file_is_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tables are written and synced, which takes the most of that time."""
     monkeypatch.setattr(writer, "connect_to_write", interrupt)
     with pytest.raises(KeyboardInterrupt):
@@ -46,9 +42,7 @@ def test_a_stop_while_the_file_is_made_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_file_that_is_gone_is_not_said_to_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_file_that_is_gone_is_not_said_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Removed or moved while the run went on, which then failed."""
 
     def lose_file_and_fail(*_: object, **__: object) -> None:
@@ -65,9 +59,7 @@ def test_a_run_file_that_is_gone_is_not_said_to_go_on(
     assert "continue:" not in str(failed.value)
 
 
-def test_a_stop_after_the_beginning_keeps_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_after_the_beginning_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What has begun is on record, as stopped."""
     monkeypatch.setattr("tkperf.runner.runner._TestRun.execute", interrupt)
     with pytest.raises(Interrupted, match="everything measured so far is kept"):
@@ -77,9 +69,7 @@ def test_a_stop_after_the_beginning_keeps_the_file(
     assert (record.status.value, record.ended_because) == ("interrupted", "stopped by the user")
 
 
-def test_a_stop_before_a_resumed_run_goes_on_leaves_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_before_a_resumed_run_goes_on_leaves_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds what was measured before: not a byte is changed."""
     begin(tmp_path)
     run_file = tmp_path / "n.tkperf"

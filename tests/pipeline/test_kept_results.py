@@ -54,9 +54,7 @@ def analyses(monkeypatch: pytest.MonkeyPatch) -> list[RunResult]:
     return found
 
 
-def test_kept_results_are_the_results(
-    measured: Path, cache: Path, analyses: list[RunResult]
-) -> None:
+def test_kept_results_are_the_results(measured: Path, cache: Path, analyses: list[RunResult]) -> None:
     """To the last digit and type, and nothing is analysed for them; only the user can read them."""
     first, second = read_results(measured), read_results(measured)
     assert len(analyses) == 1
@@ -80,9 +78,7 @@ def test_a_changed_file_is_analysed_again(
     assert len(list(cache.iterdir())) == 1
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda _: b"", lambda old: old[:-9], lambda old: old[:99] + b"\0" + old[100:]]
-)
+@pytest.mark.parametrize("damage", [lambda _: b"", lambda old: old[:-9], lambda old: old[:99] + b"\0" + old[100:]])
 def test_a_damaged_entry_is_made_again(
     damage: Callable[[bytes], bytes], measured: Path, cache: Path, analyses: list[RunResult]
 ) -> None:
@@ -95,9 +91,7 @@ def test_a_damaged_entry_is_made_again(
     assert len(analyses) == 2
 
 
-def test_a_run_under_way_has_no_kept_results(
-    measured: Path, cache: Path, analyses: list[RunResult]
-) -> None:
+def test_a_run_under_way_has_no_kept_results(measured: Path, cache: Path, analyses: list[RunResult]) -> None:
     """Neither those of an earlier end, which a resumed run has, nor are its own kept."""
     read_results(measured)
     with measured.open("rb") as writer:
@@ -122,9 +116,7 @@ def test_without_a_cache_results_are_computed(
     assert len(analyses) == 2
 
 
-def test_the_oldest_entries_make_room(
-    measured: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_oldest_entries_make_room(measured: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all together are larger than they may be."""
     result = read_results(measured)
     (entry,) = cache.iterdir()
@@ -183,9 +175,7 @@ def test_a_list_of_runs_takes_the_verdict_of_results_that_were_computed(
 
 
 @pytest.mark.usefixtures("cache", "judged")
-def test_a_run_is_judged_without_its_histograms(
-    measured: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_judged_without_its_histograms(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unpacking histograms takes longer than all other work, and no verdict needs them."""
 
     def never(*_: object) -> None:

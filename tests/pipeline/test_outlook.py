@@ -10,14 +10,7 @@ import tkperf
 from tkperf.analysis.outlook import PURGE, RateSource
 from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.errors import EngineError, UsageError
-from tkperf.pipeline.outlook import (
-    ASSUMED,
-    look_out,
-    parse_rate,
-    parse_rating,
-    probe_rates,
-    read_rates,
-)
+from tkperf.pipeline.outlook import ASSUMED, look_out, parse_rate, parse_rating, probe_rates, read_rates
 from tkperf.pipeline.run_plan import RunPlan
 
 CAPACITY_BYTES = 240_057_409_536  # of sim:sata-ssd
@@ -135,9 +128,13 @@ def test_bursts_and_pauses_are_one_row() -> None:
     """Host idle recovery has thousands of them; the row counts them, and its time has both."""
     stages = look_out(plan_of("hir", profile="quick"), parse_rate("500MB/s")).stages
     assert [stage.section for stage in stages] == [
-        "Steady-state preconditioning", "Steady-state preconditioning", "Wait state 1 s",
-        "Baseline after 1 s", "Wait state 2 s", "Baseline after 2 s",
-    ]  # fmt: skip
+        "Steady-state preconditioning",
+        "Steady-state preconditioning",
+        "Wait state 1 s",
+        "Baseline after 1 s",
+        "Wait state 2 s",
+        "Baseline after 2 s",
+    ]
     second = stages[4]
     assert second.what == "3 times a stream of RND 4k R/W 0/100 TC2/QD16, with 3 pauses"
     assert (second.shortest_s, second.longest_s) == (9.0, 9.0)

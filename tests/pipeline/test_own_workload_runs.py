@@ -72,9 +72,19 @@ def test_fio_does_what_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL)
     done = call(
-        "ssd", "run", "scratch.img", "--size", "96MiB", "--test", "./small.toml",
-        "--profile", SHORT, "--force", "--progress", "plain",
-    )  # fmt: skip
+        "ssd",
+        "run",
+        "scratch.img",
+        "--size",
+        "96MiB",
+        "--test",
+        "./small.toml",
+        "--profile",
+        SHORT,
+        "--force",
+        "--progress",
+        "plain",
+    )
     assert done.exit_code == 0, (done.output, done.exception)
     test = read_run(Path("run.tkperf")).tests[0]
     jobs = [step.job_file for step in test.steps]
@@ -138,9 +148,7 @@ def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
     """Nor a finding, of a run or a comparison, however much faster they are; their figures are shown."""
     file = tmp_path / "own.toml"
     file.write_text(PRECONDITIONED)
-    done = call(
-        "ssd", "x", "sim:sata-ssd", "--test", file, "--output", tmp_path, "-q", "--no-report"
-    )
+    done = call("ssd", "x", "sim:sata-ssd", "--test", file, "--output", tmp_path, "-q", "--no-report")
     assert done.exit_code == 0, (done.output, done.exception)
     run = tkperf.load(tmp_path / "x.tkperf")
     assert {one.section for one in build_headlines(run.tests)} == {"Pages"}
@@ -156,9 +164,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = folder / "own.toml"
     for name, rate in (("a", 900), ("b", 1200)):
         file.write_text(EVERYTHING.replace("offered_iops = 900", f"offered_iops = {rate}"))
-        done = call(
-            "ssd", name, "sim:sata-ssd", "--test", file, "--output", folder, "-q", "--no-report"
-        )
+        done = call("ssd", name, "sim:sata-ssd", "--test", file, "--output", folder, "-q", "--no-report")
         assert done.exit_code == 0, (done.output, done.exception)
         file.unlink()
     return folder
@@ -171,9 +177,19 @@ def test_every_output_has_it_without_its_file(two_runs: Path, tmp_path: Path) ->
     assert "Every kind of phase" in shown.output
     assert "Until written" in shown.output
     made = call(
-        "report", run, "-o", tmp_path / "x.html", "--pdf", tmp_path / "x.pdf", "--markdown",
-        tmp_path / "x.md", "--json", tmp_path / "x.json", "--csv", tmp_path / "csv",
-    )  # fmt: skip
+        "report",
+        run,
+        "-o",
+        tmp_path / "x.html",
+        "--pdf",
+        tmp_path / "x.pdf",
+        "--markdown",
+        tmp_path / "x.md",
+        "--json",
+        tmp_path / "x.json",
+        "--csv",
+        tmp_path / "csv",
+    )
     assert made.exit_code == 0, (made.output, made.exception)
     assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
     for name in ("x.html", "x.md"):
@@ -200,7 +216,9 @@ def test_runs_of_one_file_compare_and_the_difference_of_two_is_named(two_runs: P
 def test_claims_and_baselines_hold_for_it(two_runs: Path, tmp_path: Path) -> None:
     """By the name of the test, its sections and loads."""
     claims = tmp_path / "claims.toml"
-    claim = "[[claim]]\ntest = 'everything'\nsection = 'Two rounds'\nmetric = 'iops'\nread_percent = 0\nblock_size = '4k'\n"  # fmt: skip
+    claim = (
+        "[[claim]]\ntest = 'everything'\nsection = 'Two rounds'\nmetric = 'iops'\nread_percent = 0\nblock_size = '4k'\n"
+    )
     claims.write_text(f"{claim}at_least = 850\n")
     assert call("check", two_runs / "a.tkperf", claims).exit_code == 0
     claims.write_text(f"{claim}at_least = 950\n")
@@ -220,9 +238,7 @@ def test_claims_and_baselines_hold_for_it(two_runs: Path, tmp_path: Path) -> Non
         ("ssd", None, "it does not exist"),
     ],
 )
-def test_a_mistake_leaves_nothing_behind(
-    tmp_path: Path, suite: str, content: str | None, found: str
-) -> None:
+def test_a_mistake_leaves_nothing_behind(tmp_path: Path, suite: str, content: str | None, found: str) -> None:
     """No scratch file, no folder, no run file; the error ends with 2."""
     file = tmp_path / "own.toml"
     if content is not None:
@@ -230,9 +246,17 @@ def test_a_mistake_leaves_nothing_behind(
     before = set(tmp_path.iterdir())
     for command in ((suite,), ("plan", suite)):
         done = call(
-            *command, "n", tmp_path / "new.img", "--size", "64MiB", "--test", file,
-            "--output", tmp_path / "new", "--force",
-        )  # fmt: skip
+            *command,
+            "n",
+            tmp_path / "new.img",
+            "--size",
+            "64MiB",
+            "--test",
+            file,
+            "--output",
+            tmp_path / "new",
+            "--force",
+        )
         assert isinstance(done.exception, UsageError), done.output
         assert done.exception.exit_code == 2
         assert f"workload file {file}" in str(done.exception)
@@ -249,9 +273,7 @@ def test_a_name_that_is_neither_test_nor_file_is_a_typo() -> None:
 def test_files_may_follow_ssdt_as_names_do(tmp_path: Path) -> None:
     """TKperf's -ssdt takes several, without commas."""
     (tmp_path / "own.toml").write_text(EVERYTHING)
-    done = call(
-        "plan", "ssd", "n", "sim:sata-ssd", "-ssdt", "lat", f"{tmp_path}/own.toml", "--json"
-    )
+    done = call("plan", "ssd", "n", "sim:sata-ssd", "-ssdt", "lat", f"{tmp_path}/own.toml", "--json")
     assert done.exit_code == 0, (done.output, done.exception)
     tests = dict.fromkeys(stage["test"] for stage in json.loads(done.output)["stages"])
     assert list(tests) == ["Latency", "Every kind of phase"]
@@ -260,7 +282,7 @@ def test_files_may_follow_ssdt_as_names_do(tmp_path: Path) -> None:
 def test_the_course_stands_before_the_question(tmp_path: Path) -> None:
     """As nobody can look it up anywhere."""
     (tmp_path / "own.toml").write_text(EVERYTHING)
-    for command in (("ssd", "n", "sim:sata-ssd", "--output", tmp_path), ("plan", "ssd", "n", "sim:sata-ssd")):  # fmt: skip
+    for command in (("ssd", "n", "sim:sata-ssd", "--output", tmp_path), ("plan", "ssd", "n", "sim:sata-ssd")):
         done = call(*command, "--test", tmp_path / "own.toml")
         assert done.exit_code == 0, (done.output, done.exception)
         assert "3 × the active range, SEQ 256 KiB writes, TC 2 / QD 32" in done.output
@@ -336,9 +358,7 @@ rounds = 1
 """
 
 
-def test_what_was_written_before_a_purge_preconditions_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_written_before_a_purge_preconditions_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A section is said to be filled by the last load since its last purge, whatever was written before."""
     monkeypatch.chdir(tmp_path)
     Path("order.toml").write_text(ORDER)

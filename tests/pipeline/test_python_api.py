@@ -58,9 +58,7 @@ def run_examples(blocks: list[str]) -> dict[str, object]:
     return names
 
 
-def test_the_documented_examples_of_reading_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_documented_examples_of_reading_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block, one after the other, on a run of that name."""
     simulate(tmp_path, run_info())
     (tmp_path / "run.tkperf").rename(tmp_path / "D3-S4510.tkperf")

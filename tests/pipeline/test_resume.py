@@ -100,9 +100,7 @@ def test_a_fill_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_
     assert find_faults(path) == []
 
 
-def test_a_stream_that_was_cut_off_begins_with_its_purge(
-    moments: list[Path], tmp_path: Path
-) -> None:
+def test_a_stream_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_path: Path) -> None:
     """Write saturation shows how a purged drive changes: half of it cannot be put together."""
     path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
     result = go_on(path)
@@ -122,15 +120,11 @@ def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path)
     assert resumption.accepted
     assert resumption.again == "Write Saturation, slice 5"
     (section,) = result.tests[3].sections
-    assert [each.values.disturbances for each in section.slices] == [
-        (), (), (), (), (DisturbanceCode.INTERRUPTED,), ()
-    ]  # fmt: skip
+    assert [each.values.disturbances for each in section.slices] == [(), (), (), (), (DisturbanceCode.INTERRUPTED,), ()]
     assert "RESULTS SPAN IT" in find_notices(result)[-1]
 
 
-def test_an_accepted_interruption_leaves_the_window_as_it_was(
-    moments: list[Path], tmp_path: Path
-) -> None:
+def test_an_accepted_interruption_leaves_the_window_as_it_was(moments: list[Path], tmp_path: Path) -> None:
     """The round is whole, and the rounds before it count."""
     path = copied(moment_of(moments, "StepEnded", 1 + 2 * 6 + 1), tmp_path)
     result = go_on(path, accept=True)
@@ -146,8 +140,11 @@ def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path
     assert find_faults(path, moments[-1]) == []
     assert [test.name for test in result.tests] == list(TESTS)
     assert [test.sections == earlier.sections for test, earlier in zip(result.tests, before.tests, strict=True)] == [
-        True, False, True, True
-    ]  # fmt: skip
+        True,
+        False,
+        True,
+        True,
+    ]
     (text,) = describe_resumptions(result, result.tests[1])
     verdict = before.tests[1].sections[0].verdict
     assert verdict is not None
@@ -181,9 +178,7 @@ def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> No
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else value,
 )
-def test_every_kind_of_test_goes_on(
-    suite: str, drive: str, tests: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_every_kind_of_test_goes_on(suite: str, drive: str, tests: tuple[str, ...], tmp_path: Path) -> None:
     """Also areas, idle times, warm-ups, writes before a round, and the demand that a search found."""
     plan = make_plan(suite, drive, profile=SHORT if suite == "hdd" else "quick", tests=tests)
     run(plan, "run", folder=tmp_path, observers=(cuts(tmp_path / "run.tkperf", tmp_path / "cuts"),))
@@ -194,9 +189,7 @@ def test_every_kind_of_test_goes_on(
         assert find_faults(path, made[place]) == []
 
 
-@pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(), EngineError("fio failed"), OSError("a defect")]
-)
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), EngineError("fio failed"), OSError("a defect")])
 def test_a_run_that_was_stopped_or_failed_goes_on(error: BaseException, tmp_path: Path) -> None:
     """Not only what was killed."""
     ended = []
@@ -238,13 +231,7 @@ def on_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("real")
     scratch = folder / "scratch"
     plan = make_plan("ssd", scratch, profile=SHORT, tests=("lat", "writesat"), size="32MiB")
-    run(
-        plan,
-        "run",
-        folder=folder,
-        confirm=str(scratch),
-        observers=(cuts(folder / "run.tkperf", folder / "cuts"),),
-    )
+    run(plan, "run", folder=folder, confirm=str(scratch), observers=(cuts(folder / "run.tkperf", folder / "cuts"),))
     return folder
 
 

@@ -91,11 +91,7 @@ def pretend_fio(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]) -> No
     ],
 )
 def test_plan_looks_at_all_queue_depths_of_the_run(
-    scratch: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    version: tuple[int, int],
-    test: str,
-    says: str | None,
+    scratch: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], test: str, says: str | None
 ) -> None:
     """The heaviest load of ``cbw`` has a depth of 32, but another load has 6, which fio before 3.39 rounds up to 8."""
     audits: list[Audit] = []
@@ -114,9 +110,8 @@ def test_plan_looks_at_all_queue_depths_of_the_run(
         assert found.level is AuditLevel.ADVICE
         assert found.found.startswith(says)
     in_run = fio_setup.choose_ioengine(
-        str(scratch), 512, None, jobs=1, io_depth=1,
-        io_depths={load.io_depth for load in plan.fitted.workloads},
-    )  # fmt: skip
+        str(scratch), 512, None, jobs=1, io_depth=1, io_depths={load.io_depth for load in plan.fitted.workloads}
+    )
     assert (in_run.name == "libaio") is (says is not None)
 
 

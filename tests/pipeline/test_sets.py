@@ -75,11 +75,7 @@ def tkperf_raid(tmp_path: Path) -> Tkperf:
 @pytest.mark.fio
 @pytest.mark.parametrize(("options", "says"), [*WRONG, ([], "'mdadm --create' failed")])
 def test_a_mistake_costs_no_member_of_a_software_raid_its_data(
-    tools: FakeTools,
-    tkperf_raid: Tkperf,
-    loop_device: Callable[..., Path],
-    options: list[str],
-    says: str,
+    tools: FakeTools, tkperf_raid: Tkperf, loop_device: Callable[..., Path], options: list[str], says: str
 ) -> None:
     """Though everything was confirmed, mdadm is not called; without a mistake it is."""
     members = [loop_device(), loop_device()]
@@ -112,11 +108,7 @@ MEGARAID = {"devices": ["252:0", "252:1"], "raidlevel": 1, "type": "hw_lsi"}
     ],
 )
 def test_a_mistake_makes_no_virtual_drive(
-    tools: FakeTools,
-    tkperf_raid: Tkperf,
-    monkeypatch: pytest.MonkeyPatch,
-    options: list[str],
-    says: str,
+    tools: FakeTools, tkperf_raid: Tkperf, monkeypatch: pytest.MonkeyPatch, options: list[str], says: str
 ) -> None:
     """The controller is only asked; without a mistake it makes one, and takes it away again."""
     monkeypatch.setattr(storcli, "APPEAR_LIMIT_S", 0.0)
@@ -183,10 +175,9 @@ def test_the_members_behind_a_controller_are_known() -> None:
     facts = plan.subject.facts.values
     assert facts["preconditioned"] == "set"
     assert facts["members"] == [
-        {"path": f"252:{slot}", "model": "INTEL SSDSC2KB480G8", "serial": f"SERIAL{slot}",
-         "size": "446.625 GB"}
+        {"path": f"252:{slot}", "model": "INTEL SSDSC2KB480G8", "serial": f"SERIAL{slot}", "size": "446.625 GB"}
         for slot in range(2)
-    ]  # fmt: skip
+    ]
     assert plan.confirm_id == "SERIAL0,SERIAL1"
     # Binary units by decimal names, less what the controller keeps.
     assert 0.9 * 446.625 * GIB < plan.active_range.length_bytes < 446.625 * GIB
@@ -203,9 +194,7 @@ def test_the_members_behind_a_controller_are_known() -> None:
         (10, [64 * GIB] * 4, 127 * GIB, 128 * GIB),
     ],
 )
-def test_what_a_set_will_hold_is_never_said_too_high(
-    level: int, members: list[int], least: int, most: int
-) -> None:
+def test_what_a_set_will_hold_is_never_said_too_high(level: int, members: list[int], least: int, most: int) -> None:
     """By the sizes of its members, before there is one."""
     names = tuple(f"/dev/sd{letter}" for letter in "bcde"[: len(members)])
     config = RaidConfig(devices=names, raidlevel=level, type="sw_mdadm")
@@ -252,9 +241,19 @@ def test_a_software_raid_from_plan_to_results(
     monkeypatch.setattr(raid, "grant_set_permit", granted)
     config = {"devices": list(map(str, members)), "raidlevel": 1, "type": "sw_mdadm"}
     ended = tkperf_raid(
-        "/dev/md_tkperf_test", config, "-ssdt", "lat", "--profile", PROFILE, "--no-purge",
-        "--yes-destroy", ",".join(map(str, members)), "--remove-set", "-rt", "2",
-    )  # fmt: skip
+        "/dev/md_tkperf_test",
+        config,
+        "-ssdt",
+        "lat",
+        "--profile",
+        PROFILE,
+        "--no-purge",
+        "--yes-destroy",
+        ",".join(map(str, members)),
+        "--remove-set",
+        "-rt",
+        "2",
+    )
     assert ended.exception is None, ended.output
     assert made == ["create", "remove", "create", "in sync", "remove"]
     result = tkperf.load(tmp_path / "out/n.tkperf")
@@ -270,10 +269,7 @@ def test_a_software_raid_from_plan_to_results(
 @pytest.mark.root
 @pytest.mark.fio
 def test_sigterm_right_after_a_set_was_made_takes_it_away_again(
-    tools: FakeTools,
-    tkperf_raid: Tkperf,
-    loop_device: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
+    tools: FakeTools, tkperf_raid: Tkperf, loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between its making and the run, too, a signal ends everything in order."""
     members, made = [loop_device(), loop_device()], []
@@ -294,13 +290,7 @@ def test_sigterm_right_after_a_set_was_made_takes_it_away_again(
     config = {"devices": list(map(str, members)), "raidlevel": 1, "type": "sw_mdadm"}
     before = signal.signal(signal.SIGTERM, stop_unheard)
     try:
-        ended = tkperf_raid(
-            "/dev/md_tkperf_test",
-            config,
-            "--no-purge",
-            "--yes-destroy",
-            ",".join(map(str, members)),
-        )
+        ended = tkperf_raid("/dev/md_tkperf_test", config, "--no-purge", "--yes-destroy", ",".join(map(str, members)))
     finally:
         signal.signal(signal.SIGTERM, before)
     assert made == ["create", "remove"]
@@ -326,9 +316,16 @@ def test_a_controllers_set_from_plan_to_results(
     monkeypatch.setattr(raid, "grant_virtual_drive_permit", granted)
     tools.update(device=str(node), on_add=f"ln -s {loop} {node}", on_delete=f"rm {node}")
     ended = tkperf_raid(
-        str(node), MEGARAID, "-ssdt", "writesat", "--profile", PROFILE, "--remove-set",
-        "--yes-destroy", "SERIAL0,SERIAL1",
-    )  # fmt: skip
+        str(node),
+        MEGARAID,
+        "-ssdt",
+        "writesat",
+        "--profile",
+        PROFILE,
+        "--remove-set",
+        "--yes-destroy",
+        "SERIAL0,SERIAL1",
+    )
     assert ended.exception is None, ended.output
     changing = [" ".join(call[1:-1]) for call in tools.calls if "show" not in call]
     make = "/c0 add vd type=raid1 drives=252:0,252:1 wt nora strip=256"
@@ -361,14 +358,10 @@ def test_somebody_elses_set_is_neither_made_nor_stopped(
 
 
 @pytest.mark.root
-def test_a_controllers_keys_mean_nothing_to_mdadm(
-    loop_device: Callable[..., Path], tools: FakeTools
-) -> None:
+def test_a_controllers_keys_mean_nothing_to_mdadm(loop_device: Callable[..., Path], tools: FakeTools) -> None:
     """TKperf's example has them for either type; that they change nothing is said."""
     members = (str(loop_device()), str(loop_device()))
-    config = RaidConfig(
-        devices=members, raidlevel=1, type="sw_mdadm", readpolicy="nora", writepolicy="wb"
-    )
+    config = RaidConfig(devices=members, raidlevel=1, type="sw_mdadm", readpolicy="nora", writepolicy="wb")
     plan = tkperf.make_plan("raid", "/dev/md_tkperf_test", raid=config, no_purge=True)
     assert any("readpolicy and writepolicy" in warning.text for warning in plan.warnings)
     assert plan.filled_bytes == 4 * 2 * 2 * 64 * MIB
@@ -381,8 +374,7 @@ def test_a_controllers_keys_mean_nothing_to_mdadm(
 @pytest.mark.parametrize("remove_set", [True, False])
 @pytest.mark.parametrize("stuck", [True, False])
 @pytest.mark.parametrize(
-    ("error", "says"),
-    [(DeviceError, "lost"), (KeyboardInterrupt, "stopped by the user"), (None, "")],
+    ("error", "says"), [(DeviceError, "lost"), (KeyboardInterrupt, "stopped by the user"), (None, "")]
 )
 def test_what_becomes_of_a_set_in_the_end(
     began: bool, remove_set: bool, stuck: bool, error: type[BaseException] | None, says: str

@@ -98,13 +98,9 @@ def test_rounds_after_an_interruption_are_counted_from_it() -> None:
             return Interruption()
         return {STEPS[0].workload: measured(1000 * 2 ** (phase.number % 3))}
 
-    _, outcome = drive(
-        rounds_until_steady("S", STEPS, RULES, (track_iops(STEPS[0].workload, "W"),)), answer
-    )
+    _, outcome = drive(rounds_until_steady("S", STEPS, RULES, (track_iops(STEPS[0].workload, "W"),)), answer)
     assert max(asked) == 30
-    assert outcome.ended_because.startswith(
-        "no steady state in 25 rounds, rounds 6–30 since an interruption: "
-    )
+    assert outcome.ended_because.startswith("no steady state in 25 rounds, rounds 6–30 since an interruption: ")
 
 
 def test_nothing_tracked_is_a_mistake() -> None:
@@ -114,11 +110,7 @@ def test_nothing_tracked_is_a_mistake() -> None:
 
 
 def until(answer: Callable[[Continuous], Measurement], **how: Any) -> tuple[list[Any], Stream]:
-    part = stream_until(
-        "S",
-        track_iops(workload(), "W"),
-        **{"slice_s": 60.0, "max_slices": 40, "rules": RULES, **how},
-    )
+    part = stream_until("S", track_iops(workload(), "W"), **{"slice_s": 60.0, "max_slices": 40, "rules": RULES, **how})
     said, stream = drive(part, answer)
     return [each for each in said if isinstance(each, Continuous)], stream
 

@@ -18,19 +18,8 @@ from tkperf.model.phases import Continuous, Phase, Purge, Round, SectionOutcome
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Workload
 from tkperf.procedures import SSD_TESTS, fit_to_sector, load_profile, parse_profile
-from tkperf.procedures.demand_intensity import (
-    GRID,
-    PRECONDITIONING,
-    WRITES_BETWEEN,
-    DemandIntensityTable,
-)
-from tkperf.procedures.demand_points import (
-    CellMeans,
-    DemandPoint,
-    choose_points,
-    choose_saturating,
-    window_means,
-)
+from tkperf.procedures.demand_intensity import GRID, PRECONDITIONING, WRITES_BETWEEN, DemandIntensityTable
+from tkperf.procedures.demand_points import CellMeans, DemandPoint, choose_points, choose_saturating, window_means
 
 GIB = 1 << 30
 DEMANDS = (32, 16, 8, 6, 4, 2, 1)
@@ -73,8 +62,11 @@ def test_the_order_of_all_phases(course: Course) -> None:
     first = [f"Purge {PRECONDITIONING}", f"Continuous {PRECONDITIONING}"]
     assert sections == [*first, *turns, *at_points]
     assert [each.section for each in course.outcomes] == [
-        PRECONDITIONING, WRITES_BETWEEN, GRID, *(each.removeprefix("Continuous ") for each in at_points),
-    ]  # fmt: skip
+        PRECONDITIONING,
+        WRITES_BETWEEN,
+        GRID,
+        *(each.removeprefix("Continuous ") for each in at_points),
+    ]
 
 
 def test_preconditioning_is_the_workloads_writes_at_32_by_32_until_steady(course: Course) -> None:
@@ -84,7 +76,7 @@ def test_preconditioning_is_the_workloads_writes_at_32_by_32_until_steady(course
     assert [getattr(phase, "number", 0) for phase in stream] == list(range(1, 122))
     assert {(phase.duration_s, phase.longest_s) for phase in stream if isinstance(phase, Continuous)} == {
         (60.0, 60.0 * 721)
-    }  # fmt: skip
+    }
     (load,) = {phase.workload for phase in stream if isinstance(phase, Continuous)}
     assert (load.read_percent, load.jobs, load.io_depth) == (0, 32, 32)
     assert course.outcomes[0].window == (1, 31, 61, 91, 121)
@@ -98,9 +90,7 @@ def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course
         assert isinstance(each, Round)
         (step,) = each.steps
         assert step.duration_s == 300
-        assert (step.workload.read_percent, step.workload.jobs, step.workload.io_depth) == (
-            0, 32, 32,
-        )  # fmt: skip
+        assert (step.workload.read_percent, step.workload.jobs, step.workload.io_depth) == (0, 32, 32)
     for each in grid:
         assert isinstance(each, Round)
         assert [(step.workload.jobs, step.workload.io_depth) for step in each.steps] == [
@@ -123,11 +113,7 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
         }
         found[point] = (histogram.workload.jobs, histogram.workload.io_depth)
     # 64 outstanding I/Os saturate; (64,000 + 1,000) / 2 is nearest to 32.
-    assert found == {
-        DemandPoint.MAXIMUM: (2, 32),
-        DemandPoint.MIDDLE: (1, 32),
-        DemandPoint.MINIMUM: (1, 1),
-    }
+    assert found == {DemandPoint.MAXIMUM: (2, 32), DemandPoint.MIDDLE: (1, 32), DemandPoint.MINIMUM: (1, 1)}
     grid = course.outcomes[2]
     assert grid.ended_because == (
         "steady state in rounds 1–5; maximum at TC 2 / QD 32: 64,000 IOPS, mean 100.0 µs; middle at "
@@ -144,9 +130,7 @@ def test_what_is_moved_at_full_length_is_the_workloads(name: str, most_off: floa
     assert {step.measurement.duration_s for step in grid} == {60.0}
     for step in steps:
         for stats in (step.measurement.read, step.measurement.write):
-            assert stats.bytes == pytest.approx(
-                stats.ios * step.workload.mean_block_bytes, rel=most_off, abs=1
-            )
+            assert stats.bytes == pytest.approx(stats.ios * step.workload.mean_block_bytes, rel=most_off, abs=1)
         reads = step.workload.read_percent / 100 * step.measurement.ios
         assert step.measurement.read.ios == pytest.approx(reads, rel=1e-3)
 
@@ -163,9 +147,19 @@ def test_the_workload_is_the_specifications() -> None:
     assert (cbw.read_percent, dirth.read_percent) == (40, 65)
     assert (dirth.block_size_bytes, dirth.block_mix, dirth.zones) == (8192, (), ())
     assert {each.block_size_bytes: each.percent for each in cbw.block_mix} == {
-        512: 4, 1024: 1, 1536: 1, 2048: 1, 2560: 1, 3072: 1, 3584: 1,
-        4096: 67, 8192: 10, 16384: 7, 32768: 3, 65536: 3,
-    }  # fmt: skip
+        512: 4,
+        1024: 1,
+        1536: 1,
+        2048: 1,
+        2560: 1,
+        3072: 1,
+        3584: 1,
+        4096: 67,
+        8192: 10,
+        16384: 7,
+        32768: 3,
+        65536: 3,
+    }
     assert cbw.zones_text == "50/5 30/15 20/80"
     assert cbw.mean_block_bytes == pytest.approx(7.635 * 1024)
     assert cbw.blocks_name == "12 sizes 512-64k, mean 7.63k"
@@ -187,48 +181,44 @@ def test_without_steady_state_it_ends_by_the_most_rounds_and_says_so() -> None:
 
 
 def cell(jobs: int, depth: int, iops: float, mean_us: float | None) -> CellMeans:
-    return CellMeans(
-        workload=work(65, 8192, jobs=jobs, io_depth=depth), iops=iops, latency_mean_us=mean_us
-    )
+    return CellMeans(workload=work(65, 8192, jobs=jobs, io_depth=depth), iops=iops, latency_mean_us=mean_us)
 
 
 def points(*cells: CellMeans) -> dict[DemandPoint, tuple[int, int]]:
     chosen = choose_points(cells, 5000)
-    return {
-        point: (each.workload.jobs, each.workload.io_depth) for point, each in chosen.at.items()
-    }
+    return {point: (each.workload.jobs, each.workload.io_depth) for point, each in chosen.at.items()}
 
 
 def test_cells_at_the_ceiling_or_above_are_neither_maximum_nor_middle() -> None:
     """Below 5 ms; the minimum is the least demand, however slow; what measured nothing is no point."""
     least, low, high = cell(1, 1, 100, 9000), cell(1, 2, 5000, 400), cell(2, 2, 9000, 4999)
     assert points(cell(4, 4, 20_000, 5000), high, low, least, cell(8, 8, 0, None)) == {
-        DemandPoint.MAXIMUM: (2, 2), DemandPoint.MIDDLE: (1, 2), DemandPoint.MINIMUM: (1, 1),
-    }  # fmt: skip
+        DemandPoint.MAXIMUM: (2, 2),
+        DemandPoint.MIDDLE: (1, 2),
+        DemandPoint.MINIMUM: (1, 1),
+    }
 
 
 def test_where_all_cells_are_above_the_ceiling_it_chooses_nothing() -> None:
     """As on a slow disk: all cells count, and the result says so."""
     slow = (cell(1, 1, 100, 6000), cell(1, 4, 300, 12_000))
-    assert points(*slow) == {
-        DemandPoint.MAXIMUM: (1, 4), DemandPoint.MIDDLE: (1, 1), DemandPoint.MINIMUM: (1, 1),
-    }  # fmt: skip
+    assert points(*slow) == {DemandPoint.MAXIMUM: (1, 4), DemandPoint.MIDDLE: (1, 1), DemandPoint.MINIMUM: (1, 1)}
     chosen = choose_points(slow, 5000)
     assert chosen.all_above_ceiling
     assert str(chosen).endswith("; every cell above the ceiling")
 
 
-@pytest.mark.parametrize(
-    ("within", "found"), [(5, (1, 8)), (4.9, (2, 8)), (0, (2, 8)), (60, (1, 4)), (99, (1, 1))]
-)
-def test_the_saturating_demand_is_the_least_within_some_percent(
-    within: float, found: tuple[int, int]
-) -> None:
+@pytest.mark.parametrize(("within", "found"), [(5, (1, 8)), (4.9, (2, 8)), (0, (2, 8)), (60, (1, 4)), (99, (1, 1))])
+def test_the_saturating_demand_is_the_least_within_some_percent(within: float, found: tuple[int, int]) -> None:
     """Inclusive; of equally many outstanding I/Os the fewest threads."""
     cells = (
-        cell(2, 8, 100_000, 160), cell(4, 4, 99_999, 160), cell(1, 8, 95_000, 84),
-        cell(2, 2, 60_000, 66), cell(1, 4, 60_000, 66), cell(1, 1, 9000, 111),
-    )  # fmt: skip
+        cell(2, 8, 100_000, 160),
+        cell(4, 4, 99_999, 160),
+        cell(1, 8, 95_000, 84),
+        cell(2, 2, 60_000, 66),
+        cell(1, 4, 60_000, 66),
+        cell(1, 1, 9000, 111),
+    )
     enough, best = choose_saturating(cells, within)
     assert (enough.workload.jobs, enough.workload.io_depth) == found
     assert best == cells[0]
@@ -238,9 +228,7 @@ def test_means_are_those_of_the_report() -> None:
     """The mean of the rounds' rates, and of their means."""
 
     def round_of(iops: int, mean_us: int) -> Mapping[Workload, Measurement]:
-        side = IoStats(
-            ios=iops * 2, bytes=0, latency_ios=iops * 2, latency_sum_ns=iops * 2000 * mean_us
-        )
+        side = IoStats(ios=iops * 2, bytes=0, latency_ios=iops * 2, latency_sum_ns=iops * 2000 * mean_us)
         return {work(): Measurement(duration_s=2, read=NO_IO, write=side)}
 
     (means,) = window_means([round_of(1000, 100), round_of(3000, 300)])
@@ -259,7 +247,7 @@ def test_means_are_those_of_the_report() -> None:
         ("tracking_io_depth = 32", "tracking_io_depth = 3", "tracking_io_depth: not one of"),
         ("latency_ceiling_ms = 5", "latency_ceiling_ms = 0", "0 is not allowed, it takes a number, more than 0"),
     ],
-)  # fmt: skip
+)
 def test_numbers_that_do_not_go_together_are_named(old: str, new: str, reason: str) -> None:
     """File, key and reason; in the table of CBW, which comes first."""
     text = (resources.files("tkperf.procedures.profiles") / "pts-e-1.1.toml").read_text()
@@ -286,17 +274,25 @@ def test_the_profile_decides_every_number() -> None:
     profile = load_profile("pts-e-1.1")
     table = msgspec.structs.replace(
         profile.table(DemandIntensityTable),
-        jobs=(2, 1), io_depths=(3,), tracking_jobs=2, tracking_io_depth=3, step_s=7.0,
-        writes_before_round_s=11.0, histogram_s=13.0, slice_s=5.0, writes_before_histogram_slices=2,
-        round_every_slices=1, block_size_kib=16, read_percent=30,
-    )  # fmt: skip
+        jobs=(2, 1),
+        io_depths=(3,),
+        tracking_jobs=2,
+        tracking_io_depth=3,
+        step_s=7.0,
+        writes_before_round_s=11.0,
+        histogram_s=13.0,
+        slice_s=5.0,
+        writes_before_histogram_slices=2,
+        round_every_slices=1,
+        block_size_kib=16,
+        read_percent=30,
+    )
     phases, _, _ = drive(SSD_TESTS["dirth"].procedure(profile.with_tables(table), GIB), saturating)
     grid = next(each for each in phases if isinstance(each, Round) and each.section == GRID)
     assert [(step.workload.jobs, step.workload.io_depth, step.duration_s) for step in grid.steps] == [
-        (2, 3, 7.0), (1, 3, 7.0),
-    ]  # fmt: skip
-    assert {
-        (step.workload.read_percent, step.workload.block_size_bytes) for step in grid.steps
-    } == {(30, 16384)}
+        (2, 3, 7.0),
+        (1, 3, 7.0),
+    ]
+    assert {(step.workload.read_percent, step.workload.block_size_bytes) for step in grid.steps} == {(30, 16384)}
     assert len([each for each in phases if each.section == PRECONDITIONING]) == 1 + 5
     assert phases[-1].duration_s == 13.0  # type: ignore[union-attr]

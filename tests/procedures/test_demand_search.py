@@ -32,14 +32,12 @@ def saturating(_phase: Phase, load: Workload) -> float:
 
 def test_a_search_is_purge_fill_and_rounds_over_all_demands() -> None:
     """At full length: RND 4 KiB writes, 5 s each; the least demand that reaches the best is found."""
-    phases, verdicts, outcomes = drive(
-        SSD_TESTS["auto-demand"].procedure(load_profile("pts-e-1.1"), GIB), saturating
-    )
+    phases, verdicts, outcomes = drive(SSD_TESTS["auto-demand"].procedure(load_profile("pts-e-1.1"), GIB), saturating)
     assert [type(phase) for phase in phases] == [Purge, Fill, *[Round] * 5]
     assert isinstance(phases[2], Round)
-    assert [
-        (step.workload.jobs, step.workload.io_depth, step.duration_s) for step in phases[2].steps
-    ] == [(jobs, depth, 5.0) for jobs in (8, 4, 2, 1) for depth in (128, 64, 32, 16, 8, 4, 1)]
+    assert [(step.workload.jobs, step.workload.io_depth, step.duration_s) for step in phases[2].steps] == [
+        (jobs, depth, 5.0) for jobs in (8, 4, 2, 1) for depth in (128, 64, 32, 16, 8, 4, 1)
+    ]
     assert {step.workload.mix_and_size for step in phases[2].steps} == {"0/100 4k"}
     assert verdicts[-1].tracking == "RND 4k R/W 0/100 TC8/QD128 IOPS"
     assert outcomes[0].demand == Demand(jobs=1, io_depth=8)
@@ -53,16 +51,10 @@ def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
     """IOPS and write saturation; latency keeps its own demand. The run file says what was found."""
     names = ("auto-demand", "iops", "lat", "writesat")
     table = msgspec.structs.replace(QUICK.table(DemandSearchTable), jobs=(3,), io_depths=(7,))
-    simulate(
-        tmp_path, run_info(), profile=QUICK.with_tables(table),
-        suite={name: SSD_TESTS[name] for name in names},
-    )  # fmt: skip
+    simulate(tmp_path, run_info(), profile=QUICK.with_tables(table), suite={name: SSD_TESTS[name] for name in names})
     record = read_run(tmp_path / "run.tkperf")
     assert record.tests[0].outcomes[0].demand == Demand(jobs=3, io_depth=7)
-    found = {
-        test.name: {(step.workload.jobs, step.workload.io_depth) for step in test.steps}
-        for test in record.tests
-    }
+    found = {test.name: {(step.workload.jobs, step.workload.io_depth) for step in test.steps} for test in record.tests}
     assert found == {
         "auto-demand": {(2, 16), (3, 7)},  # its own fill is as the profile has it
         "iops": {(3, 7)},
@@ -73,9 +65,7 @@ def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
 
 def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
     """As an alteration, in the text of each test, and with all that was measured."""
-    plan = tkperf.make_plan(
-        "ssd", "sim:sata-ssd", profile="quick", tests=("writesat",), auto_demand=True
-    )
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("writesat",), auto_demand=True)
     assert [each.test.name for each in plan.tests] == ["auto-demand", "writesat"]
     assert plan.changes.choices == ("threads and queue depth -> found by a search",)
     text = SSD_TESTS["writesat"].describe(plan.profile, Circumstances())
@@ -122,14 +112,16 @@ def steps_of(**numbers: Sequence[object] | str) -> tuple[Workload, ...]:
 def test_a_sweep_has_every_combination_once() -> None:
     """Mix outermost, then block size, compressibility, threads, queue depth, as they are given."""
     loads = steps_of(
-        read_percents=(100, 0), block_sizes_kib=(16, 4), compressible_percents=(0, 50), jobs=(2, 1),
-        io_depths=(8, 1),
-    )  # fmt: skip
+        read_percents=(100, 0), block_sizes_kib=(16, 4), compressible_percents=(0, 50), jobs=(2, 1), io_depths=(8, 1)
+    )
     assert len(set(loads)) == len(loads) == 32
     assert [str(load) for load in loads[:5]] == [
-        "RND 16k R/W 100/0 TC2/QD8", "RND 16k R/W 100/0 TC2/QD1", "RND 16k R/W 100/0 TC1/QD8",
-        "RND 16k R/W 100/0 TC1/QD1", "RND 16k R/W 100/0 TC2/QD8, 50 % compressible",
-    ]  # fmt: skip
+        "RND 16k R/W 100/0 TC2/QD8",
+        "RND 16k R/W 100/0 TC2/QD1",
+        "RND 16k R/W 100/0 TC1/QD8",
+        "RND 16k R/W 100/0 TC1/QD1",
+        "RND 16k R/W 100/0 TC2/QD8, 50 % compressible",
+    ]
     assert str(loads[-1]) == "RND 4k R/W 0/100 TC1/QD1, 50 % compressible"
 
 
@@ -162,11 +154,10 @@ def test_a_sequential_sweep_is_sequential() -> None:
         ("--mix 65/45", "'65/45' does not add up to 100"),
         ("--mix 101", "table sweep, key read_percents: 101 is not allowed, it takes a whole number, 0 to 100"),
         ("--compressibility 101", "key compressible_percents: 101 is not allowed"),
-        (f"--threads {','.join(map(str, range(1, 41)))} --depth {','.join(map(str, range(1, 41)))}",
-         "more than 1,024"),
+        (f"--threads {','.join(map(str, range(1, 41)))} --depth {','.join(map(str, range(1, 41)))}", "more than 1,024"),
         ("--profile tkperf-2.2", "no table sweep: tkperf ssd measures test sweep with"),
     ],
-)  # fmt: skip
+)
 def test_values_that_nobody_means_are_refused(options: str, reason: str, tmp_path: Path) -> None:
     """Before anything is looked at; nothing is written."""
     args = ["sweep", "s", "sim:sata-ssd", "--profile", "quick", "--output", str(tmp_path / "o")]
@@ -196,9 +187,11 @@ def test_a_sweep_from_the_command_line(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     (section,) = tkperf.load(tmp_path / "s.tkperf").tests[0].sections
     assert [str(cell.workload) for cell in section.cells] == [
-        "RND 4k R/W 65/35 TC2/QD4", "RND 4k R/W 65/35 TC1/QD4",
-        "RND 512 R/W 65/35 TC2/QD4", "RND 512 R/W 65/35 TC1/QD4",
-    ]  # fmt: skip
+        "RND 4k R/W 65/35 TC2/QD4",
+        "RND 4k R/W 65/35 TC1/QD4",
+        "RND 512 R/W 65/35 TC2/QD4",
+        "RND 512 R/W 65/35 TC1/QD4",
+    ]
     assert section.steady
 
 

@@ -51,18 +51,14 @@ def test_a_range_too_small_to_be_cut() -> None:
         cut_into_areas(TKPERF.table(HardDiskTable), 4096)
 
 
-@pytest.mark.parametrize(
-    ("test", "rounds", "steps", "hours"), [("iops", 128, 9, 19.2), ("tp", 256, 2, 8.533)]
-)
+@pytest.mark.parametrize(("test", "rounds", "steps", "hours"), [("iops", 128, 9, 19.2), ("tp", 256, 2, 8.533)])
 def test_the_course_is_tkperfs(test: str, rounds: int, steps: int, hours: float) -> None:
     """TKperf 2.2: 9 random cells, or read and write, of a minute in each area."""
     procedure = HDD_TESTS[test].procedure
     phases = list(phases_of(procedure(TKPERF, CAPACITY_BYTES), lambda _: {}))
     assert len(phases) == rounds
     assert all(isinstance(phase, Round) and len(phase.steps) == steps for phase in phases)
-    best = forecast(
-        procedure(TKPERF, CAPACITY_BYTES), (), Case.BEST, active_range_bytes=CAPACITY_BYTES
-    )
+    best = forecast(procedure(TKPERF, CAPACITY_BYTES), (), Case.BEST, active_range_bytes=CAPACITY_BYTES)
     assert best.duration_s / 3600 == pytest.approx(hours, abs=0.01)
 
 
@@ -78,9 +74,7 @@ def test_read_before_write_and_larger_blocks_first() -> None:
 def test_a_step_stays_in_its_area() -> None:
     """fio gets the area's offset and size, counted from the start of the active range."""
     target = FioTarget(
-        path="/dev/x",
-        ioengine="libaio",
-        active_range=ActiveRange(offset_bytes=1 << 20, length_bytes=1 << 30),
+        path="/dev/x", ioengine="libaio", active_range=ActiveRange(offset_bytes=1 << 20, length_bytes=1 << 30)
     )
     area = ActiveRange(offset_bytes=8 << 20, length_bytes=4 << 20)
     for access in Access:

@@ -26,11 +26,7 @@ from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import build_listing
 from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
 from tkperf.procedures.building_blocks import keeps_up
-from tkperf.procedures.latency_over_demand import (
-    STATE_SECTION,
-    LatencyOverDemandTable,
-    choose_increment,
-)
+from tkperf.procedures.latency_over_demand import STATE_SECTION, LatencyOverDemandTable, choose_increment
 from tkperf.procedures.plan import Case, forecast, longest_course
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import RunFile
@@ -46,9 +42,7 @@ def s3700(_phase: Phase, workload: Workload) -> float:
     return min(able, workload.offered_iops or able)
 
 
-def run(
-    test: str, profile: Profile = MYCE, iops: object = s3700
-) -> tuple[list[Phase], tuple[SectionOutcome, ...]]:
+def run(test: str, profile: Profile = MYCE, iops: object = s3700) -> tuple[list[Phase], tuple[SectionOutcome, ...]]:
     phases, verdicts, outcomes = drive(SSD_TESTS[test].procedure(profile, GIB), iops)  # type: ignore[arg-type]
     assert not verdicts, "nothing waits for steady state"
     return phases, outcomes
@@ -73,9 +67,7 @@ def listing_of(section: SectionResult) -> TableView:
 def test_without_names_a_profile_of_its_own_runs_all_that_it_has() -> None:
     """None of the tests run by default is in it; elsewhere the two are asked for by name."""
     assert [test.name for test in choose_tests(MYCE, "ssd")] == ["demand", "qos"]
-    assert [test.name for test in choose_tests(load_profile("quick"), "ssd")] == [
-        "iops", "lat", "tp", "writesat",
-    ]  # fmt: skip
+    assert [test.name for test in choose_tests(load_profile("quick"), "ssd")] == ["iops", "lat", "tp", "writesat"]
 
 
 def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
@@ -90,9 +82,7 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
         assert isinstance(phase, Continuous)
         assert (phase.duration_s, phase.longest_s, phase.warm_up) == (60, 7200, False)
         assert str(phase.workload) == "RND 4k R/W 0/100 TC1/QD32"
-    assert [section.section for section in outcomes] == [
-        STATE_SECTION, "Demand 100/0", "Demand 0/100", "Demand 65/35",
-    ]  # fmt: skip
+    assert [section.section for section in outcomes] == [STATE_SECTION, "Demand 100/0", "Demand 0/100", "Demand 65/35"]
     probe, *levels = of_section(phases, "Demand 100/0")
     assert isinstance(probe, Round)
     assert (probe.warm_up, offered(probe), probe.steps[0].duration_s) == (True, None, 10)
@@ -108,9 +98,7 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
         workload = level.steps[0].workload
         assert (workload.access, workload.block_size_bytes) == (Access.RANDOM, 4096)
         assert (workload.jobs, workload.io_depth, workload.arrival) == (32, 1, Arrival.LINEAR)
-    assert phases == before + [
-        phase for section in outcomes[1:] for phase in of_section(phases, section.section)
-    ]
+    assert phases == before + [phase for section in outcomes[1:] for phase in of_section(phases, section.section)]
 
 
 def test_the_levels_of_a_mix_end_with_those_missed_in_a_row() -> None:
@@ -152,7 +140,7 @@ def test_a_drive_that_never_keeps_up_or_always_does_ends_them_too() -> None:
 @pytest.mark.parametrize(
     ("saturated_iops", "increment"),
     [(0.0, 1000), (99_999, 1000), (100_001, 2000), (450_000, 5000), (900_000, 10_000), (2.5e6, 50_000)],
-)  # fmt: skip
+)
 def test_levels_are_farther_apart_for_a_fast_drive(saturated_iops: float, increment: int) -> None:
     """All levels together reach 1.2 times what it does as fast as it can, in steps of 1, 2, 5."""
     assert choose_increment(saturated_iops, DEMAND) == increment
@@ -161,9 +149,14 @@ def test_levels_are_farther_apart_for_a_fast_drive(saturated_iops: float, increm
 def test_random_arrivals_may_by_chance_be_fewer() -> None:
     """Three standard deviations of their number are no miss; evenly spaced ones have no such excuse."""
     poisson = Workload(
-        access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1,
-        offered_iops=100.0, arrival=Arrival.POISSON,
-    )  # fmt: skip
+        access=Access.RANDOM,
+        read_percent=100,
+        block_size_bytes=4096,
+        jobs=1,
+        io_depth=1,
+        offered_iops=100.0,
+        arrival=Arrival.POISSON,
+    )
     assert keeps_up(poisson, (measured(97.0, 60.0),), 99)
     assert not keeps_up(poisson, (measured(94.0, 60.0),), 99)
     linear = replace(poisson, arrival=Arrival.LINEAR)
@@ -176,9 +169,8 @@ def test_backlog_is_what_was_due_and_not_done() -> None:
     stats = measured(20_000.0, 10.0).write
     seen = Measurement(duration_s=10.0, read=stats, write=stats)
     workload = Workload(
-        access=Access.RANDOM, read_percent=75, block_size_bytes=4096, jobs=1, io_depth=1,
-        offered_iops=50_000.0,
-    )  # fmt: skip
+        access=Access.RANDOM, read_percent=75, block_size_bytes=4096, jobs=1, io_depth=1, offered_iops=50_000.0
+    )
     told = {each: combine([seen], workload, each) for each in Direction}
     assert [told[each]["backlog_ios"] for each in Direction] == [100_000, 175_000, 0]
     assert told[Direction.ALL]["behind_us"] == pytest.approx(2e6)
@@ -193,10 +185,12 @@ def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
     phases, outcomes = run("qos")
     names = [
         "QoS sequential 100/0",
-        "Random writes before QoS random 50/50", "QoS random 50/50",
-        "Random writes before QoS random 0/100", "QoS random 0/100",
+        "Random writes before QoS random 50/50",
+        "QoS random 50/50",
+        "Random writes before QoS random 0/100",
+        "QoS random 0/100",
         "QoS random 100/0",
-    ]  # fmt: skip
+    ]
     assert [section.section for section in outcomes] == names
     sections = [of_section(phases, name) for name in names]
     assert phases == [phase for section in sections for phase in section]
@@ -215,9 +209,11 @@ def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
         texts.append(str(stream[0].workload))
         assert outcomes[place].window == tuple(range(1, 121))
     assert texts == [
-        "SEQ 4k R/W 100/0 TC1/QD1", "RND 4k R/W 50/50 TC1/QD1",
-        "RND 4k R/W 0/100 TC1/QD1", "RND 4k R/W 100/0 TC1/QD1",
-    ]  # fmt: skip
+        "SEQ 4k R/W 100/0 TC1/QD1",
+        "RND 4k R/W 50/50 TC1/QD1",
+        "RND 4k R/W 0/100 TC1/QD1",
+        "RND 4k R/W 100/0 TC1/QD1",
+    ]
 
 
 def test_looking_ahead_the_worst_drive_is_the_one_that_keeps_up() -> None:
@@ -244,7 +240,7 @@ def test_looking_ahead_the_worst_drive_is_the_one_that_keeps_up() -> None:
         (('arrival = "linear"', 'arrival = "burst"'), "latency_over_demand.arrival"),
         (("kept_up_percent = 99", "kept_up_percent = 101"), "kept_up_percent"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_the_tables_is_named(change: tuple[str, str], reason: str) -> None:
     """File, key and reason, before anything is touched."""
     text = (Path(__file__).parents[2] / "src/tkperf/procedures/profiles/myce.toml").read_text()
@@ -260,13 +256,13 @@ def short() -> Profile:
     """Both tests with few levels and rounds."""
     profile = load_profile("quick")
     table = profile.table(LatencyOverDemandTable)
-    return profile.with_tables(
-        msgspec.structs.replace(table, most_levels=8, read_percents=(100, 65), level_s=8)
-    )
+    return profile.with_tables(msgspec.structs.replace(table, most_levels=8, read_percents=(100, 65), level_s=8))
 
 
 def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short: Profile) -> None:
-    """Every level is a row; the chart has the ideal line and both marks; the device's latency stops growing, the backlog does not."""
+    """Every level is a row; the chart has the ideal line and both marks; the device's latency stops growing, the
+    backlog does not.
+    """
     tests = {"demand": SSD_TESTS["demand"]}
     simulate(tmp_path, run_info(), profile=short, suite=tests)
     with RunFile(tmp_path / "run.tkperf") as run_file:
@@ -286,8 +282,13 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     assert saturated.value - no_backlog.value <= 2 * increment
     listing = listing_of(reads)
     assert listing.columns[:6] == (
-        "Offered IOPS", "IOPS", "backlog (I/Os)", "behind (µs)", "mean with wait (µs)", "mean (µs)",
-    )  # fmt: skip
+        "Offered IOPS",
+        "IOPS",
+        "backlog (I/Os)",
+        "behind (µs)",
+        "mean with wait (µs)",
+        "mean (µs)",
+    )
     backlogs, waits_us, means_us = (
         [float(row[column].replace(",", "")) for row in listing.rows] for column in (2, 4, 5)
     )
@@ -297,26 +298,22 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     assert waited[: kept + 1] == [0] * (kept + 1)
     # Half of what the last I/O is late, on average: the backlog grows evenly.
     assert waited[-1] == pytest.approx(reads.cells[-1].all["behind_us"] / 2, rel=0.1)  # type: ignore[operator]
-    assert all(
-        each <= 0.01 * (level or 0)
-        for each, level in zip(backlogs[: kept + 1], levels, strict=False)
-    )
+    assert all(each <= 0.01 * (level or 0) for each, level in zip(backlogs[: kept + 1], levels, strict=False))
     # The median over the second half of a steady growth is that at three quarters.
     assert reads.cells[-1].backlog_median_ios == pytest.approx(0.75 * backlogs[-1], rel=0.1)
     assert backlogs[kept + 1 :] == sorted(backlogs[kept + 1 :])
     view = view_of(tmp_path / "run.tkperf")
     charts = view.tests[0].sections[1].charts
-    assert charts[0].text.startswith(
-        "Achieved v offered IOPS: IOPS of every level. Dashed: all that"
-    )
+    assert charts[0].text.startswith("Achieved v offered IOPS: IOPS of every level. Dashed: all that")
     chart = curves_of(charts[0])
     curve, ideal = ([(point.x, point.y) for point in each.points] for each in chart.curves)
     assert ideal == [(0.0, 0.0), (levels[-1], levels[-1])]
     assert [x for x, _ in curve] == levels
     assert [rule.x for rule in chart.rules] == [no_backlog.value, saturated.value]
     assert [chart.switches for chart in charts] == [
-        (("IOPS", "backlog", "time behind"),), (("mean", "99.9 %", "maximum"),),
-    ]  # fmt: skip
+        (("IOPS", "backlog", "time behind"),),
+        (("mean", "99.9 %", "maximum"),),
+    ]
     assert [len(chart.on_paper) for chart in charts] == [1, 3]
 
 
@@ -331,9 +328,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
     (cell,) = mix.cells
     assert cell.rounds == len(mix.slices) == 10
     # 0.5 s of warm-up before each second.
-    assert [each.start_s for each in mix.slices] == pytest.approx(
-        [1.5 * place for place in range(10)]
-    )
+    assert [each.start_s for each in mix.slices] == pytest.approx([1.5 * place for place in range(10)])
     measured_bytes = sum((each.values.write or {})["ios"] or 0 for each in mix.slices) * 4096
     assert mix.slices[-1].total_written_bytes is not None
     assert mix.slices[-1].total_written_bytes > 1.3 * measured_bytes
@@ -341,9 +336,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
     section = view.tests[0].sections[2]
     titles = [view.chart.title for chart in section.charts for view in chart.on_paper]
     histograms = [title for title in titles if "histogram" in title]
-    assert histograms == [
-        f"Response time histogram: {of} of RND 4k R/W 50/50 TC1/QD1" for of in ("reads", "writes")
-    ]
+    assert histograms == [f"Response time histogram: {of} of RND 4k R/W 50/50 TC1/QD1" for of in ("reads", "writes")]
     assert section.charts[0].switches == (("histogram", "exceedance"), ("reads", "writes"))
     assert set(curves_of(section.charts[1]).names) == {"mean of reads", "mean of writes"}
 
@@ -351,8 +344,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
 def test_nothing_is_lost_of_no_io() -> None:
     """A level in which nothing was done is missed, not divided by."""
     workload = Workload(
-        access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1,
-        offered_iops=1.0,
-    )  # fmt: skip
+        access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1, offered_iops=1.0
+    )
     nothing = Measurement(duration_s=1.0, read=NO_IO, write=NO_IO)
     assert not keeps_up(workload, (nothing,), 99)

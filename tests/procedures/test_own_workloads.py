@@ -124,9 +124,7 @@ longest_s = 30
 """
 
 
-def own(
-    text: str, tmp_path: Path, *, profile: str = "pts-e-1.1", suite: str = "ssd"
-) -> tuple[Test, Profile]:
+def own(text: str, tmp_path: Path, *, profile: str = "pts-e-1.1", suite: str = "ssd") -> tuple[Test, Profile]:
     """The test of a workload file, and the profile that it is run with."""
     file = tmp_path / "own.toml"
     file.write_text(text)
@@ -155,7 +153,7 @@ def test_phases_follow_each_other_as_the_file_has_them(tmp_path: Path) -> None:
         *[(Continuous, "Until steady")] * (2 + 7),
         (Continuous, "Until written"),
         *[(Continuous, "Its time")] * 3,
-    ]  # fmt: skip
+    ]
     fill = phases[1]
     assert isinstance(fill, Fill)
     assert (fill.passes, fill.length_bytes) == (3, None)
@@ -164,28 +162,43 @@ def test_phases_follow_each_other_as_the_file_has_them(tmp_path: Path) -> None:
     )
     assert [phase.duration_s for phase in phases if isinstance(phase, Idle)] == [2, 2, 2, 30]
     assert [section.section for section in outcomes] == [
-        "Loops", "Two rounds", "Until steady", "Until written", "Its time",
-    ]  # fmt: skip
+        "Loops",
+        "Two rounds",
+        "Until steady",
+        "Until written",
+        "Its time",
+    ]
 
 
-def test_the_first_loop_is_the_outermost_and_the_list_of_loads_the_innermost(
-    tmp_path: Path,
-) -> None:
+def test_the_first_loop_is_the_outermost_and_the_list_of_loads_the_innermost(tmp_path: Path) -> None:
     """With every key of a load in place, and the region in whole MiB."""
     phases, _, _ = run(EVERYTHING, tmp_path)
-    warm_up, first = (phase for phase in phases if isinstance(phase, Round) and phase.number == 1 and phase.section == "Loops")  # fmt: skip
+    warm_up, first = (
+        phase for phase in phases if isinstance(phase, Round) and phase.number == 1 and phase.section == "Loops"
+    )
     assert (warm_up.warm_up, first.warm_up) == (True, False)
     assert warm_up.steps == first.steps
     assert {step.duration_s for step in first.steps} == {7}
     mixed = Workload(
-        access=Access.RANDOM, read_percent=100, block_size_bytes=64 * 1024, jobs=2, io_depth=8,
-        block_mix=(BlockShare(4096, 60), BlockShare(65536, 40)), zones=(Zone(70, 30), Zone(30, 70)),
-    )  # fmt: skip
+        access=Access.RANDOM,
+        read_percent=100,
+        block_size_bytes=64 * 1024,
+        jobs=2,
+        io_depth=8,
+        block_mix=(BlockShare(4096, 60), BlockShare(65536, 40)),
+        zones=(Zone(70, 30), Zone(30, 70)),
+    )
     paced = Workload(
-        access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=4, io_depth=8,
-        offered_iops=900, arrival=Arrival.POISSON, compressible_percent=40,
+        access=Access.RANDOM,
+        read_percent=100,
+        block_size_bytes=4096,
+        jobs=4,
+        io_depth=8,
+        offered_iops=900,
+        arrival=Arrival.POISSON,
+        compressible_percent=40,
         region=ActiveRange(offset_bytes=GIB // 4, length_bytes=GIB // 4),
-    )  # fmt: skip
+    )
     assert [step.workload for step in first.steps[:2]] == [mixed, paced]
     places = [(step.workload.read_percent, step.workload.io_depth) for step in first.steps]
     assert places == [(100, 8), (100, 8), (100, 1), (100, 1), (0, 8), (0, 8), (0, 1), (0, 1)]
@@ -216,7 +229,7 @@ def test_an_unsteady_phase_ends_with_the_rounds_of_its_rule(tmp_path: Path) -> N
         return float(1000 << number)
 
     phases, _, outcomes = run(EVERYTHING, tmp_path, jumping)
-    numbers = [p.number for p in phases if isinstance(p, Round) and p.section == "Loops" and not p.warm_up]  # fmt: skip
+    numbers = [p.number for p in phases if isinstance(p, Round) and p.section == "Loops" and not p.warm_up]
     assert numbers == [1, 2, 3, 4]
     assert outcomes[0].ended_because.startswith("no steady state in 4 rounds: RND 4k")
 
@@ -361,9 +374,7 @@ longest_s = 10
         ("random", 16384, "range of 2.1 MB is smaller than one block of 16384k"),
     ],
 )
-def test_a_stream_has_to_fit_in_its_part_of_the_range(
-    tmp_path: Path, access: str, kib: int, says: str
-) -> None:
+def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: str, kib: int, says: str) -> None:
     """Known before the range is filled."""
     text = PART_OF_THE_RANGE.replace("ACCESS", access).replace("= 1024", f"= {kib}")
     assert plan_run(request_of(tmp_path, text, "sim:sata-ssd")).fitted.tests
@@ -386,9 +397,7 @@ def test_the_run_file_has_the_whole_description(tmp_path: Path) -> None:
     assert found is not None
     read = read_stored_profile(stored)
     assert found.describe(read, Circumstances()) == test.describe(profile, Circumstances())
-    assert drive(found.procedure(read, GIB), steadily) == drive(
-        test.procedure(profile, GIB), steadily
-    )
+    assert drive(found.procedure(read, GIB), steadily) == drive(test.procedure(profile, GIB), steadily)
     names = [section.section for section in drive(test.procedure(profile, GIB), steadily)[2]]
     assert found.plan(names) == test.plan(names)
     del stored["own_workload.everything"]["loads"]["mixed"]
@@ -430,7 +439,7 @@ def test_the_course_is_told_in_words(tmp_path: Path) -> None:
         "at random times (Poisson process), 40 % compressible, one unbroken stream, recorded in "
         "slices of 10 s",
         "Steady state: over 3 rounds, range <= 20 % and best linear fit <= 10 % of the average",
-    )  # fmt: skip
+    )
 
 
 def without(text: str, *lines: str) -> str:
@@ -453,53 +462,125 @@ def many(count: int) -> str:
         ('"everything"', '"all"', "key name: 'all' is the name of another test"),
         ('"everything"', '"../x"', "key name: "),
         ("format = 1", "format = 2", "key format: 2 is not allowed, it takes 1"),
-        ('kind = "idle"', 'kind = "idel"', "phase 4, key kind: kind 'idel': choose from purge, fill, idle, rounds, stream; did you mean idle?"),
+        (
+            'kind = "idle"',
+            'kind = "idel"',
+            "phase 4, key kind: kind 'idel': choose from purge, fill, idle, rounds, stream; did you mean idle?",
+        ),
         ("[64, 40]", "[64, 41]", "load mixed, key block_shares: the percentages add up to 101, not to 100"),
         ("[30, 70]]", "[30, 71]]", "load mixed, key zone_shares: the parts of the range add up to 101, not to 100"),
-        ('loads = ["paced"]', 'loads = ["pacde"]', "phase 5 (rounds), key loads: load 'pacde': choose from fill, mixed, paced; did you mean paced?"),
+        (
+            'loads = ["paced"]',
+            'loads = ["pacde"]',
+            "phase 5 (rounds), key loads: load 'pacde': choose from fill, mixed, paced; did you mean paced?",
+        ),
         ('loads = ["paced"]', 'loads = ["paced", "paced"]', "phase 5 (rounds), key loads: a load occurs twice"),
         ("offered_iops = 900", "offered_iops = 0", "load paced, key offered_iops: 0 is not allowed"),
         ("offered_iops = 900", "offered_iops = -1", "load paced, key offered_iops: -1 is not allowed"),
         ("offered_iops = 900", "offered_iops = nan", "load paced, key offered_iops: nan is not allowed"),
-        ("offered_iops = 900", "offered_iops = inf", "load paced, key offered_iops: inf is not allowed, it takes a number, more than 0, at most 1,000,000,000"),
-        ("offered_iops = 900", "offered_iops = 3", "load paced, key offered_iops: 3 are less than one a second for each of 4 threads"),
-        ("offered_iops = 900", "offered_iops = 5e6", "load paced, key offered_iops: 5e+06 are more than 1,000,000 a second for a thread"),
+        (
+            "offered_iops = 900",
+            "offered_iops = inf",
+            "load paced, key offered_iops: inf is not allowed, it takes a number, more than 0, at most 1,000,000,000",
+        ),
+        (
+            "offered_iops = 900",
+            "offered_iops = 3",
+            "load paced, key offered_iops: 3 are less than one a second for each of 4 threads",
+        ),
+        (
+            "offered_iops = 900",
+            "offered_iops = 5e6",
+            "load paced, key offered_iops: 5e+06 are more than 1,000,000 a second for a thread",
+        ),
         ("max_rounds = 4", "max_rounds = 2", "steady_state, key max_rounds: 2 are fewer than the 3 of a window"),
         ("step_s = 7", "step_s = -7", "phase 3 (rounds), key step_s: -7 is not allowed, it takes a number, 0.1 to"),
-        ("step_s = 7", "step_s = 1e99", "phase 3 (rounds), key step_s: 1e+99 is not allowed, it takes a number, 0.1 to 2,592,000"),
-        ("rounds = 2", "rounds = 99999999", "phase 5 (rounds), key rounds: 99999999 is not allowed, it takes a whole number, 1 to 10,000"),
+        (
+            "step_s = 7",
+            "step_s = 1e99",
+            "phase 3 (rounds), key step_s: 1e+99 is not allowed, it takes a number, 0.1 to 2,592,000",
+        ),
+        (
+            "rounds = 2",
+            "rounds = 99999999",
+            "phase 5 (rounds), key rounds: 99999999 is not allowed, it takes a whole number, 1 to 10,000",
+        ),
         ("rounds = 2", "", "phase 5 (rounds), key rounds: either tracked"),
         ("[100, 0]", "[100, 100]", "phase 3 (rounds), key loops: a value of read_percent occurs twice"),
-        ("[100, 0]", "[100, 101]", "phase 3 (rounds), key loops, key read_percent: 101 is not allowed, it takes a whole number, 0 to 100"),
+        (
+            "[100, 0]",
+            "[100, 101]",
+            "phase 3 (rounds), key loops, key read_percent: 101 is not allowed, it takes a whole number, 0 to 100",
+        ),
         ('key = "io_depth"', 'key = "read_percent"', "phase 3 (rounds), key loops: read_percent is looped over twice"),
-        ('key = "io_depth"', 'key = "block_size_kib"', "phase 3 (rounds), key loops: block_size_kib is looped over, but a load has block_shares"),
-        ("read_percent = 0, io_depth = 8", "io_depth = 8", "phase 3 (rounds), key tracked: at has to say which read_percent is meant"),
-        ("read_percent = 0, io_depth = 8", "read_percent = 0, io_depth = 9", "phase 3 (rounds), key tracked: io_depth 9 is not one of the values of its loop"),
-        ('quantity = "iops"', 'quantity = "p99_us"', "tracked 1, key quantity 'p99_us': choose from iops, latency_mean_us, megabytes_per_s"),
+        (
+            'key = "io_depth"',
+            'key = "block_size_kib"',
+            "phase 3 (rounds), key loops: block_size_kib is looped over, but a load has block_shares",
+        ),
+        (
+            "read_percent = 0, io_depth = 8",
+            "io_depth = 8",
+            "phase 3 (rounds), key tracked: at has to say which read_percent is meant",
+        ),
+        (
+            "read_percent = 0, io_depth = 8",
+            "read_percent = 0, io_depth = 9",
+            "phase 3 (rounds), key tracked: io_depth 9 is not one of the values of its loop",
+        ),
+        (
+            'quantity = "iops"',
+            'quantity = "p99_us"',
+            "tracked 1, key quantity 'p99_us': choose from iops, latency_mean_us, megabytes_per_s",
+        ),
         ('"Two rounds"', '"Its time"', "phases, key section: 'Its time' is the section of two phases"),
         ('"Two rounds"', '"Two\\u001b[31m"', "key section: it is empty or has characters that cannot be printed"),
-        ('title = "Every', 'source = "mine\\nwarning  nothing is written"\ntitle = "Every', "key source: it is empty or has characters that cannot be printed"),
-        ("[loads.paced]", '[loads."paced\\nwarning  nothing is written"]', "key loads: it is empty or has characters that cannot be printed"),
+        (
+            'title = "Every',
+            'source = "mine\\nwarning  nothing is written"\ntitle = "Every',
+            "key source: it is empty or has characters that cannot be printed",
+        ),
+        (
+            "[loads.paced]",
+            '[loads."paced\\nwarning  nothing is written"]',
+            "key loads: it is empty or has characters that cannot be printed",
+        ),
         ('name = "everything"', 'name = "everything\\n"', "key name: "),
-        ('load = "fill"\npasses', 'load = "mixed"\npasses', "phase 2 (fill), key load: a fill writes all of the range in order"),
+        (
+            'load = "fill"\npasses',
+            'load = "mixed"\npasses',
+            "phase 2 (fill), key load: a fill writes all of the range in order",
+        ),
         ("longest_s = 30", "longest_s = 3", "phase 8 (stream), key longest_s: shorter than slice_s"),
         ("longest_s = 30", "longest_s = 2e6", "phases, key longest_s: 200,122 slices in all are more than 20,000"),
-        ("judged_every_s = 30", "judged_every_s = 300", "phase 6 (stream), key longest_s: only 2 slices are judged, and a window needs 3"),
-        ("range_end_percent = 50", "range_end_percent = 25", "load paced, key range_end_percent: not more than range_begin_percent"),
-        ("block_size_kib = 256", "block_size_kib = 256.1", "load fill, key block_size_kib: 262246 bytes is not a multiple of 512 bytes"),
-        ("block_size_kib = 256", "", "load fill, key block_size_kib: either it or block_shares is needed, and not both"),
+        (
+            "judged_every_s = 30",
+            "judged_every_s = 300",
+            "phase 6 (stream), key longest_s: only 2 slices are judged, and a window needs 3",
+        ),
+        (
+            "range_end_percent = 50",
+            "range_end_percent = 25",
+            "load paced, key range_end_percent: not more than range_begin_percent",
+        ),
+        (
+            "block_size_kib = 256",
+            "block_size_kib = 256.1",
+            "load fill, key block_size_kib: 262246 bytes is not a multiple of 512 bytes",
+        ),
+        (
+            "block_size_kib = 256",
+            "",
+            "load fill, key block_size_kib: either it or block_shares is needed, and not both",
+        ),
     ],
-)  # fmt: skip
-def test_a_slip_is_named_with_file_place_and_reason(
-    tmp_path: Path, old: str, new: str, found: str
-) -> None:
+)
+def test_a_slip_is_named_with_file_place_and_reason(tmp_path: Path, old: str, new: str, found: str) -> None:
     """Before any device is looked at."""
     assert old in EVERYTHING
     with pytest.raises(UsageError) as raised:
         own(EVERYTHING.replace(old, new, 1), tmp_path)
-    assert (
-        str(raised.value).startswith(f"workload file {tmp_path}/own.toml, ") or "unknown" in found
-    )
+    assert str(raised.value).startswith(f"workload file {tmp_path}/own.toml, ") or "unknown" in found
     assert found in str(raised.value)
 
 
@@ -520,7 +601,11 @@ def test_more_steps_than_can_be_run_are_refused(tmp_path: Path) -> None:
     text = EVERYTHING.replace("step_s = 5\nrounds = 2", f"step_s = 5\nrounds = 5000\n{loops}")
     with pytest.raises(UsageError, match=r"own.toml, more than 200,000 steps in all"):
         own(text, tmp_path)
-    twins = EVERYTHING.replace("[[phases]]", "[loads.twin]\naccess = 'sequential'\nread_percent = 0\nblock_size_kib = 256\njobs = 2\n[[phases]]", 1)  # fmt: skip
+    twins = EVERYTHING.replace(
+        "[[phases]]",
+        "[loads.twin]\naccess = 'sequential'\nread_percent = 0\nblock_size_kib = 256\njobs = 2\n[[phases]]",
+        1,
+    )
     twins = twins.replace('loads = ["paced"]', 'loads = ["twin", "fill"]')
     with pytest.raises(UsageError, match=r"SEQ 256k .* is measured twice in a round"):
         own(twins, tmp_path)
@@ -528,9 +613,7 @@ def test_more_steps_than_can_be_run_are_refused(tmp_path: Path) -> None:
 
 def test_nothing_is_measured_after_the_last_phase(tmp_path: Path) -> None:
     """A pause or fill at the end is for nothing."""
-    with pytest.raises(
-        UsageError, match=r"phase 9 \(purge\), key kind: nothing is measured after it"
-    ):
+    with pytest.raises(UsageError, match=r"phase 9 \(purge\), key kind: nothing is measured after it"):
         own(EVERYTHING + "[[phases]]\nkind = 'purge'\n", tmp_path)
 
 
@@ -556,10 +639,8 @@ def test_hard_disks_are_not_purged(tmp_path: Path) -> None:
         (b"loads = {x = 3}\nphases = []", "load x: 3 is not allowed, it takes { access, "),
         (b"[loads.a]\n[loads.a]", "not valid TOML"),
     ],
-)  # fmt: skip
-def test_what_is_no_workload_file_is_said_at_once(
-    tmp_path: Path, content: bytes, found: str
-) -> None:
+)
+def test_what_is_no_workload_file_is_said_at_once(tmp_path: Path, content: bytes, found: str) -> None:
     """Whatever it is."""
     (tmp_path / "own.toml").write_bytes(content)
     with pytest.raises(UsageError) as raised:

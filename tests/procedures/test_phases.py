@@ -47,12 +47,7 @@ def run(
         RunParts(
             info=run_info(),
             tests=[
-                Procedures(
-                    name=f"t{number}",
-                    title="t",
-                    procedure=bind(procedure),
-                    section_plan=generic_section,
-                )
+                Procedures(name=f"t{number}", title="t", procedure=bind(procedure), section_plan=generic_section)
                 for number, procedure in enumerate(procedures)
             ],
             profile=load_profile("quick"),
@@ -72,9 +67,7 @@ def one_round(number: int, *steps: Step, section: str = "S", warm_up: bool = Fal
     return Round(section=section, number=number, steps=steps or (STEP,), warm_up=warm_up)
 
 
-def a_stream(
-    section: str, number: int = 1, *, slices: int = 1, warm_up: bool = False
-) -> Continuous:
+def a_stream(section: str, number: int = 1, *, slices: int = 1, warm_up: bool = False) -> Continuous:
     return Continuous(
         section=section,
         number=number,
@@ -147,9 +140,7 @@ def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
     assert [len(each.cells) for each in section.rounds] == [1]
     assert [each.number for each in stream.slices] == [1, 2]
     assert stream.slices[0].start_s == 0
-    assert sum(cell.value(IOS) or 0 for cell in stream.cells) == sum(
-        step.measurement.ios for step in steps[3:]
-    )
+    assert sum(cell.value(IOS) or 0 for cell in stream.cells) == sum(step.measurement.ios for step in steps[3:])
     assert result.tests[0].written_bytes == sum(step.measurement.write.bytes for step in steps)
     assert [detail.section for detail in build_details(result, record, {})] == ["S", "stream"]
     # A stream is one job: its warm-up and its slices lie end to end.
@@ -206,9 +197,7 @@ def test_the_longest_gap_covers_each_kind_of_hand_over(tmp_path: Path, kind: str
         yield END
 
     model = FlashModel(capacity_bytes=RANGE_BYTES)
-    record, result = run(
-        tmp_path, procedure, engine=Careless(model, RANGE_BYTES, cold_start_s=COLD_START_S)
-    )
+    record, result = run(tmp_path, procedure, engine=Careless(model, RANGE_BYTES, cold_start_s=COLD_START_S))
     assert record.tests[0].steps[0].gap_s is None
     assert result.tests[0].longest_gap_s == pytest.approx(COLD_START_S)
 

@@ -8,14 +8,7 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import Answer, Continuous, Fill, Idle, Phase, Procedure, Purge, Round
 from tkperf.model.workload import Access, Step, Workload
 from tkperf.procedures import SSD_TESTS, load_profile
-from tkperf.procedures.plan import (
-    Case,
-    _Imagination,
-    following_phases,
-    forecast,
-    phases_of,
-    possible_ends,
-)
+from tkperf.procedures.plan import Case, _Imagination, following_phases, forecast, phases_of, possible_ends
 
 GIB = 1 << 30
 FILL_S = 2 * GIB / 500e6
@@ -30,9 +23,7 @@ FILL_S = 2 * GIB / 500e6
         ("writesat", 121 * 60, 86400),
     ],
 )
-def test_the_time_budget_is_that_of_the_specification(
-    test: str, shortest_s: float, longest_s: float
-) -> None:
+def test_the_time_budget_is_that_of_the_specification(test: str, shortest_s: float, longest_s: float) -> None:
     """What its rounds add up to: IOPS 280-1,400 min, TP 10-50 min a size, LAT 45-225 + 20 min, WSAT 121 min-24 h."""
     profile = load_profile("pts-e-1.1")
     for case, expected_s in ((Case.BEST, shortest_s), (Case.WORST, longest_s)):
@@ -50,9 +41,7 @@ def test_what_follows_is_certain_until_steady_state_is_possible() -> None:
 
     def answer(phase: Phase) -> Answer:
         if isinstance(phase, Round):
-            following, *others = following_phases(
-                lambda: test.procedure(profile, GIB), answers, active_range_bytes=GIB
-            )
+            following, *others = following_phases(lambda: test.procedure(profile, GIB), answers, active_range_bytes=GIB)
             assert isinstance(following, Round)
             assert following.number == phase.number + 1
             assert others in ([], [None])
@@ -72,9 +61,7 @@ def test_after_the_last_phase_nothing_follows() -> None:
     phases = list(phases_of(test.procedure(profile, GIB), imagine))
     assert isinstance(phases[0], Purge)
     answers += [imagine(phase) for phase in phases[1:-1]]
-    following = following_phases(
-        lambda: test.procedure(profile, GIB), answers, active_range_bytes=GIB
-    )
+    following = following_phases(lambda: test.procedure(profile, GIB), answers, active_range_bytes=GIB)
     assert following == (None,)
 
 
@@ -89,9 +76,7 @@ def test_idle_times_warm_ups_and_streams_count_in_the_forecast() -> None:
         yield Round(section="S", number=1, steps=(STEP,), warm_up=True)
         yield Idle(section="S", duration_s=5.0)
         for number in (1, 2):
-            yield Continuous(
-                section="S", number=number, workload=WRITES, duration_s=60.0, longest_s=120.0
-            )
+            yield Continuous(section="S", number=number, workload=WRITES, duration_s=60.0, longest_s=120.0)
 
     for case in Case:
         found = forecast(procedure(), (), case, active_range_bytes=GIB)
@@ -101,9 +86,7 @@ def test_idle_times_warm_ups_and_streams_count_in_the_forecast() -> None:
 
 
 def seen(ios: int, duration_s: float = 10.0) -> Measurement:
-    stats = IoStats(
-        ios=ios, bytes=ios * 4096, latency_ios=ios, latency_sum_ns=round(8 * duration_s * 1e9)
-    )
+    stats = IoStats(ios=ios, bytes=ios * 4096, latency_ios=ios, latency_sum_ns=round(8 * duration_s * 1e9))
     return Measurement(duration_s=duration_s, read=NO_IO, write=stats)
 
 

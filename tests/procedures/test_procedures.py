@@ -9,16 +9,7 @@ import pytest
 
 from tkperf.model.choices import built_in_profiles
 from tkperf.model.measurement import NO_IO, IoStats, Measurement
-from tkperf.model.phases import (
-    Answer,
-    Continuous,
-    Fill,
-    Phase,
-    Procedure,
-    Purge,
-    Round,
-    SectionOutcome,
-)
+from tkperf.model.phases import Answer, Continuous, Fill, Phase, Procedure, Purge, Round, SectionOutcome
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, load_profile, plan
@@ -49,9 +40,7 @@ def drive(
         match phase:
             case Round():
                 return {
-                    step.workload: measured(
-                        iops(phase, step.workload), block=step.workload.block_size_bytes
-                    )
+                    step.workload: measured(iops(phase, step.workload), block=step.workload.block_size_bytes)
                     for step in phase.steps
                 }
             case Fill() | Continuous():
@@ -81,10 +70,7 @@ def steadily(_phase: Phase, _work: Workload) -> float:
 
 
 def run(
-    test: str,
-    profile: str = "pts-e-1.1",
-    iops: Callable[[Phase, Workload], float] = steadily,
-    range_bytes: int = GIB,
+    test: str, profile: str = "pts-e-1.1", iops: Callable[[Phase, Workload], float] = steadily, range_bytes: int = GIB
 ) -> tuple[list[Phase], list[SteadyStateVerdict], tuple[SectionOutcome, ...]]:
     procedure = SSD_TESTS[test].procedure(load_profile(profile), range_bytes)
     return drive(procedure, iops)
@@ -100,9 +86,7 @@ def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> N
     assert [phase.number for phase in rounds(phases)] == [1, 2, 3, 4, 5]
     steps = rounds(phases)[0].steps
     assert [_place(step.workload) for step in steps] == [
-        (mix, round(kib * 1024))
-        for mix in (100, 95, 65, 50, 35, 5, 0)
-        for kib in (1024, 128, 64, 32, 16, 8, 4, 0.5)
+        (mix, round(kib * 1024)) for mix in (100, 95, 65, 50, 35, 5, 0) for kib in (1024, 128, 64, 32, 16, 8, 4, 0.5)
     ]
     assert {step.duration_s for step in steps} == {60.0}
     assert {(step.workload.jobs, step.workload.io_depth) for step in steps} == {(4, 32)}
@@ -164,10 +148,7 @@ def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
     steps = rounds(phases)[0].steps
     assert [step.workload.read_percent for step in steps] == [100, 0]
     assert {step.workload.access for step in steps} == {Access.SEQUENTIAL}
-    assert [section.section for section in outcomes] == [
-        "Throughput 1024k",
-        "Throughput 128k",
-    ]
+    assert [section.section for section in outcomes] == ["Throughput 1024k", "Throughput 128k"]
 
 
 def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
@@ -294,9 +275,7 @@ def test_the_text_says_purge_only_where_one_is_done(test: str) -> None:
 
 def test_the_text_names_the_judged_minutes() -> None:
     """Minutes 1, 31, 61, which is not every 30th; with other slices they are no minutes."""
-    assert "steady state of minutes 1, 31, 61 ...:" in text_of(
-        "writesat", load_profile("pts-e-1.1")
-    )
+    assert "steady state of minutes 1, 31, 61 ...:" in text_of("writesat", load_profile("pts-e-1.1"))
     assert "steady state of slices 1, 6, 11 ...:" in text_of("writesat", load_profile("quick"))
     assert "steady" not in text_of("writesat", load_profile("tkperf-2.2"))
 
@@ -353,12 +332,8 @@ def test_a_variable_that_never_settles_is_named() -> None:
     assert "25 rounds: RND 100/0 1024k IOPS: " in outcomes[0].ended_because
 
 
-@pytest.mark.parametrize(
-    ("profile", "sizes_kib"), [("pts-2.0", [1024, 128]), ("pts-2.0-client", [1024])]
-)
-def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(
-    profile: str, sizes_kib: list[int]
-) -> None:
+@pytest.mark.parametrize(("profile", "sizes_kib"), [("pts-2.0", [1024, 128]), ("pts-2.0-client", [1024])])
+def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(profile: str, sizes_kib: list[int]) -> None:
     """TC 1 / QD 32 for everything; for each size a purge, two passes in it, and its rounds."""
     phases, _, outcomes = run("tp", profile)
     fills = [phase for phase in phases if isinstance(phase, Fill)]
@@ -372,9 +347,7 @@ def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(
 
 
 @pytest.mark.parametrize(("profile", "demand"), [("pts-2.0", (4, 32)), ("pts-2.0-client", (2, 16))])
-def test_write_saturation_of_pts_2_0_ends_after_six_hours(
-    profile: str, demand: tuple[int, int]
-) -> None:
+def test_write_saturation_of_pts_2_0_ends_after_six_hours(profile: str, demand: tuple[int, int]) -> None:
     """360 slices of a minute, if neither steady before nor four times written; then the histogram run."""
 
     def unsteady(phase: Phase, cell: Workload) -> float:
@@ -401,9 +374,8 @@ def test_a_profile_may_fill_another_range_than_it_tests() -> None:
 
 def test_the_text_says_what_is_tracked_filled_and_with_which_demand() -> None:
     """Where a profile has more than the usual."""
-    assert (
-        "Tracking variables, all steady in one window: IOPS of RND 0/100 4k, 65/35 64k, 100/0 1024k"
-        in text_of("iops", load_profile("pts-2.0"))
+    assert "Tracking variables, all steady in one window: IOPS of RND 0/100 4k, 65/35 64k, 100/0 1024k" in text_of(
+        "iops", load_profile("pts-2.0")
     )
     throughput = text_of("tp", load_profile("pts-2.0"))
     assert "2 × the active range, SEQ writes of that block size, TC 1 / QD 32" in throughput

@@ -30,22 +30,9 @@ from tkperf.procedures import (
 from tkperf.procedures.hard_disk import HardDiskTable
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.latency import LatencyTable
-from tkperf.procedures.own_workloads.parts import (
-    FillPhase,
-    IdlePhase,
-    Load,
-    PurgePhase,
-    RoundsPhase,
-    StreamPhase,
-)
+from tkperf.procedures.own_workloads.parts import FillPhase, IdlePhase, Load, PurgePhase, RoundsPhase, StreamPhase
 from tkperf.procedures.plan import Case, forecast
-from tkperf.procedures.profiles import (
-    Profile,
-    apply_options,
-    explain_keys,
-    resolve_range,
-    show_value,
-)
+from tkperf.procedures.profiles import Profile, apply_options, explain_keys, resolve_range, show_value
 from tkperf.procedures.profiles.tables import SHARED_TABLES, ProfileTable
 from tkperf.procedures.throughput import ThroughputTable
 from tkperf.procedures.walk import find_excess
@@ -86,8 +73,12 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
         ("16, 8, 4, 0.5]\nstep", "16, 8, 4, 2.9296875]\nstep", "iops.block_sizes_kib", "3000 bytes"),
         ("max_rounds = 25", "max_rounds = 4", "steady_state.max_rounds", "fewer than window"),
         ('length = "100%"', 'length = "150%"', "active_range.length", "not a share"),
-        ("tracking_block_size_kib = 4\n\n[thr", "tracking_block_size_kib = 2\n\n[thr",
-         "iops.tracking_block_size_kib", "not one of"),
+        (
+            "tracking_block_size_kib = 4\n\n[thr",
+            "tracking_block_size_kib = 2\n\n[thr",
+            "iops.tracking_block_size_kib",
+            "not one of",
+        ),
         ("[100, 95, 65", "[100, 100, 65", "iops.read_percents", "twice"),
         ("passes = 2", "passes = 2 2", "", "not valid TOML"),
         ('name = "pts-e-1.1"', 'name = "../x"', "name", "letters, digits"),
@@ -95,7 +86,12 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
         ("jobs = 4", "jobs = " + "{a = " * 5000, "", "nested too deeply"),
         ("jobs = 4", "jobs = " + "9" * 5000, "", "not valid TOML: Exceeds the limit"),
         ("jobs = 4", "jobs = 0x" + "f" * 20_000, "demand.jobs", "1 to 1,024"),
-        ("step_s = 60\ntracking_read", "step_s = inf\ntracking_read", "iops.step_s", "is not allowed, it takes a number"),
+        (
+            "step_s = 60\ntracking_read",
+            "step_s = inf\ntracking_read",
+            "iops.step_s",
+            "is not allowed, it takes a number",
+        ),
         ('length = "100%"', 'length = "' + "9" * 1_000_002 + '"', "active_range.length", "not a size"),
         # Values that nobody means, and that would take the time that they say.
         ("max_rounds = 25", "max_rounds = 100000000", "steady_state.max_rounds", "1 to 10,000"),
@@ -105,39 +101,59 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
         ("slice_s = 60", "slice_s = 2e5", "write_saturation", "longer than a year"),
         ("round_every_slices = 30", "round_every_slices = 99999", "round_every_slices", "to 20,000"),
         ("step_s = 60\ntracking_read", "step_s = 1e-9\ntracking_read", "iops.step_s", "0.1 to"),
-        ("step_s = 60\ntracking_read", "step_s = 1e300\ntracking_read", "iops.step_s", "is not allowed, it takes a number"),
+        (
+            "step_s = 60\ntracking_read",
+            "step_s = 1e300\ntracking_read",
+            "iops.step_s",
+            "is not allowed, it takes a number",
+        ),
         ("step_s = 60\ntracking_read", "step_s = nan\ntracking_read", "iops.step_s", "nan is not allowed"),
         ("capacity_multiple = 4", "capacity_multiple = nan", "capacity_multiple", "nan is not allowed"),
         ("capacity_multiple = 4", "capacity_multiple = inf", "capacity_multiple", "is not allowed, it takes a number"),
-        ("data_excursion_percent = 20", "data_excursion_percent = nan", "data_excursion_percent",
-         "nan is not allowed"),
-        ("data_excursion_percent = 20", "data_excursion_percent = inf", "data_excursion_percent",
-         "at most 1,000,000"),
-        ("slope_excursion_percent = 10", "slope_excursion_percent = inf", "slope_excursion_percent",
-         "at most 1,000,000"),
-        ("[1024, 128]", str([n / 2 for n in range(1, 66)]), "throughput.block_sizes_kib",
-         "a list of 1 to 64"),
+        ("data_excursion_percent = 20", "data_excursion_percent = nan", "data_excursion_percent", "nan is not allowed"),
+        ("data_excursion_percent = 20", "data_excursion_percent = inf", "data_excursion_percent", "at most 1,000,000"),
+        (
+            "slope_excursion_percent = 10",
+            "slope_excursion_percent = inf",
+            "slope_excursion_percent",
+            "at most 1,000,000",
+        ),
+        ("[1024, 128]", str([n / 2 for n in range(1, 66)]), "throughput.block_sizes_kib", "a list of 1 to 64"),
         ("[1024, 128]", str([1] * 80_000), "throughput.block_sizes_kib", "a list of 1 to 64"),
         ("max_rounds = 25", "max_rounds = 10000", "demand_search", "more than 200,000 steps in all"),
         ("passes = 2", "passes = 2000000000", "preconditioning.passes", "1 to 1,000"),
         ("io_depth = 32", "io_depth = 2000000000", "demand.io_depth", "1 to 65,536"),
         ('length = "100%"', 'length = "100%"\nsegments = 8', "active_range.segments", "need an amount"),
-        ('length = "100%"', 'length = "100%"\namount = "8GiB"\nsegments = 3000', "active_range.segments",
-         "8GiB cannot be cut into 3,000 equal pieces of whole sectors"),
+        (
+            'length = "100%"',
+            'length = "100%"\namount = "8GiB"\nsegments = 3000',
+            "active_range.segments",
+            "8GiB cannot be cut into 3,000 equal pieces of whole sectors",
+        ),
         ('length = "100%"', 'length = "100%"\namount = "50%"\nsegments = 8', "active_range.amount", "not a size"),
         ('length = "100%"', 'length = "100%"\namount = "x"', "active_range.amount", "not a size"),
         ("passes = 2", 'passes = 2\nlength = "120%"', "preconditioning.length", "not a share"),
-        ("[throughput]", "also_tracked = [{ read_percent = 65, block_size_kib = 3 }]\n\n[throughput]",
-         "iops.also_tracked", "65/35 3k is no cell of the test"),
-        ("[throughput]", "also_tracked = [{ read_percent = 0, block_size_kib = 4 }]\n\n[throughput]",
-         "iops.also_tracked", "0/100 4k is tracked twice"),
-        ("[throughput]", "also_tracked = [{ read_percent = 0, block_size = 4 }]\n\n[throughput]",
-         "iops.also_tracked", "block_size"),
+        (
+            "[throughput]",
+            "also_tracked = [{ read_percent = 65, block_size_kib = 3 }]\n\n[throughput]",
+            "iops.also_tracked",
+            "65/35 3k is no cell of the test",
+        ),
+        (
+            "[throughput]",
+            "also_tracked = [{ read_percent = 0, block_size_kib = 4 }]\n\n[throughput]",
+            "iops.also_tracked",
+            "0/100 4k is tracked twice",
+        ),
+        (
+            "[throughput]",
+            "also_tracked = [{ read_percent = 0, block_size = 4 }]\n\n[throughput]",
+            "iops.also_tracked",
+            "block_size",
+        ),
     ],
-)  # fmt: skip
-def test_a_mistake_is_named_with_file_key_and_reason(
-    old: str, new: str, key: str, reason: str
-) -> None:
+)
+def test_a_mistake_is_named_with_file_key_and_reason(old: str, new: str, key: str, reason: str) -> None:
     """A typo or an impossible value never runs, and is found at once."""
     assert old in TEXT
     with pytest.raises(ProfileError) as caught:
@@ -148,12 +164,9 @@ def test_a_mistake_is_named_with_file_key_and_reason(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "key"),
-    [("passes = 2", "passes = 1", "name"), ('name = "pts-e-1.1"', 'name = "mine"', "title")],
+    ("old", "new", "key"), [("passes = 2", "passes = 1", "name"), ('name = "pts-e-1.1"', 'name = "mine"', "title")]
 )
-def test_other_numbers_have_a_name_of_their_own(
-    tmp_path: Path, old: str, new: str, key: str
-) -> None:
+def test_other_numbers_have_a_name_of_their_own(tmp_path: Path, old: str, new: str, key: str) -> None:
     """A copy of a shipped profile with other numbers never passes for the specification."""
     path = tmp_path / "mine.toml"
     for copied in (TEXT, without("latency"), TEXT.replace('source = "', 'source = "see ')):
@@ -191,9 +204,7 @@ def largest_profile() -> Profile:
 
 
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
-def test_the_largest_profile_that_is_taken_can_be_looked_ahead_of(
-    suite: str, largest_profile: Profile
-) -> None:
+def test_the_largest_profile_that_is_taken_can_be_looked_ahead_of(suite: str, largest_profile: Profile) -> None:
     """Every phase to come is gone through; at the limits that still is no more than they say."""
     for test in SUITES[suite].values():
         procedure = test.procedure(largest_profile, GIB << 6)
@@ -207,10 +218,7 @@ def test_an_own_profile_is_given_by_path(tmp_path: Path) -> None:
     assert load_profile(str(path)).name == "mine"
     with pytest.raises(ProfileError, match="cannot read profile"):
         load_profile(str(tmp_path / "none.toml"))
-    with pytest.raises(
-        UsageError,
-        match=r"profile 'pts': choose from .*pts-e-1.1, quick, tkperf-2.2.*given as a path",
-    ):
+    with pytest.raises(UsageError, match=r"profile 'pts': choose from .*pts-e-1.1, quick, tkperf-2.2.*given as a path"):
         load_profile("pts")
 
 
@@ -228,7 +236,7 @@ def test_options_of_the_command_line_reach_every_test() -> None:
 @pytest.mark.parametrize(
     ("text", "length"),
     [("100%", 960_197_124_096), ("75%", 720_147_841_024), ("16GiB", 16 << 30), ("9TB", 960_197_124_096)],
-)  # fmt: skip
+)
 def test_the_active_range_is_a_share_or_a_size_in_whole_blocks(text: str, length: int) -> None:
     """A share is rounded down to whole sectors; a size above the device means all of it."""
     found = resolve_range(text, 960_197_124_096, 4096)
@@ -246,9 +254,7 @@ def test_an_impossible_active_range_is_refused(text: str) -> None:
 def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:
     """A sector of 64 KiB leaves no tracked cell."""
     with pytest.raises(UsageError, match="logical sector is 65536"):
-        fit_to_sector(
-            load_profile("pts-e-1.1"), 65536, choose_tests(load_profile("pts-e-1.1"), "ssd")
-        )
+        fit_to_sector(load_profile("pts-e-1.1"), 65536, choose_tests(load_profile("pts-e-1.1"), "ssd"))
 
 
 def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
@@ -274,9 +280,7 @@ def test_the_step_length_leaves_the_times_of_write_saturation() -> None:
         profile = apply_options(load_profile("pts-e-1.1"), step_s=step_s)
         table = profile.table(WriteSaturationTable)
         assert table.slice_s == step_s
-        assert table.slice_s * table.max_slices == longest_s, (
-            "only as many as can be looked ahead of"
-        )
+        assert table.slice_s * table.max_slices == longest_s, "only as many as can be looked ahead of"
         assert table.slice_s * table.round_every_slices == 1800
         data = apply_options(load_profile("quick"), step_s=step_s).as_plain_data()
         text = json.dumps(data["write_saturation"]).encode()
@@ -325,10 +329,7 @@ def test_a_stored_profile_is_read_table_by_table() -> None:
 
 def test_each_test_has_a_descriptor_of_its_own() -> None:
     """Names are those of the command line; every test says which document defines it."""
-    by_default = {
-        suite: [name for name, test in tests.items() if test.by_default]
-        for suite, tests in SUITES.items()
-    }
+    by_default = {suite: [name for name, test in tests.items() if test.by_default] for suite, tests in SUITES.items()}
     basic = ["iops", "lat", "tp", "writesat"]
     assert by_default == {"ssd": basic, "hdd": ["iops", "tp"], "raid": basic}
     assert SUITES["raid"] == SUITES["ssd"], "a RAID set is tested like one large SSD"
@@ -366,19 +367,13 @@ def numbers(name: str) -> dict[str, str]:
 
 def test_the_record_of_sources_has_every_table_of_every_profile() -> None:
     """The table that names the sources has a row for each table of a profile, and no other."""
-    (sources,) = (
-        table
-        for table in tables_of("adr/0048-what-the-sources-leave-open.md")
-        if table[0][0] == "table"
-    )
+    (sources,) = (table for table in tables_of("adr/0048-what-the-sources-leave-open.md") if table[0][0] == "table")
     named = {name.strip("` ") for row in sources[1:] for name in row[0].split(",")}
     assert named == {key.partition(".")[0] for name in built_in_profiles() for key in numbers(name)}
 
 
 def test_the_page_on_profiles_names_every_profile() -> None:
-    named = {
-        name.strip("` ") for row in tables_of("profiles.md")[0][1:] for name in row[0].split(",")
-    }
+    named = {name.strip("` ") for row in tables_of("profiles.md")[0][1:] for name in row[0].split(",")}
     assert named == set(built_in_profiles())
 
 
@@ -436,20 +431,13 @@ def test_all_is_every_test_that_the_profile_defines() -> None:
         chosen(client, "all", suite="hdd")
 
 
-def test_tests_beside_the_default_ones_run_where_there_are_no_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_tests_beside_the_default_ones_run_where_there_are_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A profile of such tests alone needs no --test; beside default ones they have to be named."""
-    optional = {
-        name: dataclasses.replace(test, by_default=name != "lat")
-        for name, test in SSD_TESTS.items()
-    }
+    optional = {name: dataclasses.replace(test, by_default=name != "lat") for name, test in SSD_TESTS.items()}
     monkeypatch.setitem(SUITES, "ssd", optional)
     profile = load_profile("pts-c-1.2")
     assert [test.name for test in choose_tests(profile, "ssd")] == ["iops", "tp"]
-    alone = dataclasses.replace(
-        profile, tables={key: profile.tables[key] for key in ("latency", *SHARED_KEYS)}
-    )
+    alone = dataclasses.replace(profile, tables={key: profile.tables[key] for key in ("latency", *SHARED_KEYS)})
     assert [test.name for test in choose_tests(alone, "ssd")] == ["lat"]
 
 
@@ -486,8 +474,6 @@ def test_no_number_can_be_infinite() -> None:
     """TOML has inf and nan; a bound on each side keeps both out, and JSON has neither."""
     types: list[type] = [*SHARED_TABLES, *(test.table for test in TESTS if test.table)]
     types += [PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase, Load]
-    found = {
-        place for type_ in types for place in unbounded(inspect.type_info(type_), type_.__name__)
-    }
+    found = {place for type_ in types for place in unbounded(inspect.type_info(type_), type_.__name__)}
     # These are read as values of a load's key, which has bounds.
     assert found == {"RoundsPhase.loops.values", "RoundsPhase.tracked.at"}

@@ -38,13 +38,17 @@ from tkperf.runner.runner import RunParts, execute_run
 
 GIB = 1 << 30
 IDLE_S = (5, 10, 15, 25, 50)
-STATES = tuple(name for idle_s in IDLE_S for name in (f"Wait state {idle_s} s", f"Baseline after {idle_s} s"))  # fmt: skip
+STATES = tuple(name for idle_s in IDLE_S for name in (f"Wait state {idle_s} s", f"Baseline after {idle_s} s"))
 
 
 def measure(
-    test: Test, profile: Profile, *, engine: type[SimulatedEngine] = SimulatedEngine,
-    file: Path | None = None, range_bytes: int = 240_057_409_536,
-) -> list[Event]:  # fmt: skip
+    test: Test,
+    profile: Profile,
+    *,
+    engine: type[SimulatedEngine] = SimulatedEngine,
+    file: Path | None = None,
+    range_bytes: int = 240_057_409_536,
+) -> list[Event]:
     """Everything that is told of a run of one test on the simulated drive."""
     drive_ = engine(PRESET_MODELS["sata-ssd"], range_bytes)
     seen: list[Event] = []
@@ -91,9 +95,7 @@ def test_host_idle_recovery_asks_for_its_wait_states_in_their_order() -> None:
         for number in range(1, 361):
             expected.append((f"Wait state {idle_s} s", number, 5.0, 5.0))
             expected.append((f"Wait state {idle_s} s", idle_s))
-        expected += [
-            (f"Baseline after {idle_s} s", number, 5.0, 1800.0) for number in range(1, 361)
-        ]
+        expected += [(f"Baseline after {idle_s} s", number, 5.0, 1800.0) for number in range(1, 361)]
     assert [_row(phase) for phase in phases[122:]] == expected
     # Five states and baselines: 780 + 150 minutes.
     assert sum(getattr(phase, "duration_s", 0.0) for phase in phases[122:]) == 930 * 60
@@ -134,7 +136,7 @@ def test_host_idle_recovery_leaves_the_device_idle_exactly() -> None:
         assert {step.measurement.duration_s for step in (*bursts, *after)} == {5.0}
         pauses_s = [b.started_s - end_s(a) for a, b in pairwise((*bursts, after[0]))]
         assert pauses_s == pytest.approx([idle_s] * 360, abs=1e-6)
-        assert [b.started_s - end_s(a) for a, b in pairwise(after)] == pytest.approx([0] * 359, abs=1e-6)  # fmt: skip
+        assert [b.started_s - end_s(a) for a, b in pairwise(after)] == pytest.approx([0] * 359, abs=1e-6)
         assert [step.planned_pause for step in bursts[1:]] == [True] * 359
         assert not any(step.disturbances for step in bursts)
         written = sum(step.measurement.write.bytes for step in bursts)
@@ -154,8 +156,10 @@ def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
     assert len(slices) == len(phases) - 1 == 480 + 360 + 480
     groups = [(name, list(each)) for name, each in groupby(slices, key=lambda phase: phase.section)]
     assert [(name, len(each), each[0].longest_s / 3600) for name, each in groups] == [
-        ("AG1 SEQ 1024k", 480, 8.0), ("AG2 RND 8k", 360, 6.0), ("AG3 SEQ 1024k", 480, 8.0),
-    ]  # fmt: skip
+        ("AG1 SEQ 1024k", 480, 8.0),
+        ("AG2 RND 8k", 360, 6.0),
+        ("AG3 SEQ 1024k", 480, 8.0),
+    ]
     for (_, each), count in zip(groups, (480, 360, 480), strict=True):
         assert [phase.number for phase in each] == list(range(1, count + 1))
         assert {phase.duration_s for phase in each} == {60.0}
@@ -163,8 +167,9 @@ def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
     loads = [each[0].workload for _, each in groups]
     assert loads[0] == loads[2]
     assert [(load.access, load.block_size_bytes, load.read_percent) for load in loads[:2]] == [
-        (Access.SEQUENTIAL, 1 << 20, 0), (Access.RANDOM, 8192, 0),
-    ]  # fmt: skip
+        (Access.SEQUENTIAL, 1 << 20, 0),
+        (Access.RANDOM, 8192, 0),
+    ]
     assert {(load.jobs, load.io_depth) for load in loads} == {(1, 32)}
     assert [each.section for each in outcomes] == [name for name, _ in groups]
 
@@ -181,10 +186,7 @@ def test_cross_stimulus_recovery_is_one_series_without_a_gap() -> None:
     assert [step.number for step in steps] == [*range(1, 481), *range(1, 361), *range(1, 481)]
     assert not any(step.planned_pause for step in steps[1:])
     for step in steps:
-        assert (
-            step.measurement.write.bytes
-            == step.workload.block_size_bytes * step.measurement.write.ios
-        )
+        assert step.measurement.write.bytes == step.workload.block_size_bytes * step.measurement.write.ios
 
 
 class SlowAfterRandom(SimulatedEngine):
@@ -216,15 +218,10 @@ def test_the_recovery_time_is_stated(cross: Path) -> None:
     result = analyse(read_run(cross))
     (table,) = build_section_tables(result.tests[0], None)
     assert table.title == "Throughput (MB/s) of each section"
-    assert table.columns[-3:] == (
-        "of the first (%)", "recovery time (s)", "least after recovery (% of the first)",
-    )  # fmt: skip
+    assert table.columns[-3:] == ("of the first (%)", "recovery time (s)", "least after recovery (% of the first)")
     recovered = tuple(row[-2] for row in table.rows)
     (found,) = [
-        one
-        for section in result.tests[0].sections
-        for one in section.characteristics
-        if one.key == "recovery_s"
+        one for section in result.tests[0].sections for one in section.characteristics if one.key == "recovery_s"
     ]
     assert found.value is not None
     assert recovered[2] == found.text()
@@ -244,12 +241,11 @@ def test_a_change_of_load_is_drawn_second_by_second(cross: Path) -> None:
     shown = view_of(cross).tests[0].charts
     assert [chart.key for chart in shown] == ["xsrtimeline", "xsrchange"]
     charts = {view.key: view for chart in shown for view in chart.on_paper}
-    assert list(charts) == [
-        "xsrtimeline", "xsrtimeline2", "xsrchange", "xsrchange2", "xsrchange3", "xsrchange4",
-    ]  # fmt: skip
+    assert list(charts) == ["xsrtimeline", "xsrtimeline2", "xsrchange", "xsrchange2", "xsrchange3", "xsrchange4"]
     assert shown[1].switches == (
-        ("throughput", "latency"), ("AG1 SEQ 1024k to AG2 RND 8k", "AG2 RND 8k to AG3 SEQ 1024k")
-    )  # fmt: skip
+        ("throughput", "latency"),
+        ("AG1 SEQ 1024k to AG2 RND 8k", "AG2 RND 8k to AG3 SEQ 1024k"),
+    )
     for row in rows_of(charts["xsrchange2"]):
         assert row["series"] == ("AG2 RND 8k" if row["x"] < 0 else "AG3 SEQ 1024k")
     assert [row["x"] for row in rows_of(charts["xsrchange2"])] == [
@@ -270,9 +266,7 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_headline_names_its_wait_state(idle: Path) -> None:
     """The mean of bursts is no rate of the drive without it; one of all states speaks."""
-    rates = [
-        one.label for one in build_headlines(analyse(read_run(idle)).tests) if one.key == "iops"
-    ]
+    rates = [one.label for one in build_headlines(analyse(read_run(idle)).tests) if one.key == "iops"]
     assert rates == ["4 KiB random write, bursts after 1 s idle"]
     assert section_plan("Baseline after 5 s").state == "baseline after 5 s idle"
 
@@ -297,9 +291,12 @@ def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
     assert around == {"Baseline after 1 s", "Wait state 2 s", "Baseline after 2 s"}
     (table,) = view.tests[0].tables
     assert [row[0] for row in table.rows] == [
-        "Steady-state preconditioning", "Wait state 1 s", "Baseline after 1 s", "Wait state 2 s",
+        "Steady-state preconditioning",
+        "Wait state 1 s",
+        "Baseline after 1 s",
+        "Wait state 2 s",
         "Baseline after 2 s",
-    ]  # fmt: skip
+    ]
     assert "recovered (s)" not in table.columns  # there is no other load to recover from
 
 
@@ -313,12 +310,13 @@ def test_preconditioning_is_drawn_over_time_in_every_test(tmp_path: Path) -> Non
     assert [view.key for view in done.on_paper] == ["tptimeline"]
     names = [row["series"] for row in rows_of(charts["tptimeline"])]
     assert [name for name, _ in groupby(names)] == [
-        "preconditioning", "Throughput 1024k", "preconditioning", "Throughput 128k",
-    ]  # fmt: skip
+        "preconditioning",
+        "Throughput 1024k",
+        "preconditioning",
+        "Throughput 128k",
+    ]
     # Twice 1 GiB at a little less than 530 MB/s: five seconds, the last of them short.
-    assert [row["series"] for row in rows_of(charts["tppreconditioning"])] == [
-        "preconditioning"
-    ] * 5
+    assert [row["series"] for row in rows_of(charts["tppreconditioning"])] == ["preconditioning"] * 5
 
 
 def test_steps_that_all_began_at_once_have_no_timeline(idle: Path) -> None:
@@ -333,8 +331,10 @@ def two_streams(profile: Profile, _range_bytes: int, *, course: bool) -> Procedu
     load = profile.workload(Access.RANDOM, 0, 4)
     other = replace(load, io_depth=1)
     phases: list[Phase] = [
-        *slices_of("one", load, 2, 3), Idle(section="one", duration_s=4), *slices_of("two", other, 1, 2),
-    ]  # fmt: skip
+        *slices_of("one", load, 2, 3),
+        Idle(section="one", duration_s=4),
+        *slices_of("two", other, 1, 2),
+    ]
     if course:
         answers = yield Course(phases=tuple(phases))
         assert isinstance(answers, tuple)
@@ -352,18 +352,14 @@ def test_a_course_is_its_phases_one_after_the_other() -> None:
         test = Test(
             name="made-up",
             title="Made up",
-            procedure=lambda profile, size, course=course: two_streams(
-                profile, size, course=course
-            ),  # type: ignore[misc]
+            procedure=lambda profile, size, course=course: two_streams(profile, size, course=course),  # type: ignore[misc]
             section_plan=SSD_TESTS["xsr"].section_plan,
         )
         events = measure(test, load_profile("quick"))
         left = [(e.phase, e.shortest_s, e.longest_s) for e in events if isinstance(e, PhaseStarted)]
         assert [each[1] for each in left] == pytest.approx([12, 10, 8, 6, 2, 1])
         told.append((left, steps_of(events)))
-        ahead = forecast(
-            test.procedure(load_profile("quick"), GIB), (), Case.WORST, active_range_bytes=GIB
-        )
+        ahead = forecast(test.procedure(load_profile("quick"), GIB), (), Case.WORST, active_range_bytes=GIB)
         assert (ahead.phases, ahead.duration_s) == (6, 12.0)
     assert told[0] == told[1]
 
@@ -393,9 +389,7 @@ def test_write_saturation_takes_other_stimuli_and_six_hours() -> None:
 
 def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
     """As some read 2.0: one outstanding I/O after a stream at TC4/QD32; sequential streams, too."""
-    profile = changed_saturation(
-        access=Access.SEQUENTIAL, histogram_s=60, histogram_jobs=1, histogram_io_depth=1
-    )
+    profile = changed_saturation(access=Access.SEQUENTIAL, histogram_s=60, histogram_jobs=1, histogram_io_depth=1)
     phases, _, outcomes = drive(SSD_TESTS["writesat"].procedure(profile, 10**15), steadily)
     *stream, last = [phase for phase in phases if isinstance(phase, Continuous)]
     assert (len(stream), stream[0].workload.access) == (121, Access.SEQUENTIAL)
@@ -414,9 +408,13 @@ def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
         ("block_size_kib = 8,", "block_size_kib = 0.7,", r"cross_stimulus_recovery: block_size_bytes 717"),
         (" slices = 360", " slices = 19500", r"cross_stimulus_recovery\.groups: more than 20,000"),
         (" slices = 360", " slice = 360", r"cross_stimulus_recovery\.groups"),
-        ("round_every_slices = 30", "round_every_slices = 30\nhistogram_jobs = 1", r"histogram_jobs: without histogram_s"),
+        (
+            "round_every_slices = 30",
+            "round_every_slices = 30\nhistogram_jobs = 1",
+            r"histogram_jobs: without histogram_s",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_slip_in_their_tables_is_named(old: str, new: str, found: str) -> None:
     """File, key and reason in one line, before anything is run."""
     text = (Path(__file__).parents[2] / "src/tkperf/procedures/profiles/pts-e-1.1.toml").read_text()

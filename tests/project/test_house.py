@@ -21,9 +21,7 @@ NAMES = {test.name for test in TESTS} | {FIO_TEST}
 TITLES = {test.title for test in TESTS} - {each.label for each in QUANTITIES.values()}
 TABLES = {table.key for test in TESTS for table in test.tables}
 SECTIONS = {
-    name
-    for test in TESTS
-    for name in section_names(test.procedure(PROFILE, GIB), active_range_bytes=GIB)
+    name for test in TESTS for name in section_names(test.procedure(PROFILE, GIB), active_range_bytes=GIB)
 } - NAMES
 # The title of a test or section that is also that of a quantity.
 QUANTITY_WORDS = {*QUANTITIES, *(each.label for each in QUANTITIES.values())}

@@ -65,9 +65,7 @@ def run(*argv: str | Path, cwd: Path) -> str:
 
 def source_files() -> set[Path]:
     """What lies in the checkout where nobody but its owner should write."""
-    return {path for name in ("scripts", "src") for path in (SOURCES / name).rglob("*")} | {
-        *SOURCES.iterdir()
-    }
+    return {path for name in ("scripts", "src") for path in (SOURCES / name).rglob("*")} | {*SOURCES.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -213,9 +211,7 @@ def test_uninstall_takes_the_folders_that_it_made(tmp_path: Path) -> None:
     assert list(gathered.rglob("*")) == [gathered / "opt"] or not list(gathered.rglob("*"))
 
 
-@pytest.mark.parametrize(
-    "name", ["bin/tkperf", "lib/tkperf/bin", "share/zsh/site-functions/_tkperf"]
-)
+@pytest.mark.parametrize("name", ["bin/tkperf", "lib/tkperf/bin", "share/zsh/site-functions/_tkperf"])
 def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
     """TKperf 2.2 puts its tkperf into the same folder; nothing is made before this is known."""
     (tmp_path / name).parent.mkdir(parents=True)
@@ -281,13 +277,7 @@ def test_the_wheel_holds_all_that_is_needed(tmp_path: Path) -> None:
     """Templates, profiles, man pages; and no path of the machine that it was built on."""
     run_in = {**os.environ, "TMPDIR": str(tmp_path)}
     subprocess.run(
-        [
-            "sh",
-            "-c",
-            'umask 077; exec sh "$0" "$1"',
-            SOURCES / "scripts/wheel.sh",
-            tmp_path / "out",
-        ],
+        ["sh", "-c", 'umask 077; exec sh "$0" "$1"', SOURCES / "scripts/wheel.sh", tmp_path / "out"],
         check=True,
         env=run_in,
     )
@@ -333,15 +323,20 @@ def test_the_archives_tree_runs_wherever_it_is_put(tmp_path: Path) -> None:
     document = json.loads(run(tkperf, "show", "look.tkperf", "--json", cwd=tmp_path))
     assert document
     maps = run(
-        tree / "python/bin/python3", "-I", "-c",
-        "import numpy, sqlite3, ssl, tkperf; print(open('/proc/self/maps').read())", cwd=tmp_path,
-    )  # fmt: skip
+        tree / "python/bin/python3",
+        "-I",
+        "-c",
+        "import numpy, sqlite3, ssl, tkperf; print(open('/proc/self/maps').read())",
+        cwd=tmp_path,
+    )
     loaded = {line.split(maxsplit=5)[5] for line in maps.splitlines() if ".so" in line}
     of_the_system = {Path(path).name for path in loaded if not path.startswith(str(tree))}
     assert {"libc.so.6"} <= of_the_system
-    assert not {name for name in of_the_system if not name.startswith(
-        ("ld-", "libc.", "libm.", "libdl.", "librt.", "libpthread.", "libgcc_s.", "libstdc++.")
-    )}  # fmt: skip
+    assert not {
+        name
+        for name in of_the_system
+        if not name.startswith(("ld-", "libc.", "libm.", "libdl.", "librt.", "libpthread.", "libgcc_s.", "libstdc++."))
+    }
     words = [str(SOURCES).encode(), str(tmp_path).encode(), b"tkperf-install-"]
     for path in tree.rglob("*"):
         if path.is_file() and path != tmp_path / "json.py":

@@ -18,9 +18,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts/man_pages.py"
 
 def make_pages(folder: Path, **environment: str) -> dict[str, str]:
     subprocess.run(
-        [sys.executable, SCRIPT, folder],
-        check=True,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        [sys.executable, SCRIPT, folder], check=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment}
     )
     return {path.name: path.read_text(encoding="ascii") for path in sorted(folder.iterdir())}
 
@@ -35,10 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shown(page: Path) -> str:
     """A page as its reader sees it, each run of spaces as one."""
     done = subprocess.run(
-        ["mandoc", "-T", "utf8", "-O", "width=1000", page],
-        check=True,
-        capture_output=True,
-        text=True,
+        ["mandoc", "-T", "utf8", "-O", "width=1000", page], check=True, capture_output=True, text=True
     )
     return re.sub(r" +", " ", re.sub(r".\x08", "", done.stdout))
 
@@ -76,27 +71,19 @@ def test_no_page_has_a_fault_of_roff(folder: Path) -> None:
     """Neither of the two programs that man may be built on complains."""
     pages = sorted(folder.iterdir())
     lint = subprocess.run(
-        ["mandoc", "-T", "lint", "-W", "warning", *pages],
-        check=False,
-        capture_output=True,
-        text=True,
+        ["mandoc", "-T", "lint", "-W", "warning", *pages], check=False, capture_output=True, text=True
     )
     # A date would differ from one build to the next.
     complaints = [line for line in lint.stdout.splitlines() if "missing date" not in line]
     assert complaints == []
     for page in pages:
-        groff = subprocess.run(
-            ["groff", "-ww", "-man", "-T", "utf8", page], check=True, capture_output=True, text=True
-        )
+        groff = subprocess.run(["groff", "-ww", "-man", "-T", "utf8", page], check=True, capture_output=True, text=True)
         assert groff.stderr == ""
 
 
 def test_pages_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
     """Whatever the terminal, language, time zone and order of hashing."""
-    again = make_pages(
-        tmp_path / "again",
-        COLUMNS="40", LC_ALL="C", TZ="Asia/Tokyo", PYTHONHASHSEED="7", TERM="dumb",
-    )  # fmt: skip
+    again = make_pages(tmp_path / "again", COLUMNS="40", LC_ALL="C", TZ="Asia/Tokyo", PYTHONHASHSEED="7", TERM="dumb")
     assert again == {path.name: path.read_text(encoding="ascii") for path in folder.iterdir()}
 
 

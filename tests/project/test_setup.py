@@ -98,8 +98,14 @@ def test_system_packages_alone_leave_the_checkout_as_it_is(checkout: Checkout) -
 def test_the_readme_says_how_tkperf_comes_on_the_path() -> None:
     """Each way in one line, and the demo's script says it, too."""
     readme = (SOURCES / "README.md").read_text(encoding="utf-8")
-    for words in ("sudo make install", "make uninstall", "pipx install", "uv tool install",
-                  "make archive", ".venv/bin/tkperf"):  # fmt: skip
+    for words in (
+        "sudo make install",
+        "make uninstall",
+        "pipx install",
+        "uv tool install",
+        "make archive",
+        ".venv/bin/tkperf",
+    ):
         assert words in readme
     demo = (SOURCES / "scripts/demo.sh").read_text(encoding="utf-8")
     assert "/.venv/bin/tkperf" in demo

@@ -24,9 +24,7 @@ BOTH: tuple[Scheme, ...] = ("light", "dark")
 
 
 @contextmanager
-def opened(
-    browser: Browser, path: Path, scheme: Scheme = "light", width: int = 1300
-) -> Iterator[Page]:
+def opened(browser: Browser, path: Path, scheme: Scheme = "light", width: int = 1300) -> Iterator[Page]:
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
     page.goto(path.as_uri())
     page.wait_for_selector(DRAWN)
@@ -54,25 +52,19 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("scheme", BOTH)
 @pytest.mark.parametrize("width", [1300, 390])
-def test_axe_finds_nothing_in_a_report(
-    browser: Browser, report: Path, scheme: Scheme, width: int
-) -> None:
+def test_axe_finds_nothing_in_a_report(browser: Browser, report: Path, scheme: Scheme, width: int) -> None:
     with opened(browser, report, scheme, width) as page:
         assert violations(page) == []
 
 
 @pytest.mark.parametrize("scheme", BOTH)
-def test_axe_finds_nothing_in_a_comparison(
-    browser: Browser, compared: Path, scheme: Scheme
-) -> None:
+def test_axe_finds_nothing_in_a_comparison(browser: Browser, compared: Path, scheme: Scheme) -> None:
     with opened(browser, compared, scheme) as page:
         assert violations(page) == []
 
 
 @pytest.mark.parametrize("scheme", BOTH)
-def test_axe_finds_nothing_in_what_a_click_opens(
-    browser: Browser, report: Path, scheme: Scheme
-) -> None:
+def test_axe_finds_nothing_in_what_a_click_opens(browser: Browser, report: Path, scheme: Scheme) -> None:
     """With all that is folded in it."""
     with opened(browser, report, scheme) as page:
         page.locator(f"td button[data-cell='{CELL}']").click()
@@ -150,8 +142,7 @@ def test_what_has_the_focus_is_seen(visit: Visit) -> None:
     for _ in range(12):
         visit.page.keyboard.press("Tab")
         outline = visit.page.evaluate(
-            "(style => [style.outlineStyle, parseFloat(style.outlineWidth)])"
-            "(getComputedStyle(document.activeElement))"
+            "(style => [style.outlineStyle, parseFloat(style.outlineWidth)])(getComputedStyle(document.activeElement))"
         )
         assert outline[0] != "none"
         assert outline[1] >= 2
@@ -204,9 +195,7 @@ def test_heads_of_tables_are_low_on_a_phone(browser: Browser, compared: Path) ->
     assert tallest <= 100
 
 
-def test_a_figure_reached_by_arrows_is_not_below_the_pinned_column(
-    browser: Browser, report: Path
-) -> None:
+def test_a_figure_reached_by_arrows_is_not_below_the_pinned_column(browser: Browser, report: Path) -> None:
     with opened(browser, report, width=390) as page:
         grid = page.locator("#writesat0 table[role='grid']").first
         grid.locator("button").first.focus()

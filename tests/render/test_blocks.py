@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tkperf.render.terminal.histories import (
-    ASCII,
-    UNICODE,
-    blocks_for,
-    columns,
-    share_bar,
-    sparkline,
-    squeeze,
-)
+from tkperf.render.terminal.histories import ASCII, UNICODE, blocks_for, columns, share_bar, sparkline, squeeze
 
 
 def test_bars_reach_from_nothing_to_the_greatest() -> None:
@@ -30,9 +22,15 @@ def test_what_was_not_measured_is_a_gap_not_a_low_bar() -> None:
 
 @pytest.mark.parametrize(
     ("encoding", "blocks"),
-    [("utf-8", UNICODE), ("UTF-8", UNICODE), ("ascii", ASCII), ("latin-1", ASCII), (None, ASCII),
-     ("no such encoding", ASCII)],
-)  # fmt: skip
+    [
+        ("utf-8", UNICODE),
+        ("UTF-8", UNICODE),
+        ("ascii", ASCII),
+        ("latin-1", ASCII),
+        (None, ASCII),
+        ("no such encoding", ASCII),
+    ],
+)
 def test_only_what_the_encoding_has_is_drawn(encoding: str | None, blocks: object) -> None:
     assert blocks_for(encoding) is blocks
 

@@ -72,9 +72,7 @@ def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
     assert f"{cell.value(IOS):,}" in said
     assert visit.page.locator("dialog .badge").all_inner_texts() == ["SIMULATED"]
     assert visit.count("dialog .chart svg.marks") == 4
-    assert visit.page.locator("#cell-rounds tbody tr").count() == len(
-        run.tests[0].sections[0].rounds
-    )
+    assert visit.page.locator("#cell-rounds tbody tr").count() == len(run.tests[0].sections[0].rounds)
     assert visit.page.url.endswith(f"#{CELL}")
     visit.page.keyboard.press("Escape")
     visit.page.wait_for_selector("dialog:not([open])", state="attached")
@@ -84,9 +82,7 @@ def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
 def test_every_kind_of_cell_opens(visit: Visit) -> None:
     """Of each test the first one, the streams too."""
     visit.open()
-    keys = visit.page.evaluate(
-        "[...document.querySelectorAll('button[data-cell]')].map(each => each.dataset.cell)"
-    )
+    keys = visit.page.evaluate("[...document.querySelectorAll('button[data-cell]')].map(each => each.dataset.cell)")
     first = {key.split("-")[0]: key for key in reversed(keys)}
     assert len(first) >= 6
     for address in first.values():
@@ -149,9 +145,7 @@ def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
     figure = visit.page.locator(".headlines button").first
     exact = visit.page.locator(".headlines dd.figure").first.get_attribute("title")
     size, label = (
-        visit.page.locator(f".headlines {where}").first.evaluate(
-            "each => getComputedStyle(each).fontSize"
-        )
+        visit.page.locator(f".headlines {where}").first.evaluate("each => getComputedStyle(each).fontSize")
         for where in ("dt .figure", "dt")
     )
     assert size == label
@@ -188,26 +182,20 @@ def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
     assert visit.page.evaluate("document.querySelector('dialog').scrollWidth <= 390")
     # Also where a value is long, its name is not broken up.
-    visit.page.locator("dialog dd").first.evaluate(
-        "dd => { dd.textContent = 'IOPS 31,500, '.repeat(9) }"
-    )
+    visit.page.locator("dialog dd").first.evaluate("dd => { dd.textContent = 'IOPS 31,500, '.repeat(9) }")
     # Of its text: the box of a name is as high as that of its value.
     lines = """dt => {
       const text = document.createRange();
       text.selectNodeContents(dt);
       return new Set([...text.getClientRects()].map(line => Math.round(line.top))).size;
     }"""
-    most = visit.page.evaluate(
-        f"Math.max(...[...document.querySelectorAll('dialog dt')].map({lines}))"
-    )
+    most = visit.page.evaluate(f"Math.max(...[...document.querySelectorAll('dialog dt')].map({lines}))")
     assert most < 3
 
 
 def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
     """Names and notes from a drive or a stranger's file run nothing, fetch nothing, break nothing."""
-    hostile = (
-        "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\0" + "W" * 10_000
-    )
+    hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\0" + "W" * 10_000
     info = run_info(
         name=hostile,
         device={"model": hostile, "serial": hostile, "path": hostile, "capacity_bytes": 1},
@@ -265,11 +253,7 @@ def test_the_page_reduces_as_we_do(visit: Visit) -> None:
         there = visit.page.evaluate(
             f"([at, values, columns]) => {{ {found[0]} "
             "return reduceToColumns(at, values.map(v => v ?? NaN), -Infinity, Infinity, columns) }",
-            [
-                start_s.tolist(),
-                json.loads(json.dumps(values.tolist()).replace("NaN", "null")),
-                columns,
-            ],
+            [start_s.tolist(), json.loads(json.dumps(values.tolist()).replace("NaN", "null")), columns],
         )
         assert [row["t"] / 1000 for row in there] == reduced.at_s.tolist()
         for name in ("low", "mean", "high"):
@@ -321,9 +305,7 @@ def test_paper_says_simulated_on_every_page_and_cuts_no_table(visit: Visit, tmp_
     visit.open()
     path = tmp_path / "printed.pdf"
     visit.page.pdf(path=path, format="A4")
-    done = subprocess.run(
-        ["pdftotext", "-layout", path, "-"], capture_output=True, check=True, text=True
-    )
+    done = subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, check=True, text=True)
     pages = done.stdout.split("\f")[:-1]
     assert len(pages) > 10
     for page in pages:
@@ -352,18 +334,13 @@ def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: 
 
 
 @pytest.mark.parametrize("tests", ["default", "all"])
-def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
-    browser: Browser, tmp_path: Path, tests: str
-) -> None:
+def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(browser: Browser, tmp_path: Path, tests: str) -> None:
     """On a phone the chart is next, and the navigation is one line on both."""
     suite = {name: test for name, test in SSD_TESTS.items() if test.by_default or tests == "all"}
     simulate(tmp_path, run_info(notices=("SIMULATED: a model",)), suite=suite)
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
-    for width, height, last in (
-        (1440, 900, ".story svg.marks"),
-        (390, 844, ".headlines > :last-child"),
-    ):
+    for width, height, last in ((1440, 900, ".story svg.marks"), (390, 844, ".headlines > :last-child")):
         page = browser.new_page(viewport={"width": width, "height": height})
         page.goto(path.as_uri())
         page.wait_for_selector(".story svg.marks", timeout=120_000)

@@ -54,9 +54,7 @@ def test_a_figure_of_a_window_opens_its_rounds(visit: Visit) -> None:
     """Its number, its histogram's I/Os, and a title that names the rounds."""
     section = section_of(visit, 0)
     cell = next(
-        each
-        for each in section.cells
-        if (each.workload.read_percent, each.workload.block_size_bytes) == (0, 4096)
+        each for each in section.cells if (each.workload.read_percent, each.workload.block_size_bytes) == (0, 4096)
     )
     window = section.window
     assert len(window) < len(section.rounds)
@@ -155,9 +153,7 @@ def test_a_slice_of_a_stream_opens_that_slice(visit: Visit) -> None:
 def test_a_figure_of_a_whole_stream_opens_the_stream(visit: Visit) -> None:
     section = section_of(visit, 3)
     visit.open()
-    visit.page.locator("#writesat0 table[role='grid'] tbody tr").last.locator(
-        "button"
-    ).first.click()
+    visit.page.locator("#writesat0 table[role='grid'] tbody tr").last.locator("button").first.click()
     visit.page.wait_for_selector("dialog[data-shown]")
     ios = sum(each.values.value(IOS) or 0 for each in section.slices)
     assert visit.page.locator("#cell").get_attribute("data-part") == "all"
@@ -177,9 +173,7 @@ def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
     assert visit.page.locator("#cell").get_attribute("data-part") == rows[1]["cell"].split("/")[1]
 
 
-@pytest.mark.parametrize(
-    ("chart", "part"), [("iops02d", "window"), ("iops0convergence", "1"), ("lat0window", "")]
-)
+@pytest.mark.parametrize(("chart", "part"), [("iops02d", "window"), ("iops0convergence", "1"), ("lat0window", "")])
 def test_a_point_of_a_chart_of_cells_opens_its_cell(visit: Visit, chart: str, part: str) -> None:
     """The window of a mean over it; of what goes over the rounds, the round."""
     visit.open()
@@ -210,9 +204,7 @@ def test_a_percentile_is_marked_in_the_histogram(visit: Visit, quantity: Quantit
     # It stays marked in each round.
     visit.page.locator("#cell-scope").select_option(index=1)
     visit.page.wait_for_selector("dialog[data-shown]")
-    assert visit.page.inner_text("#cell-clicked").startswith(
-        f"Marked in the histogram: {quantity.short}, "
-    )
+    assert visit.page.inner_text("#cell-clicked").startswith(f"Marked in the histogram: {quantity.short}, ")
     visit.page.locator("dialog form button").click()
     visit.page.locator(f"td button[data-cell='{CELL}']").click()
     visit.wait_for_part(CELL)

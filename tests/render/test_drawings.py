@@ -12,13 +12,7 @@ from tests.builders import run_info, simulate, view_of
 from tkperf.model.figures import FigureKind
 from tkperf.page.chart import Axis, Chart, Point
 from tkperf.page.page import ChartView, ReportView
-from tkperf.render.terminal.drawings import (
-    draw_course,
-    draw_histogram,
-    print_charts,
-    spread_in_bins,
-    spread_over,
-)
+from tkperf.render.terminal.drawings import draw_course, draw_histogram, print_charts, spread_in_bins, spread_over
 from tkperf.render.terminal.histories import ASCII, UNICODE
 
 Charts = tuple[ChartView, ...]
@@ -123,9 +117,7 @@ def test_a_section_without_charts_has_no_drawings() -> None:
     assert list(draw_histogram((), 80, UNICODE)) == []
 
 
-def test_a_terminal_without_blocks_or_colours_gets_neither(
-    view: ReportView, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_without_blocks_or_colours_gets_neither(view: ReportView, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
     class Plain(io.StringIO):

@@ -49,10 +49,7 @@ def test_pages_are_drawn_by_every_renderer(name: str) -> None:
         if isinstance(block, TableView):
             texts += [cell for row in block.rows for cell in row]
         else:
-            texts += [
-                block.title,
-                *(text for note in block.notes for text in (note.text, *note.details)),
-            ]
+            texts += [block.title, *(text for note in block.notes for text in (note.text, *note.details))]
     html, words = render_html(page), render_markdown(page)
     shown = re.sub(r"\W+", "", re.sub(r"<[^>]*>|&\w+;|&#\d+;", "", html))
     for text in texts:

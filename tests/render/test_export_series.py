@@ -16,12 +16,7 @@ from tkperf.model.errors import UsageError
 from tkperf.model.measurement import Sample
 from tkperf.model.record import StepRecord
 from tkperf.model.telemetry.reading import Reading
-from tkperf.render.export_series import (
-    SECONDS,
-    build_points,
-    render_line_protocol,
-    render_openmetrics,
-)
+from tkperf.render.export_series import SECONDS, build_points, render_line_protocol, render_openmetrics
 from tkperf.runfile.reader import RunFile
 
 BEGAN_S = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
@@ -29,9 +24,7 @@ Step = tuple[str, StepRecord]
 
 
 @pytest.fixture(scope="module")
-def run(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[RunResult, list[Step], dict[int, list[Sample]]]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunResult, list[Step], dict[int, list[Sample]]]:
     """A result, its steps, and the seconds of each by its place."""
     folder = tmp_path_factory.mktemp("series")
     result = simulate(folder, run_info(name='a "name", with=all\\of\nit'))
@@ -45,18 +38,14 @@ def run(
 READINGS = (
     ("iops", Reading(at_s=2.0, drive="/dev/nvme0n1", source="nvme", temperature_c=41.0, host_written_bytes=10**15 + 1)),
     (None, Reading(at_s=1.0, drive="/dev/nvme0n1", source="hwmon", temperature_c=40.0)),
-)  # fmt: skip
+)
 
 
-def test_openmetrics_is_read_by_prometheus(
-    run: tuple[RunResult, list[Step], dict[int, list[Sample]]],
-) -> None:
+def test_openmetrics_is_read_by_prometheus(run: tuple[RunResult, list[Step], dict[int, list[Sample]]]) -> None:
     """By the parser of its own client: every second once, at its end, with its values; no 0 for what is not there."""
     result, steps, seconds = run
     text = "".join(
-        render_openmetrics(
-            build_points(result, BEGAN_S, steps, lambda _, step: seconds[id(step)], READINGS)
-        )
+        render_openmetrics(build_points(result, BEGAN_S, steps, lambda _, step: seconds[id(step)], READINGS))
     )
     families = {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
     assert set(SECONDS) <= set(families)
@@ -71,20 +60,21 @@ def test_openmetrics_is_read_by_prometheus(
             for point in families[name].samples
         }
         expected = {
-            (test, step.section, str(step.workload), round(BEGAN_S + step.started_s + second.start_s + second.duration_s, 3)): value(second)
-            for test, step in steps for second in seconds[id(step)]
-        }  # fmt: skip
+            (
+                test,
+                step.section,
+                str(step.workload),
+                round(BEGAN_S + step.started_s + second.start_s + second.duration_s, 3),
+            ): value(second)
+            for test, step in steps
+            for second in seconds[id(step)]
+        }
         assert found == {key: each for key, each in expected.items() if each is not None}
         assert families[name].unit == family.unit
     assert families["tkperf_read_iops"].samples[0].labels["run"] == result.info.name
     told = families["tkperf_drive_host_written_bytes"].samples
-    assert [(point.name, point.value) for point in told] == [
-        ("tkperf_drive_host_written_bytes_total", 10**15 + 1)
-    ]
-    assert [point.value for point in families["tkperf_drive_temperature_celsius"].samples] == [
-        40.0,
-        41.0,
-    ]
+    assert [(point.name, point.value) for point in told] == [("tkperf_drive_host_written_bytes_total", 10**15 + 1)]
+    assert [point.value for point in families["tkperf_drive_temperature_celsius"].samples] == [40.0, 41.0]
     assert "tkperf_drive_media_errors" not in families
 
 
@@ -92,14 +82,10 @@ def test_line_protocol(run: tuple[RunResult, list[Step], dict[int, list[Sample]]
     """A line a second with blanks, commas and equal signs of names escaped; nanoseconds."""
     result, steps, seconds = run
     lines = list(
-        render_line_protocol(
-            build_points(result, BEGAN_S, steps, lambda _, step: seconds[id(step)], READINGS)
-        )
+        render_line_protocol(build_points(result, BEGAN_S, steps, lambda _, step: seconds[id(step)], READINGS))
     )
     assert len(lines) == sum(map(len, seconds.values())) + 2
-    form = re.compile(
-        r"tkperf_(?:second|drive)(?:,\w+=(?:[^,= \\]|\\.)+)+ \w+=[^ ,]+(?:,\w+=[^ ,]+)* \d{19}\n"
-    )
+    form = re.compile(r"tkperf_(?:second|drive)(?:,\w+=(?:[^,= \\]|\\.)+)+ \w+=[^ ,]+(?:,\w+=[^ ,]+)* \d{19}\n")
     for line in lines:
         assert form.fullmatch(line), line
     assert lines[0].startswith('tkperf_second,run=a\\ "name"\\,\\ with\\=all\\of\\ it,')
@@ -116,7 +102,5 @@ def test_a_run_of_unknown_time_has_no_series(
         require_time(result)
 
 
-def test_the_beginning_is_a_moment(
-    run: tuple[RunResult, list[Step], dict[int, list[Sample]]],
-) -> None:
+def test_the_beginning_is_a_moment(run: tuple[RunResult, list[Step], dict[int, list[Sample]]]) -> None:
     assert require_time(run[0]) == BEGAN_S

@@ -98,11 +98,7 @@ def test_a_verdict_can_be_computed_again_from_its_tables(result: RunResult) -> N
     verdicts = rows(tables["verdicts"])
     assert verdicts
     for verdict in verdicts:
-        window = [
-            row
-            for row in values
-            if all(row[key] == verdict[key] for key in ("test", "section", "last_round"))
-        ]
+        window = [row for row in values if all(row[key] == verdict[key] for key in ("test", "section", "last_round"))]
         seen = [float(row["value"]) for row in window]
         assert len(seen) == int(verdict["window_rounds"])
         assert int(verdict["needed_rounds"]) == 5
@@ -136,18 +132,14 @@ def test_parquet_has_the_tables_with_their_types(tmp_path: Path) -> None:
         assert tuple(read.column_names) == table.columns
         # Those of a run that was never taken up again, and of a drive that told nothing, are empty.
         assert table.rows or name in ("resumptions", "telemetry"), name
-        assert [tuple(row.values()) for row in read.to_pylist()] == [
-            tuple(row) for row in table.rows
-        ]
+        assert [tuple(row.values()) for row in read.to_pylist()] == [tuple(row) for row in table.rows]
 
 
 def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]]:
     """The document and, for each test, its elements decoded from JSON."""
     root = ET.fromstring(render_tkperf_xml(result).text)
     tests = {
-        test.tag: {element.tag: json.loads(element.text or "null") for element in test}
-        for test in root
-        if len(test)
+        test.tag: {element.tag: json.loads(element.text or "null") for element in test} for test in root if len(test)
     }
     return root, tests
 
@@ -201,13 +193,8 @@ def test_xml_says_what_it_leaves_out(tmp_path: Path) -> None:
     """TKperf knows block sizes by their place: those it does not measure are never put into one."""
     (tmp_path / "pts").mkdir()
     profile = load_profile("pts-e-1.1").as_plain_data()
-    pts = render_tkperf_xml(
-        simulate(tmp_path / "pts", run_info(profile=profile), profile="pts-e-1.1")
-    )
-    assert pts.left_out == (
-        "lat: Response time histogram has no place there",
-        "tp: Throughput 128k has no place there",
-    )
+    pts = render_tkperf_xml(simulate(tmp_path / "pts", run_info(profile=profile), profile="pts-e-1.1"))
+    assert pts.left_out == ("lat: Response time histogram has no place there", "tp: Throughput 128k has no place there")
     throughput = json.loads(ET.fromstring(pts.text).findtext("tp/roundmat") or "")
     assert len(throughput) == 1
     (tmp_path / "quick").mkdir()
@@ -289,9 +276,7 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
     info = run_info(notices=(notice,), device={"kind": "simulated drive"})
     result = simulate(tmp_path, info)
     assert "**SIMULATED. Not judged: " in render_markdown(build_view(result))
-    assert notice in json.loads(
-        ET.fromstring(render_tkperf_xml(result).text).findtext("devinfo") or ""
-    )
+    assert notice in json.loads(ET.fromstring(render_tkperf_xml(result).text).findtext("devinfo") or "")
     assert all(row["target"] == "simulated drive" for row in rows(tables_of(result)["cells"]))
 
 

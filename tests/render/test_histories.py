@@ -14,11 +14,7 @@ MIXES = (100, 95, 65, 50, 35, 5, 0)
 
 def matrix(rounds: int = 3) -> dict[Workload, list[float | None]]:
     """The cells of the IOPS test."""
-    return {
-        work(mix, size): [float(number + 1) * 1000 for number in range(rounds)]
-        for mix in MIXES
-        for size in SIZES
-    }
+    return {work(mix, size): [float(number + 1) * 1000 for number in range(rounds)] for mix in MIXES for size in SIZES}
 
 
 def drawn(width: int, most_lines: int | None = None, current: Workload | None = None) -> list[str]:
@@ -31,16 +27,7 @@ def test_all_cells_fit_80_columns_and_ten_lines() -> None:
     lines = drawn(79, 10)
     assert lines[0] == "IOPS; Block size (KiB) down, R/W % across"
     assert lines[1].split() == ["100/0", "95/5", "65/35", "50/50", "35/65", "5/95", "0/100"]
-    assert [line.split()[0] for line in lines[2:]] == [
-        "0.5",
-        "4",
-        "8",
-        "16",
-        "32",
-        "64",
-        "128",
-        "1024",
-    ]
+    assert [line.split()[0] for line in lines[2:]] == ["0.5", "4", "8", "16", "32", "64", "128", "1024"]
     assert all(line.split()[1:] == ["▃▆█"] * 7 for line in lines[2:])
     assert max(map(len, lines)) <= 79
 
@@ -64,9 +51,21 @@ def test_columns_that_do_not_fit_are_counted() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "-"), (0.0, "0.0"), (14.27, "14.3"), (99.94, "99.9"), (99.96, "100"), (350.4, "350"),
-     (999.4, "999"), (999.6, "1.0k"), (88_800, "88.8k"), (99_960, "100k"), (999_600, "1.0M"),
-     (1_234_000, "1.2M"), (2.5e9, "2.5G")],
-)  # fmt: skip
+    [
+        (None, "-"),
+        (0.0, "0.0"),
+        (14.27, "14.3"),
+        (99.94, "99.9"),
+        (99.96, "100"),
+        (350.4, "350"),
+        (999.4, "999"),
+        (999.6, "1.0k"),
+        (88_800, "88.8k"),
+        (99_960, "100k"),
+        (999_600, "1.0M"),
+        (1_234_000, "1.2M"),
+        (2.5e9, "2.5G"),
+    ],
+)
 def test_numbers_keep_within_five_characters(value: float | None, text: str) -> None:
     assert format_short(value) == text

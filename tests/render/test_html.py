@@ -123,9 +123,7 @@ def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
     """JSON of strangers can spell it, UTF-8 cannot: a reader replaces it, here in the title of every chart."""
     path = Path(shutil.copy(run_file, tmp_path))
     with closing(sqlite3.connect(path)) as database, database:
-        database.execute(
-            "UPDATE run SET value = ? WHERE key = 'notices'", (r'["SIM\ud800: x\u202eRTL"]',)
-        )
+        database.execute("UPDATE run SET value = ? WHERE key = 'notices'", (r'["SIM\ud800: x\u202eRTL"]',))
     page = render_view(view_of(path))
     charts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page)
     assert [json.loads(chart) for chart in charts if "SIM?" in chart]
@@ -166,9 +164,7 @@ def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) ->
     """Parsed back from the HTML, row by row; test_view.py compares the view with the run file."""
     parser = Tables()
     parser.feed(page_text)
-    there = [
-        (caption[0], [row for row in rows if any(row)]) for caption, rows in parser.found if caption
-    ]
+    there = [(caption[0], [row for row in rows if any(row)]) for caption, rows in parser.found if caption]
     expected = []
     for test in view_of(run_file).tests:
         tables = list(test.tables)
@@ -182,16 +178,12 @@ def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) ->
         for table in tables:
             head = [list(table.columns)] if any(table.columns) else []
             expected.append((table.title, [*head, *([*map(typeset, row)] for row in table.rows)]))
-    assert [(title, [[text.strip() for text in row] for row in rows]) for title, rows in there] == (
-        expected
-    )
+    assert [(title, [[text.strip() for text in row] for row in rows]) for title, rows in there] == (expected)
 
 
 def test_unknown_facts_are_said_to_be_unknown(page_text: str) -> None:
     """Missing facts stand in one line, never as an empty field or a zero."""
-    (line,) = re.findall(
-        r"<h3>Not known</h3>\s*<dl>\s*<dt>\d+ facts</dt><dd>([^<]*)</dd>", page_text
-    )
+    (line,) = re.findall(r"<h3>Not known</h3>\s*<dl>\s*<dt>\d+ facts</dt><dd>([^<]*)</dd>", page_text)
     assert {"Serial number", "NAND type", "Test sponsor"} <= set(line.split(", "))
     assert "<dt>Serial number</dt>" not in page_text
 
@@ -205,10 +197,7 @@ def test_an_unsteady_run_says_so(tmp_path: Path) -> None:
 
 def test_set_up_is_folded_after_the_tests(page_text: str) -> None:
     """First the answer, then what it is from; open for who prints it."""
-    order = [
-        page_text.index(f'<section id="{key}">')
-        for key in ("overview", "iops", "words", "disclosure")
-    ]
+    order = [page_text.index(f'<section id="{key}">') for key in ("overview", "iops", "words", "disclosure")]
     assert order == sorted(order)
     assert page_text.count('<details class="folded chapter">') == 2
 

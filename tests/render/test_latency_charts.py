@@ -101,9 +101,7 @@ def test_exceedance_is_what_confidence_leaves() -> None:
     curve = drawn_curve(spec)
     # Logarithmic from 10 % at the bottom to 100 % at the top.
     assert [height for _, height in curve] == pytest.approx([1, 0, 0], abs=0.01)
-    assert [us for us, _ in curve] == pytest.approx(
-        [rows[0].lower, rows[0].upper, rows[1].lower], rel=1e-3
-    )
+    assert [us for us, _ in curve] == pytest.approx([rows[0].lower, rows[0].upper, rows[1].lower], rel=1e-3)
 
 
 @given(latency_lists)
@@ -138,19 +136,14 @@ def drawn_bins(rows: Sequence[Bucket]) -> list[tuple[float, float, int]]:
         "data": {"values": [row._asdict() for row in rows]},
         "transform": [*histogram["layer"][0]["transform"], {"calculate": told, "as": "told"}],
         "mark": "text",
-        "encoding": {
-            "x": {"field": "bin", "type": "quantitative"},
-            "text": {"field": "told", "type": "nominal"},
-        },
+        "encoding": {"x": {"field": "bin", "type": "quantitative"}, "text": {"field": "told", "type": "nominal"}},
     }
     texts = re.findall(r">([^<>]+e[^<>]+e[^<>]+)</text>", vl_convert.vegalite_to_svg(spec))
     bins = [text.replace("\N{MINUS SIGN}", "-").split() for text in texts]
     return sorted((float(lower), float(upper), int(count)) for lower, upper, count in bins)
 
 
-def lognormal(
-    median_ns: float, sigma: float, total: int
-) -> tuple[IoStats, Callable[[float], float]]:
+def lognormal(median_ns: float, sigma: float, total: int) -> tuple[IoStats, Callable[[float], float]]:
     """Statistics of so many I/Os that are distributed smoothly, and the share of them below a time in us."""
 
     def share_below(ns: Any) -> Any:
@@ -163,10 +156,7 @@ def lognormal(
 
 
 @settings(max_examples=10, deadline=None)
-@given(
-    st.floats(min_value=2_000, max_value=5_000_000),
-    st.floats(min_value=0.2, max_value=1.0),
-)
+@given(st.floats(min_value=2_000, max_value=5_000_000), st.floats(min_value=0.2, max_value=1.0))
 def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: float) -> None:
     """Each bar is what lies between its edges, to 2 %: no step at a power of two, where fio's buckets double."""
     total = 10**8

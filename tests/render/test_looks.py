@@ -44,15 +44,11 @@ from tkperf.render.charts.frame import (
 TEMPLATES = Path(tkperf.__file__).parent / "render/templates"
 LIGHT_PAGE = "#FFFFFF"
 DARK_PAGE = re.findall(
-    r"prefers-color-scheme: dark.*?--paper: (#[0-9a-f]{6})",
-    (TEMPLATES / "styles.css.j2").read_text("utf-8"),
-    re.DOTALL,
+    r"prefers-color-scheme: dark.*?--paper: (#[0-9a-f]{6})", (TEMPLATES / "styles.css.j2").read_text("utf-8"), re.DOTALL
 )[0]
 OF_MARKS, OF_TEXT = 3.0, 4.5  # WCAG 2.2: 1.4.11, 1.4.3
 # Counts and names, which have no unit.
-NO_UNIT = re.compile(
-    r"IOPS|Round|Slice|TC|QD|I/Os|Offered IOPS|Workload|R/W %|R/W %, .*|Zones|Access|Drive fills"
-)
+NO_UNIT = re.compile(r"IOPS|Round|Slice|TC|QD|I/Os|Offered IOPS|Workload|R/W %|R/W %, .*|Zones|Access|Drive fills")
 COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 Charts = Mapping[str, Any]
@@ -60,11 +56,7 @@ Charts = Mapping[str, Any]
 
 def charts_of(view: ReportView) -> Iterator[tuple[str, AnyChart]]:
     for test in view.tests:
-        for part in (
-            test.charts,
-            test.course.charts,
-            *(section.charts for section in test.sections),
-        ):
+        for part in (test.charts, test.course.charts, *(section.charts for section in test.sections)):
             yield from ((each.key, each.chart) for chart in part for each in chart.views)
     yield from ((f"cell {name}", each) for name, each in (view.cell_charts or {}).items())
 
@@ -161,9 +153,12 @@ def test_contrast_is_that_of_wcag() -> None:
 def test_every_colour_can_be_seen_on_light_and_on_dark_pages() -> None:
     ramp = [find_colour(warmth(place, 40)) for place in range(40)]
     marks = [
-        FLAGGED, CLICKED, *SPOTS.values(), *(str(rule["color"]) for rule in RULES.values()),
+        FLAGGED,
+        CLICKED,
+        *SPOTS.values(),
+        *(str(rule["color"]) for rule in RULES.values()),
         *(colour for colour, _ in SHADES.values()),
-    ]  # fmt: skip
+    ]
     faint = {colour: seen(colour) for colour in (*COLOURS.values(), *ramp, *marks)}
     assert {colour: value for colour, value in faint.items() if value < OF_MARKS} == {}
 
@@ -181,21 +176,12 @@ def test_curves_have_the_contrast_of_text_on_dark_pages() -> None:
 def test_letters_can_be_read_on_light_and_on_dark_pages() -> None:
     """A chart's own ink on white paper, the page's on its dark one."""
     style = (TEMPLATES / "styles.css.j2").read_text("utf-8")
-    (dark_ink,) = re.findall(
-        r"prefers-color-scheme: dark.*?--ink: (#[0-9a-f]{6})", style, re.DOTALL
-    )
+    (dark_ink,) = re.findall(r"prefers-color-scheme: dark.*?--ink: (#[0-9a-f]{6})", style, re.DOTALL)
     assert contrast(INK, LIGHT_PAGE) >= OF_TEXT
     assert contrast(dark_ink, DARK_PAGE) >= OF_TEXT
     # What of a chart has the page's ink: letters of its frame, and those that are drawn in the chart's own.
     (parts,) = re.findall(r":is\((.*?)\) text { fill: var\(--ink\); }", style)
-    for part in (
-        "title-text",
-        "title-subtitle",
-        "axis-label",
-        "axis-title",
-        "legend-label",
-        "legend-title",
-    ):
+    for part in ("title-text", "title-subtitle", "axis-label", "axis-title", "legend-label", "legend-title"):
         assert f".role-{part}" in parts
     assert f'text[fill="{INK}" i] {{ fill: var(--ink); }}' in style
 
@@ -243,8 +229,7 @@ def test_letters_are_large_enough_in_print() -> None:
     (margin_mm,) = re.findall(r"x: (\d+)mm", (TEMPLATES / "report.typ").read_text("utf-8"))
     width_pt = (210 - 2 * int(margin_mm)) / 25.4 * 72
     (gutter_mm,) = re.findall(
-        r"column-gutter: .*?(\d+)mm }?, row-gutter: 5pt, ..row",
-        (TEMPLATES / "report.typ").read_text("utf-8"),
+        r"column-gutter: .*?(\d+)mm }?, row-gutter: 5pt, ..row", (TEMPLATES / "report.typ").read_text("utf-8")
     )
     half_pt = (width_pt - int(gutter_mm) / 25.4 * 72) / 2
     assert TEXT_PX * half_pt / document.HALF_WIDTH >= 7.45
@@ -322,9 +307,7 @@ def test_logarithmic_axes(values: list[float]) -> None:
     check_ticks(axis["axis"]["values"], log=True)
 
 
-def test_the_same_block_size_has_the_same_colour_in_all_charts(
-    drawings: dict[str, AnyChart],
-) -> None:
+def test_the_same_block_size_has_the_same_colour_in_all_charts(drawings: dict[str, AnyChart]) -> None:
     """And so have mixes, and percentiles; those of a chart that tells apart one of these are looked at."""
     known: dict[tuple[str, str], set[str]] = {}
     for chart in drawings.values():
@@ -386,15 +369,16 @@ def test_few_curves_have_labels_and_many_a_legend(drawings: dict[str, AnyChart])
 
 def draw_lines(values: list[float]) -> Any:
     curves = tuple(
-        Curve(name=f"s{number}", points=(Point(0, value), Point(1, value)))
-        for number, value in enumerate(values)
+        Curve(name=f"s{number}", points=(Point(0, value), Point(1, value))) for number, value in enumerate(values)
     )
     return draw(Chart(title="t", x=Axis(title="x (s)"), y=Axis(title="y (s)"), curves=curves))
 
 
 @given(st.lists(st.floats(min_value=0, max_value=100), min_size=1, max_size=4))
 def test_labels_do_not_cover_each_other(values: list[float]) -> None:
-    """Two lines of 12 px have 15 px between them even in print; from the top in the order of the ends; within the plot."""
+    """Two lines of 12 px have 15 px between them even in print; from the top in the order of the ends;
+    within the plot.
+    """
     spec = draw_lines(values)
     low, high = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
     rows = spec["datasets"]["ends"]

@@ -87,9 +87,7 @@ def text_of(printed: bytes, folder: Path, order: str = "-layout") -> list[str]:
         pytest.skip("needs pdftotext (poppler-utils)")
     path = folder / "report.pdf"
     path.write_bytes(printed)
-    done = subprocess.run(
-        ["pdftotext", order, path, "-"], capture_output=True, check=True, text=True
-    )
+    done = subprocess.run(["pdftotext", order, path, "-"], capture_output=True, check=True, text=True)
     return done.stdout.split("\f")[:-1]
 
 
@@ -104,20 +102,14 @@ def flow(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("fonts", ["the system's", "none"])
-def test_the_same_run_gives_the_same_bytes(
-    run_file: Path, printed: bytes, tmp_path: Path, fonts: str
-) -> None:
+def test_the_same_run_gives_the_same_bytes(run_file: Path, printed: bytes, tmp_path: Path, fonts: str) -> None:
     """No chance, no machine in it, and of clocks the day alone; nor the fonts installed, for scripts typst has."""
     variables = os.environ | {"SOURCE_DATE_EPOCH": "1767312000"}
     if fonts == "none":
-        variables["FONTCONFIG_FILE"] = str(
-            resources.files("tkperf.render") / "templates/no-system-fonts.conf"
-        )
+        variables["FONTCONFIG_FILE"] = str(resources.files("tkperf.render") / "templates/no-system-fonts.conf")
     path = tmp_path / "report.pdf"
     subprocess.run(
-        [Path(sys.executable).parent / "tkperf", "report", run_file, "--pdf", path],
-        check=True,
-        env=variables,
+        [Path(sys.executable).parent / "tkperf", "report", run_file, "--pdf", path], check=True, env=variables
     )
     assert path.read_bytes() == printed
 
@@ -166,9 +158,7 @@ print(*sys.modules, file=sys.stderr)
 """
 
 
-def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
-    run_file: Path, printed: bytes
-) -> None:
+def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(run_file: Path, printed: bytes) -> None:
     """By itself, from plain data: what results are made of would take it several times as long to load."""
     view = view_of(run_file, UserFacts(report_date="2026-01-02"))
     done = subprocess.run(
@@ -198,24 +188,11 @@ def test_every_page_says_what_it_is(result: RunResult, pages: list[str]) -> None
     for number, page in enumerate(pages, start=1):
         assert f"page {number} of {len(pages)}" in page.splitlines()[0]
         band = " ".join(page.splitlines()[:5])
-        for fact in (
-            "Manufacturer not known",
-            "Model 9000",
-            "SERIAL42",
-            "240.1 GB",
-            "SIMULATED",
-            "Test run date",
-        ):
+        for fact in ("Manufacturer not known", "Model 9000", "SERIAL42", "240.1 GB", "SIMULATED", "Test run date"):
             assert fact in band
     assert "SIMULATED. Not judged" in pages[0]
     text = "\n".join(pages)
-    for block in (
-        "Test platform",
-        "Device under test",
-        "Set-up parameters",
-        "Test parameters",
-        "Test ID",
-    ):
+    for block in ("Test platform", "Device under test", "Set-up parameters", "Test parameters", "Test ID"):
         assert text.count(block) >= len(result.tests), block
     # Facts that nobody has are named once, in the last chapter.
     assert ["Not known" in page for page in pages].count(True) == 1
@@ -290,9 +267,7 @@ def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> N
     view = view_of(run_file)
     rows = tuple((f"Fact {number}", str(number)) for number in range(60))
     facts = TableView(title="Drive told", columns=("", ""), rows=rows)
-    tests = tuple(
-        replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests
-    )
+    tests = tuple(replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests)
     printed = set_document(compose(replace(view, tests=tests)))
     pages = text_of(printed, tmp_path)
     told = [page for page in pages if "Drive told" in page]
@@ -312,9 +287,7 @@ def test_long_amounts_cover_no_names(run_file: Path, tmp_path: Path) -> None:
     for value, columns in (("963.194", 3), ("50,833.613", 2), ("1" * 40, 1)):
         rows = tuple((name, value) for _ in range(9))
         facts = TableView(title="Drive told", columns=("", ""), rows=rows)
-        tests = tuple(
-            replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests
-        )
+        tests = tuple(replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests)
         told = replace(view, tests=tests)
         pages = text_of(set_document(compose(told)), tmp_path)
         lines = [line for page in pages for line in page.splitlines() if name in line]
@@ -333,33 +306,41 @@ def test_what_shares_a_time_axis_stands_below_its_own() -> None:
         return ChartView(key=key, text=key, chart=drawn, below=below)
 
     charts = [
-        chart("time", aligned=True), chart("tgbw"), chart("fills"), chart("warm", below=True),
-        chart("wear", below=True), chart("rth"), chart("seconds"), chart("odd"),
-    ]  # fmt: skip
+        chart("time", aligned=True),
+        chart("tgbw"),
+        chart("fills"),
+        chart("warm", below=True),
+        chart("wear", below=True),
+        chart("rth"),
+        chart("seconds"),
+        chart("odd"),
+    ]
     rows = _lay_out(charts)
     assert [[each["title"] for each in row] for row in rows] == [
-        ["time", "warm", "wear"], ["tgbw", "fills"], ["rth", "seconds"], ["odd"],
-    ]  # fmt: skip
+        ["time", "warm", "wear"],
+        ["tgbw", "fills"],
+        ["rth", "seconds"],
+        ["odd"],
+    ]
     assert [[each["wide"] for each in row] for row in rows] == [
-        [True, False, False], [False, False], [False, False], [True],
-    ]  # fmt: skip
+        [True, False, False],
+        [False, False],
+        [False, False],
+        [True],
+    ]
 
 
 def test_charts_of_a_comparison_come_as_on_the_screen(result: RunResult) -> None:
     """The first view of each, then others of the first: the high chart leaves no gap at the end of the first page."""
     page = build_comparison_page(compare([result, result]))
     rows = compose(page)["overview_charts"]
-    assert [chart["title"] for chart in rows[0]] == [
-        page.overview_charts[0].chart.title, "Headline figures",
-    ]  # fmt: skip
+    assert [chart["title"] for chart in rows[0]] == [page.overview_charts[0].chart.title, "Headline figures"]
     assert len(rows) > 1
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:
     """No markup of typst's, no control characters, no endless line breaks the page."""
-    info = run_info(
-        name="hostile", device={"model": HOSTILE, "serial": HOSTILE}, device_description=HOSTILE
-    )
+    info = run_info(name="hostile", device={"model": HOSTILE, "serial": HOSTILE}, device_description=HOSTILE)
     simulate(tmp_path, info)
     found = text_of(render_pdf(tmp_path / "run.tkperf"), tmp_path)
     text = "".join(found)

@@ -72,8 +72,9 @@ def test_each_switch_says_what_it_is_of(visit: Visit) -> None:
     question = "How do IOPS change while the device is written?"
     assert visit.page.locator(f"{STREAM} .question").inner_text() == question
     assert [groups.nth(place).locator("legend").text_content() for place in range(2)] == [
-        f"View 1 of: {question}", f"View 2 of: {question}",
-    ]  # fmt: skip
+        f"View 1 of: {question}",
+        f"View 2 of: {question}",
+    ]
 
 
 def test_the_table_behind_a_chart_is_that_of_its_view(visit: Visit) -> None:

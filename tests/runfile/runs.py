@@ -7,18 +7,10 @@ from pathlib import Path
 
 from tests.builders import io_stats, run_info
 from tkperf.model.measurement import NO_IO, Measurement, Sample
-from tkperf.model.record import (
-    StepKind,
-    StepRecord,
-)
+from tkperf.model.record import StepKind, StepRecord
 from tkperf.model.workload import Access, Workload
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner.events import (
-    Observer,
-    RunStarted,
-    StepEnded,
-    TestStarted,
-)
+from tkperf.runner.events import Observer, RunStarted, StepEnded, TestStarted
 
 
 def a_step(number: int = 1, **changes: object) -> StepRecord:
@@ -27,9 +19,7 @@ def a_step(number: int = 1, **changes: object) -> StepRecord:
         kind=StepKind.ROUND,
         number=number,
         position=0,
-        workload=Workload(
-            access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=1, io_depth=1
-        ),
+        workload=Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=1, io_depth=1),
         planned_s=1.0,
         started_s=0.5,
         gap_s=None,
@@ -45,9 +35,7 @@ def a_step(number: int = 1, **changes: object) -> StepRecord:
     return replace(step, **changes)  # type: ignore[arg-type]
 
 
-def a_run(
-    folder: Path, steps: int = 0, observer: Observer = lambda _: None
-) -> tuple[Path, RunFileWriter]:
+def a_run(folder: Path, steps: int = 0, observer: Observer = lambda _: None) -> tuple[Path, RunFileWriter]:
     """A run under way with this many steps."""
     path = folder / "a.tkperf"
     writer = RunFileWriter(path, observer=observer)

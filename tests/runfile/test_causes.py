@@ -136,9 +136,7 @@ def test_a_run_waits_for_room_and_for_nothing_else(
 
 
 @pytest.mark.parametrize("free", range(7))
-def test_a_run_file_that_cannot_be_created_says_why_and_leaves_nothing(
-    free: int, tmp_path: Path
-) -> None:
+def test_a_run_file_that_cannot_be_created_says_why_and_leaves_nothing(free: int, tmp_path: Path) -> None:
     code = (
         "import resource, sys; from pathlib import Path\n"
         "from tkperf.model.errors import RunFileError\n"
@@ -151,12 +149,7 @@ def test_a_run_file_that_cannot_be_created_says_why_and_leaves_nothing(
         "except RunFileError as error:\n"
         "    print(error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path, str(free)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path, str(free)], capture_output=True, text=True, check=True)
     if done.stdout == "made\n":
         return
     assert "Too many open files (raise the limit of this shell: ulimit -n)" in done.stdout

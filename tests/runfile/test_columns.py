@@ -51,9 +51,7 @@ def noise(seconds: int, ios: int = 30_000) -> tuple[Sample, ...]:
                 start_s=start_us / 1e6,
                 duration_s=duration_us / 1e6,
                 read=NO_IO,
-                write=replace(
-                    found, latency_sum_ns=found.latency_sum_ns + int(chance.integers(9999))
-                ),
+                write=replace(found, latency_sum_ns=found.latency_sum_ns + int(chance.integers(9999))),
             )
         )
         start_us += duration_us
@@ -84,23 +82,17 @@ def test_seconds_come_back_as_they_were(seconds: int) -> None:
     """A step of any length; the columns are the same seconds as the records."""
     samples = noise(seconds, ios=200)
     blobs = kept(samples)
-    assert decode_samples(*blobs) == tuple(
-        replace(each, write=coarse(each.write)) for each in samples
-    )
+    assert decode_samples(*blobs) == tuple(replace(each, write=coarse(each.write)) for each in samples)
     columns = as_seconds(decode_seconds(blobs[0]))
     np.testing.assert_array_equal(columns.start_s, [sample.start_s for sample in samples])
     np.testing.assert_array_equal(columns.iops, [sample.iops for sample in samples])
-    np.testing.assert_array_equal(
-        columns.latency_max_us, [(each.write.latency_max_ns or 0) / 1000 for each in samples]
-    )
+    np.testing.assert_array_equal(columns.latency_max_us, [(each.write.latency_max_ns or 0) / 1000 for each in samples])
 
 
 def test_a_direction_may_begin_late() -> None:
     """Seconds without reads beside some with: their extremes are not measured, which is not 0."""
     reads = [NO_IO] * 15 + [io_stats([1000, 5000])] * 10 + [NO_IO] * 15
-    samples = tuple(
-        Sample(start_s=at, duration_s=1, read=read, write=NO_IO) for at, read in enumerate(reads)
-    )
+    samples = tuple(Sample(start_s=at, duration_s=1, read=read, write=NO_IO) for at, read in enumerate(reads))
     blobs = kept(samples)
     assert [each.read for each in decode_samples(*blobs)] == [coarse(each) for each in reads]
     idle = np.isnan(as_seconds(decode_seconds(blobs[0])).latency_max_us)
@@ -165,15 +157,10 @@ def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, ins
         (lambda seconds, histograms: (seconds[:-1], histograms), "does not end where it should"),
         (lambda seconds, _: (seconds, kept(noise(4))[1]), "do not fit"),
         (lambda seconds, _: (seconds, kept(noise(2))[1]), "do not fit"),
-        (
-            lambda _, histograms: (pack_integers(np.zeros(13, dtype=np.int64)), histograms),
-            "reshape",
-        ),
+        (lambda _, histograms: (pack_integers(np.zeros(13, dtype=np.int64)), histograms), "reshape"),
     ],
 )
-def test_pieces_that_do_not_belong_together_are_noticed(
-    change: Callable[[bytes, bytes], Blobs], says: str
-) -> None:
+def test_pieces_that_do_not_belong_together_are_noticed(change: Callable[[bytes, bytes], Blobs], says: str) -> None:
     """A second more or less would be read as another."""
     seconds, histograms = kept(noise(3))
     assert seconds is not None
@@ -191,10 +178,7 @@ def test_none_are_none() -> None:
 
 def test_half_a_surrogate_becomes_a_question_mark() -> None:
     """No output could have it; whole pairs are characters."""
-    assert (
-        parse_json(r'{"model": "a\ud800b \ud83d\ude00", "n": NaN}')["model"]
-        == "a?b \N{GRINNING FACE}"
-    )
+    assert parse_json(r'{"model": "a\ud800b \ud83d\ude00", "n": NaN}')["model"] == "a?b \N{GRINNING FACE}"
 
 
 def test_packing_the_output_of_a_step_takes_little_memory() -> None:

@@ -35,9 +35,7 @@ def path(tmp_path: Path) -> Path:
     """A run of every kind of row, with a step of five seconds."""
     path, writer = a_run(tmp_path)
     stats = io_stats(LATENCIES_NS)
-    samples = tuple(
-        Sample(start_s=second, duration_s=1, read=NO_IO, write=stats) for second in range(5)
-    )
+    samples = tuple(Sample(start_s=second, duration_s=1, read=NO_IO, write=stats) for second in range(5))
     seen = Measurement(duration_s=5.0, read=NO_IO, write=stats, samples=samples)
     verdict = judge([1, 2], [5.0, 6.0], tracking="t", unit="u")
     ended = SectionOutcome(section="IOPS", window=(1,), verdict=verdict, ended_because="")
@@ -86,9 +84,7 @@ def test_undamaged_it_is_read(path: Path) -> None:
         ("outcome", "outcome", "outcome"),
     ],
 )
-def test_what_is_no_text_costs_its_row_alone(
-    path: Path, table: str, column: str, says: str
-) -> None:
+def test_what_is_no_text_costs_its_row_alone(path: Path, table: str, column: str, says: str) -> None:
     """A single bit is enough for that; sqlite3 by itself would not read any of the rest."""
     where = "key = 'name'" if table == "run" else "true"
     change(path, f"UPDATE {table} SET {column} = CAST(x'5b22ff225d' AS TEXT) WHERE {where}")
@@ -143,9 +139,7 @@ def test_latency_counts_that_trail_are_kept(tmp_path: Path) -> None:
     """fio's counts of a second are not taken at once: they may differ, and are read as they are."""
     path, writer = a_run(tmp_path)
     whole = io_stats(LATENCIES_NS * 100)
-    trailing = type(whole)(
-        ios=310, bytes=1, latency_ios=290, latency_sum_ns=1, histogram=whole.histogram
-    )
+    trailing = type(whole)(ios=310, bytes=1, latency_ios=290, latency_sum_ns=1, histogram=whole.histogram)
     sample = Sample(start_s=0, duration_s=1, read=NO_IO, write=trailing)
     seen = Measurement(duration_s=1.0, read=NO_IO, write=whole, samples=(sample,))
     writer(StepEnded(test="iops", record=a_step(1, measurement=seen)))
@@ -171,16 +165,9 @@ MIB = 1 << 20
 
 @pytest.mark.parametrize(
     ("column", "most_bytes"),
-    [
-        ("write_histogram", MIB),
-        ("seconds", 150 * MIB),
-        ("second_histograms", 2 * MIB),
-        ("fio_json", 600 * MIB),
-    ],
+    [("write_histogram", MIB), ("seconds", 150 * MIB), ("second_histograms", 2 * MIB), ("fio_json", 600 * MIB)],
 )
-def test_a_blob_that_unpacks_without_end_is_refused(
-    path: Path, column: str, most_bytes: int
-) -> None:
+def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, most_bytes: int) -> None:
     """A few hundred kB of nothing but zeroes do not become as much memory as they say."""
     packer, zeroes = lzma.LZMACompressor(preset=0), bytes(8 * MIB)
     bomb = zlib.compress(bytes(300 * MIB))
@@ -227,12 +214,15 @@ def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("UPDATE step SET duration_s = 0", "table step, key duration_s: 0 is not allowed, it takes a number, more than 0"),
+        (
+            "UPDATE step SET duration_s = 0",
+            "table step, key duration_s: 0 is not allowed, it takes a number, more than 0",
+        ),
         ("UPDATE step SET duration_s = -1", "key duration_s"),
         ("UPDATE step SET duration_s = 9e999", "key duration_s"),
         ("UPDATE step SET planned_s = -1", "planned_s of step 2 of iops"),
         ("UPDATE step SET started_s = 9e999", "key started_s"),
-        ("UPDATE step SET write_ios = 'x'", "table step, write, key ios: \"x\" is not allowed, it takes a whole number"),
+        ("UPDATE step SET write_ios = 'x'", 'table step, write, key ios: "x" is not allowed, it takes a whole number'),
         ("UPDATE step SET write_ios = 1.5", "table step, write, key ios: 1.5 is not allowed, it takes a whole number"),
         ("UPDATE step SET write_ios = -5", "table step, write, key ios: -5 is not allowed, it takes a whole number"),
         ("UPDATE step SET read_bytes = -5", "table step, read, key bytes"),
@@ -248,17 +238,23 @@ def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
         ("UPDATE test SET ended_s = -1", "test iops ends before it starts"),
         ("UPDATE outcome SET outcome = '{\"section\": 5}'", "how IOPS of test iops ended"),
         ("UPDATE outcome SET section = 'other'", "table outcome: it is of IOPS"),
-        ("UPDATE outcome SET outcome = json_set(outcome, '$.verdict.values', json('[1]'))",
-         "a verdict needs one value for each round"),
-        ("UPDATE verdict SET verdict = json_set(verdict, '$.rounds', json('[]'))",
-         "a verdict needs one value for each round"),
-        ("UPDATE verdict SET verdict = json_set(verdict, '$.values', json('[1]'))",
-         "a verdict needs one value for each round"),
+        (
+            "UPDATE outcome SET outcome = json_set(outcome, '$.verdict.values', json('[1]'))",
+            "a verdict needs one value for each round",
+        ),
+        (
+            "UPDATE verdict SET verdict = json_set(verdict, '$.rounds', json('[]'))",
+            "a verdict needs one value for each round",
+        ),
+        (
+            "UPDATE verdict SET verdict = json_set(verdict, '$.values', json('[1]'))",
+            "a verdict needs one value for each round",
+        ),
         ("UPDATE verdict SET number = -1", "table verdict, key number"),
         ("UPDATE run SET value = '5' WHERE key = 'status'", "table run, key status"),
         ("UPDATE run SET value = '5' WHERE key = 'ended_utc'", "table run, key ended_utc"),
     ],
-)  # fmt: skip
+)
 def test_what_tkperf_never_writes_is_refused(path: Path, statement: str, says: str) -> None:
     """The error names the file, the table and the key."""
     change(path, statement)
@@ -296,9 +292,7 @@ def nested(depth: int) -> str:
         ("active_range_offset_bytes", "-5", "key active_range_offset_bytes"),
     ],
 )
-def test_facts_that_are_reckoned_with_are_checked(
-    path: Path, fact: str, value: str, says: str
-) -> None:
+def test_facts_that_are_reckoned_with_are_checked(path: Path, fact: str, value: str, says: str) -> None:
     """Others may be what they are, as long as they are not nested without end."""
     change(path, "UPDATE run SET value = ? WHERE key = ?", value, fact)
     assert says in read_all(path)
@@ -319,12 +313,7 @@ def test_facts_of_a_host_are_checked_too(path: Path) -> None:
 def test_facts_of_every_depth_that_is_written_are_read(path: Path) -> None:
     """Members of a set with their sources and gaps; limits may be infinite."""
     member = {"capacity_bytes": 5, "sources": {"model": "smartctl"}, "gaps": ["none"]}
-    device: dict[str, object] = {
-        "capacity_bytes": None,
-        "members": [member],
-        "sources": {},
-        "gaps": [],
-    }
+    device: dict[str, object] = {"capacity_bytes": None, "members": [member], "sources": {}, "gaps": []}
     profile = {"steady_state": {"max_slope_excursion_percent": float("inf")}, "hard_disk": None}
     for fact, value in (("device", device), ("profile", profile)):
         change(path, "UPDATE run SET value = ? WHERE key = ?", json.dumps(value), fact)

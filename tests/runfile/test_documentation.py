@@ -19,12 +19,7 @@ from tkperf.runfile.columns import encode_histogram
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.schema import VERSION
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner.events import (
-    Judged,
-    RunStarted,
-    StepEnded,
-    TestStarted,
-)
+from tkperf.runner.events import Judged, RunStarted, StepEnded, TestStarted
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "run-file.md"
 
@@ -51,8 +46,7 @@ def path(tmp_path: Path) -> Path:
     writer(TestStarted(test="iops", at_s=0))
     for number in range(1, 6):
         writer(StepEnded(test="iops", record=a_step(number, measurement=measured(number > 2))))
-    writer(Judged(test="iops", section="IOPS", number=1,
-                  verdict=judge([1], [1.0], tracking="t", unit="u")))  # fmt: skip
+    writer(Judged(test="iops", section="IOPS", number=1, verdict=judge([1], [1.0], tracking="t", unit="u")))
     writer.close()
     return path
 
@@ -101,9 +95,7 @@ def test_the_version_is_documented() -> None:
     assert f"the version of the schema, now {VERSION}." in document
 
 
-def test_histograms_of_steps_are_decoded_by_the_documentation(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_histograms_of_steps_are_decoded_by_the_documentation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The function that decodes every blob of integers decodes those of steps."""
     latencies_ns = [1000, 1000, 2000, 50_000, 7_000_000] + [90_000] * 70_000
     histogram = io_stats(latencies_ns).histogram
@@ -111,9 +103,7 @@ def test_histograms_of_steps_are_decoded_by_the_documentation(
     assert integers(encode_histogram(histogram)).tolist() == histogram.dense().tolist()
 
 
-def test_ten_lines_of_the_documentation_read_every_second(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ten_lines_of_the_documentation_read_every_second(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every number and every histogram, as tkperf itself reads them and as they were written."""
     lines = [line for line in documented("python")[0].splitlines() if line.strip()]
     assert len(lines) <= 10
@@ -122,9 +112,7 @@ def test_ten_lines_of_the_documentation_read_every_second(
     with RunFile(path) as run_file:
         (test,) = run_file.record().tests
         read = [run_file.samples("iops", step) for step in test.steps]
-    for number, (samples, (table, buckets, ios)) in enumerate(
-        zip(read, steps.values(), strict=True)
-    ):
+    for number, (samples, (table, buckets, ios)) in enumerate(zip(read, steps.values(), strict=True)):
         written = measured(number > 1).samples
         for second, (sample, original) in enumerate(zip(samples, written, strict=True)):
             row = table[:, second].tolist()
@@ -137,9 +125,13 @@ def test_ten_lines_of_the_documentation_read_every_second(
                 known = [None if value == -1 else value for value in row[first : first + 6]]
                 for stats in (side, was):
                     assert known == [
-                        stats.ios, stats.bytes, stats.latency_ios, stats.latency_sum_ns,
-                        stats.latency_min_ns, stats.latency_max_ns,
-                    ]  # fmt: skip
+                        stats.ios,
+                        stats.bytes,
+                        stats.latency_ios,
+                        stats.latency_sum_ns,
+                        stats.latency_min_ns,
+                        stats.latency_max_ns,
+                    ]
                 assert buckets[place].tolist() == side.histogram.indices.tolist()
                 assert ios[place].tolist() == side.histogram.counts.tolist()
                 assert side.histogram == coarsen(was.histogram)

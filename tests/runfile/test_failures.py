@@ -84,9 +84,7 @@ def test_kill_9_loses_at_most_the_step_under_way(tmp_path: Path, after: int) -> 
     """Whatever was acknowledged before the kill is there, and the file says what happened."""
     path = tmp_path / "a.tkperf"
     root = str(Path(__file__).parents[2])
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITE_FOR_EVER, path, root], stdout=subprocess.PIPE, text=True
-    )
+    writer = subprocess.Popen([sys.executable, "-c", WRITE_FOR_EVER, path, root], stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
     acknowledged = 0
     while acknowledged < after:
@@ -147,9 +145,7 @@ def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
 ) -> None:
     """Where the reader may not write, the journal cannot be played back: copy both."""
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may always write
-    with pytest.raises(
-        RunFileError, match=r"a\.tkperf-journal next to it belongs to it: copy both"
-    ):
+    with pytest.raises(RunFileError, match=r"a\.tkperf-journal next to it belongs to it: copy both"):
         read_run(half_written)
 
 
@@ -174,9 +170,7 @@ def test_ctrl_c_while_writing_loses_no_finished_step(
     assert record.ended_because == "stopped by the user"
 
 
-def test_a_lock_of_another_program_has_its_own_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_of_another_program_has_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file becomes readable when that program ends, so tkperf must not remember the file as
     unreadable.
     """
@@ -226,9 +220,7 @@ def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
     with sqlite3.connect(path) as newer:
         newer.execute("PRAGMA user_version = 999")
     newer.close()
-    with pytest.raises(
-        RunFileError, match=r"by tkperf .*, a newer one \(format 999, this one reads"
-    ):
+    with pytest.raises(RunFileError, match=r"by tkperf .*, a newer one \(format 999, this one reads"):
         RunFile(path)
 
 

@@ -69,9 +69,7 @@ def full_seconds(db: sqlite3.Connection) -> None:
     filled = np.full(2 * seconds, BUCKETS)
     histograms = pack_integers(np.concatenate((filled, buckets, np.ones_like(buckets))))
     many_steps(db, 20, number="n")
-    db.execute(
-        "UPDATE step SET seconds = ?, second_histograms = ?", (pack_integers(table), histograms)
-    )
+    db.execute("UPDATE step SET seconds = ?, second_histograms = ?", (pack_integers(table), histograms))
 
 
 def shared_text(db: sqlite3.Connection) -> None:
@@ -126,9 +124,7 @@ def many_tests(db: sqlite3.Connection) -> None:
 
 
 def disturbances_of_a_step(db: sqlite3.Connection) -> None:
-    db.execute(
-        f"{NUMBERS.format(1001)} INSERT INTO disturbance SELECT 1, n, 'foreign-io', 'x', 0, 1, NULL FROM c"
-    )
+    db.execute(f"{NUMBERS.format(1001)} INSERT INTO disturbance SELECT 1, n, 'foreign-io', 'x', 0, 1, NULL FROM c")
 
 
 def many_drives(db: sqlite3.Connection) -> None:
@@ -173,10 +169,7 @@ def many_objects(db: sqlite3.Connection) -> None:
         (many_sections, "sections, but a run has at most 1,000"),
         (many_workloads, "different workloads in its sections, but a run has at most 3,000"),
         (many_tests, "table test has 5,001 rows, but a run has at most 200"),
-        (
-            disturbances_of_a_step,
-            "1,001 rows of table disturbance of one step, but a run has at most 1,000",
-        ),
+        (disturbances_of_a_step, "1,001 rows of table disturbance of one step, but a run has at most 1,000"),
         (many_drives, "257 drives in table telemetry, but a run has at most 256"),
         (heat_of_all_time, "times that steps were throttled, but a run has at most 200,000"),
         (long_text, "table warning, column text has a text of 100,000 characters; the limit is"),
@@ -309,10 +302,7 @@ def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
         # this run, and 86,400 seconds with their histograms.
         ten_days = Meter(int(10 * (times * path.stat().st_size + BYTES_OF_A_DAY)))
         with closing(sqlite3.connect(path)) as db:
-            rows = {
-                table: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                for table in MOST_ROWS
-            }
+            rows = {table: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in MOST_ROWS}
             longest = longest_texts(db)
         for table, count in rows.items():
             needed = count * (times if table in GROWING else 1)
@@ -340,7 +330,8 @@ def longest_texts(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
 
 
 def test_loads_at_the_same_time_make_a_file_whose_limits_grow() -> None:
-    """16 loads at the same time need 17 times the rows, seconds and memory of a stream, and a file of 17 times its size.
+    """16 loads at the same time need 17 times the rows, seconds and memory of a stream, and a file of 17 times its
+    size.
 
     Such runs cannot be measured yet: this is arithmetic. Ten such days still have room in one file.
     """
@@ -411,10 +402,7 @@ def test_a_page_that_is_listed_many_times_is_noticed(tmp_path: Path) -> None:
     while data[(root - 1) * size] == 5:
         at = (root - 1) * size
         count = int.from_bytes(data[at + 3 : at + 5], "big")
-        cells = [
-            at + int.from_bytes(data[at + 12 + 2 * n : at + 14 + 2 * n], "big")
-            for n in range(count)
-        ]
+        cells = [at + int.from_bytes(data[at + 12 + 2 * n : at + 14 + 2 * n], "big") for n in range(count)]
         child = data[cells[0] : cells[0] + 4]
         for cell in cells:
             data[cell : cell + 4] = child

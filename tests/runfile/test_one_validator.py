@@ -96,9 +96,7 @@ numbers: st.SearchStrategy[Any] = st.one_of(
     st.floats(),
     st.sampled_from([0, 1, -1, 2**63 - 1, 2**63, math.nan, math.inf]),
 )
-whole = st.one_of(
-    st.integers(min_value=-(2**70), max_value=2**70), st.sampled_from([0, 1, 2**63 - 1])
-)
+whole = st.one_of(st.integers(min_value=-(2**70), max_value=2**70), st.sampled_from([0, 1, 2**63 - 1]))
 odd_stats = st.builds(
     IoStats,
     ios=whole,
@@ -121,8 +119,7 @@ odd_steps = st.builds(
         duration_s=st.just(1.0) | numbers,
         read=st.just(NO_IO) | odd_stats,
         write=mostly,
-        cpu=st.none()
-        | st.builds(CpuUse, busiest_thread_percent=numbers, all_threads_percent=numbers),
+        cpu=st.none() | st.builds(CpuUse, busiest_thread_percent=numbers, all_threads_percent=numbers),
         samples=st.lists(
             st.builds(
                 Sample,
@@ -138,9 +135,7 @@ odd_steps = st.builds(
 
 
 @given(steps=st.lists(odd_steps, max_size=3))
-def test_whatever_is_written_is_read(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[StepRecord]
-) -> None:
+def test_whatever_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, steps: list[StepRecord]) -> None:
     """No value that a step could have makes a file that a reader has to leave something out of."""
     path, said = write(tmp_path_factory.mktemp("run"), *steps)
     with RunFile(path) as run_file:
@@ -225,15 +220,11 @@ STEP_OF = (
 
 
 @pytest.mark.parametrize("change", ["write_ios = -1", "duration_s = 'x'", "number = -3"])
-def test_a_cell_that_lacks_a_round_has_no_mean(
-    whole_run: Path, tmp_path: Path, change: str
-) -> None:
+def test_a_cell_that_lacks_a_round_has_no_mean(whole_run: Path, tmp_path: Path, change: str) -> None:
     """A mean over four rounds would pass for one over five. Cells that lack none are as before."""
     window = section(analyse(read_run(whole_run)), "iops").window
     where = STEP_OF.format("iops", "round", window[1], 2)
-    before, after = damaged(
-        whole_run, tmp_path, f"UPDATE step SET {change} WHERE sequence = {where}"
-    )
+    before, after = damaged(whole_run, tmp_path, f"UPDATE step SET {change} WHERE sequence = {where}")
     old, new = section(before, "iops"), section(after, "iops")
     assert new.window == old.window
     lost = {cell.workload for cell in old.cells} - {cell.workload for cell in new.cells}
@@ -254,15 +245,11 @@ def test_a_cell_that_lacks_a_round_has_no_mean(
 def test_a_stream_that_lacks_a_slice_has_no_whole(whole_run: Path, tmp_path: Path) -> None:
     """Neither what was written nor its percentiles can be told without it."""
     where = STEP_OF.format("writesat", "continuous", 2, 0)
-    before, after = damaged(
-        whole_run, tmp_path, f"UPDATE step SET write_bytes = -1 WHERE sequence = {where}"
-    )
+    before, after = damaged(whole_run, tmp_path, f"UPDATE step SET write_bytes = -1 WHERE sequence = {where}")
     old, new = section(before, "writesat"), section(after, "writesat")
     assert old.cells
     assert (new.cells, new.histogram_us) == ((), ())
-    assert [each.number for each in new.slices] == [
-        each.number for each in old.slices if each.number != 2
-    ]
+    assert [each.number for each in new.slices] == [each.number for each in old.slices if each.number != 2]
     assert {each.total_written_bytes for each in new.slices} == {None}
     starts = {each.number: each.start_s for each in old.slices}
     assert all(each.start_s == pytest.approx(starts[each.number], abs=1) for each in new.slices)
@@ -273,9 +260,8 @@ def test_a_percentile_of_some_rounds_is_none(whole_run: Path, tmp_path: Path) ->
     window = section(analyse(read_run(whole_run)), "lat").window
     where = STEP_OF.format("lat", "round", window[0], 0)
     before, after = damaged(
-        whole_run, tmp_path,
-        f"UPDATE step SET read_histogram = x'00', write_histogram = x'00' WHERE sequence = {where}",
-    )  # fmt: skip
+        whole_run, tmp_path, f"UPDATE step SET read_histogram = x'00', write_histogram = x'00' WHERE sequence = {where}"
+    )
     old, new = section(before, "lat"), section(after, "lat")
     changed = [(a, b) for a, b in zip(old.cells, new.cells, strict=True) if a != b]
     ((was, is_now),) = changed
@@ -296,9 +282,7 @@ def test_a_percentile_of_some_rounds_is_none(whole_run: Path, tmp_path: Path) ->
         ("DELETE FROM run WHERE key = 'profile_name'", "fact profile_name of the run"),
     ],
 )
-def test_each_row_is_left_out_alone(
-    whole_run: Path, tmp_path: Path, statement: str, says: str
-) -> None:
+def test_each_row_is_left_out_alone(whole_run: Path, tmp_path: Path, statement: str, says: str) -> None:
     """Its tests, their cells and rounds are there all the same."""
     before, after = damaged(whole_run, tmp_path, statement)
     assert any(says in warning.text for warning in find_warnings(after))

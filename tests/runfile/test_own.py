@@ -66,9 +66,7 @@ def lay_link(path: Path) -> None:
         (lambda path: path.parent.chmod(0o777), "write to the folder .*/upper/folder:"),
         (lambda path: path.parent.chmod(0o775), "write to the folder .*/upper/folder:"),
         (lambda path: path.parent.parent.chmod(0o777), "write to the folder .*/upper:"),
-        pytest.param(
-            lay("-journal", 0o644, nobodys=True), "-journal belongs to uid 65534", marks=root
-        ),
+        pytest.param(lay("-journal", 0o644, nobodys=True), "-journal belongs to uid 65534", marks=root),
         pytest.param(lay_link, "-journal belongs to uid 65534", marks=root),
         (lay("-journal", 0o666, nobodys=False), "others can write to .*-journal"),
         (lay("-wal", 0o666, nobodys=False), "others can write to .*-wal"),
@@ -110,11 +108,7 @@ def test_a_link_leads_to_where_the_file_lies(path: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda path: path.parent.chmod(0o1777),
-        pytest.param(lambda path: give_away(path.parent), marks=root),
-    ],
+    "change", [lambda path: path.parent.chmod(0o1777), pytest.param(lambda path: give_away(path.parent), marks=root)]
 )
 def test_a_folder_in_which_nobody_can_exchange_content_is_taken(change: Change, path: Path) -> None:
     """As /tmp, or the home of the user who calls sudo: what is laid there belongs to whoever laid it."""
@@ -133,12 +127,8 @@ def test_what_was_checked_is_what_is_read(path: Path) -> None:
         assert len(run_file.record().tests) == 1
 
 
-@pytest.mark.parametrize(
-    "change", [lambda _: None, pytest.param(lambda path: give_away(path.parent), marks=root)]
-)
-def test_a_step_half_written_is_taken_back_by_our_own_journal(
-    change: Change, half_written: Path
-) -> None:
+@pytest.mark.parametrize("change", [lambda _: None, pytest.param(lambda path: give_away(path.parent), marks=root)])
+def test_a_step_half_written_is_taken_back_by_our_own_journal(change: Change, half_written: Path) -> None:
     """Before its content is taken, as by any reader; also in the home of the user who calls sudo."""
     change(half_written)
     half_written.chmod(0o644)
@@ -149,15 +139,9 @@ def test_a_step_half_written_is_taken_back_by_our_own_journal(
 
 @root
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda path: give_away(path.with_name(f"{path.name}-journal")),
-        lambda path: path.parent.chmod(0o777),
-    ],
+    "change", [lambda path: give_away(path.with_name(f"{path.name}-journal")), lambda path: path.parent.chmod(0o777)]
 )
-def test_a_journal_that_others_can_have_laid_is_not_played_back(
-    change: Change, half_written: Path
-) -> None:
+def test_a_journal_that_others_can_have_laid_is_not_played_back(change: Change, half_written: Path) -> None:
     """By nobody who only looks: root's file would then say what they wrote. Nor does it become root's by that."""
     change(half_written)
     before = half_written.read_bytes()

@@ -61,14 +61,7 @@ stats = st.one_of(st.just(NO_IO), latency_lists.map(io_stats))
 
 
 samples = st.lists(
-    st.builds(
-        Sample,
-        start_s=seconds,
-        duration_s=seconds.filter(lambda s: s > 0),
-        read=stats,
-        write=stats,
-    ),
-    max_size=5,
+    st.builds(Sample, start_s=seconds, duration_s=seconds.filter(lambda s: s > 0), read=stats, write=stats), max_size=5
 )
 
 
@@ -92,7 +85,8 @@ steps = st.builds(
     planned_pause=st.booleans(),
     foreign_read_bytes=st.none() | st.integers(min_value=0, max_value=2**50),
     foreign_write_bytes=st.none() | st.integers(min_value=0, max_value=2**50),
-    disturbances=st.none() | st.lists(
+    disturbances=st.none()
+    | st.lists(
         st.builds(
             Disturbance,
             code=st.sampled_from(DisturbanceCode),
@@ -114,7 +108,7 @@ steps = st.builds(
     ),
     job_file=st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200),
     engine_output=st.binary(max_size=500),
-)  # fmt: skip
+)
 
 
 def coarse(sample: Sample) -> Sample:
@@ -135,22 +129,13 @@ verdicts = st.lists(number, min_size=1, max_size=7).map(
 )
 
 
-purges = st.builds(
-    PurgeRecord,
-    section=text,
-    started_s=seconds,
-    duration_s=seconds,
-    method=text,
-    note=st.none() | text,
-)
+purges = st.builds(PurgeRecord, section=text, started_s=seconds, duration_s=seconds, method=text, note=st.none() | text)
 
 
 outcomes = st.builds(
     SectionOutcome,
     section=text,
-    window=st.lists(st.integers(min_value=1, max_value=99), max_size=5, unique=True)
-    .map(sorted)
-    .map(tuple),
+    window=st.lists(st.integers(min_value=1, max_value=99), max_size=5, unique=True).map(sorted).map(tuple),
     verdict=st.none() | verdicts,
     verdicts=st.lists(verdicts, max_size=2).map(tuple),
     ended_because=text,
@@ -164,20 +149,14 @@ test_events = st.lists(
         purges.map(lambda purge: PurgeEnded(test="", record=purge)),
         outcomes.map(lambda outcome: SectionEnded(test="", outcome=outcome)),
         st.builds(
-            Judged,
-            test=st.just(""),
-            section=text,
-            number=st.integers(min_value=1, max_value=99),
-            verdict=verdicts,
+            Judged, test=st.just(""), section=text, number=st.integers(min_value=1, max_value=99), verdict=verdicts
         ),
     ),
     max_size=6,
 )
 
 
-warnings = st.builds(
-    RunWarning, code=text, text=text, test=st.none() | text, at_s=st.none() | seconds
-)
+warnings = st.builds(RunWarning, code=text, text=text, test=st.none() | text, at_s=st.none() | seconds)
 
 
 def record_of(events: list[Event], status: RunStatus) -> TestRecord:
@@ -191,8 +170,7 @@ def record_of(events: list[Event], status: RunStatus) -> TestRecord:
         outcomes=tuple(each.outcome for each in events if isinstance(each, SectionEnded)),
         purges=tuple(each.record for each in events if isinstance(each, PurgeEnded)),
         steps=tuple(
-            replace(step, engine_output=b"", measurement=replace(step.measurement, samples=()))
-            for step in kept
+            replace(step, engine_output=b"", measurement=replace(step.measurement, samples=())) for step in kept
         ),
         verdicts=tuple(
             VerdictRecord(section=each.section, number=each.number, verdict=each.verdict)
@@ -260,9 +238,7 @@ def test_each_fill_of_a_section_has_its_own_seconds_and_output(tmp_path: Path) -
                 duration_s=1.0,
                 read=NO_IO,
                 write=io_stats([1000] * ios),
-                samples=(
-                    Sample(start_s=0, duration_s=1, read=NO_IO, write=io_stats([1000] * ios)),
-                ),
+                samples=(Sample(start_s=0, duration_s=1, read=NO_IO, write=io_stats([1000] * ios)),),
             ),
         )
         for at_s, ios in ((1, 3), (5, 7))
@@ -281,9 +257,7 @@ def test_each_fill_of_a_section_has_its_own_seconds_and_output(tmp_path: Path) -
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(step=steps)
-def test_samples_and_output_of_a_step_are_read_back(
-    tmp_path_factory: pytest.TempPathFactory, step: StepRecord
-) -> None:
+def test_samples_and_output_of_a_step_are_read_back(tmp_path_factory: pytest.TempPathFactory, step: StepRecord) -> None:
     """Every second returns equal but for its coarser histogram; fio's output byte for byte."""
     path = tmp_path_factory.mktemp("run") / "a.tkperf"
     writer = RunFileWriter(path)
@@ -417,16 +391,26 @@ def test_a_finished_file_is_mailed_alone(tmp_path: Path) -> None:
 def test_a_resumption_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     """And what it set aside is in no test any more, but in the log."""
     path = tmp_path / "a.tkperf"
-    purges = [
-        PurgeRecord(section="IOPS", started_s=at_s, duration_s=1.0, method="m")
-        for at_s in (1.0, 7.0)
-    ]
+    purges = [PurgeRecord(section="IOPS", started_s=at_s, duration_s=1.0, method="m") for at_s in (1.0, 7.0)]
     resumption = Resumption(
-        resumed_utc="u", stopped_s=2.0, resumed_s=6.5, status=RunStatus.INTERRUPTED, because="killed",
-        goes_on=GoesOn.PURGE, test="iops", test_id=1, section="IOPS", set_aside_from=1,
-        set_aside_to=1, again="all", cut_off="a fill", cut_off_written_bytes=7, added=("lat",),
-        changes=("kernel",), command_line=("tkperf", "resume"),
-    )  # fmt: skip
+        resumed_utc="u",
+        stopped_s=2.0,
+        resumed_s=6.5,
+        status=RunStatus.INTERRUPTED,
+        because="killed",
+        goes_on=GoesOn.PURGE,
+        test="iops",
+        test_id=1,
+        section="IOPS",
+        set_aside_from=1,
+        set_aside_to=1,
+        again="all",
+        cut_off="a fill",
+        cut_off_written_bytes=7,
+        added=("lat",),
+        changes=("kernel",),
+        command_line=("tkperf", "resume"),
+    )
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))
     writer(TestStarted(test="iops", at_s=0.25))

@@ -67,12 +67,11 @@ def steps_of(record: RunRecord) -> dict[tuple[str, int], StepRecord]:
 
 
 @pytest.mark.parametrize(
-    "fill", [bytes(PAGE_BYTES), b"\xff" * PAGE_BYTES, random.Random(1).randbytes(PAGE_BYTES)],
+    "fill",
+    [bytes(PAGE_BYTES), b"\xff" * PAGE_BYTES, random.Random(1).randbytes(PAGE_BYTES)],
     ids=["zeroes", "ones", "noise"],
-)  # fmt: skip
-def test_a_page_costs_the_rows_on_it(
-    whole: Path, schema_pages: int, fill: bytes, tmp_path: Path
-) -> None:
+)
+def test_a_page_costs_the_rows_on_it(whole: Path, schema_pages: int, fill: bytes, tmp_path: Path) -> None:
     """What is left is what it was, and every step that is not is named with its test and round."""
     with RunFile(whole) as run_file:
         before = steps_of(run_file.record())

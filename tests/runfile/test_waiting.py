@@ -94,9 +94,7 @@ def trouble(monkeypatch: pytest.MonkeyPatch) -> Trouble:
     ],
 )
 @pytest.mark.usefixtures("at_once")
-def test_trouble_that_ends_costs_nothing(
-    tmp_path: Path, trouble: Trouble, error: Exception
-) -> None:
+def test_trouble_that_ends_costs_nothing(tmp_path: Path, trouble: Trouble, error: Exception) -> None:
     """Two steps wait in memory; the third finds room for all, in their order. It is told twice."""
     told: list[Event] = []
     path = tmp_path / "a.tkperf"
@@ -143,9 +141,7 @@ def test_it_is_not_tried_again_with_every_event(tmp_path: Path, trouble: Trouble
     assert numbers(tmp_path / "a.tkperf") == list(range(1, 101))
 
 
-@pytest.mark.parametrize(
-    ("limit", "value"), [("MOST_WAITING_BYTES", 10_000), ("LONGEST_BACKLOG_S", -1.0)]
-)
+@pytest.mark.parametrize(("limit", "value"), [("MOST_WAITING_BYTES", 10_000), ("LONGEST_BACKLOG_S", -1.0)])
 @pytest.mark.usefixtures("at_once", "rescues")
 def test_waiting_has_limits(
     tmp_path: Path, trouble: Trouble, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
@@ -249,9 +245,8 @@ def other_reader(tmp_path: Path) -> Iterator[Callable[[Path], subprocess.Popen[s
 
     def start(path: Path) -> subprocess.Popen[str]:
         reader = subprocess.Popen(
-            [sys.executable, "-c", READS_FOR_LONG, path],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [sys.executable, "-c", READS_FOR_LONG, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         started.append(reader)
         assert reader.stdout is not None
         assert reader.stdout.readline() == "reads\n"
@@ -265,9 +260,7 @@ def other_reader(tmp_path: Path) -> Iterator[Callable[[Path], subprocess.Popen[s
 
 @pytest.mark.usefixtures("rescues")
 def test_a_reader_that_stays_at_the_end_is_waited_for(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    other_reader: Callable[[Path], subprocess.Popen[str]],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_reader: Callable[[Path], subprocess.Popen[str]]
 ) -> None:
     """What was measured while another process reads is there when that has ended."""
     monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
@@ -374,19 +367,23 @@ def test_a_disk_really_full_to_the_end(small_disk: Path, rescues: Path) -> None:
 
 # The step under way.
 
-FILL = Workload(
-    access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1
-)
+FILL = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1)
 
 
-def begun(
-    at_s: float = 10.0, *, planned_s: float | None = None, planned_bytes: int = 960 * 10**9
-) -> StepStarted:
+def begun(at_s: float = 10.0, *, planned_s: float | None = None, planned_bytes: int = 960 * 10**9) -> StepStarted:
     kind = StepKind.FILL if planned_s is None else StepKind.ROUND
     return StepStarted(
-        test="iops", section="IOPS", kind=kind, number=1, position=0, steps=1, workload=FILL,
-        planned_s=planned_s, planned_bytes=planned_bytes, at_s=at_s,
-    )  # fmt: skip
+        test="iops",
+        section="IOPS",
+        kind=kind,
+        number=1,
+        position=0,
+        steps=1,
+        workload=FILL,
+        planned_s=planned_s,
+        planned_bytes=planned_bytes,
+        at_s=at_s,
+    )
 
 
 def second(number: int) -> SampleSeen:
@@ -416,9 +413,7 @@ def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
         assert under_way is not None
         assert "of 960.0 GB written" in under_way
         assert state in under_way
-    (said,) = [
-        each.text for each in find_warnings(analyse(record)) if each.code == "unfinished-step"
-    ]
+    (said,) = [each.text for each in find_warnings(analyse(record)) if each.code == "unfinished-step"]
     assert "cut off" in said
 
 

@@ -27,9 +27,7 @@ from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.runner import RunParts, execute_run
 
 ODD = (
-    replace(
-        work(), block_size_bytes=65536, block_mix=(BlockShare(4096, 60), BlockShare(65536, 40))
-    ),
+    replace(work(), block_size_bytes=65536, block_mix=(BlockShare(4096, 60), BlockShare(65536, 40))),
     replace(work(), zones=(Zone(50, 5), Zone(50, 95))),
     replace(work(), offered_iops=1234.5, arrival=Arrival.POISSON),
     replace(work(), offered_iops=1234.5),
@@ -54,9 +52,7 @@ def measure(path: Path, workloads: tuple[Workload, ...]) -> SectionResult:
     execute_run(
         RunParts(
             info=run_info(),
-            tests=[
-                Test(name="own", title="Own", procedure=procedure, section_plan=generic_section)
-            ],
+            tests=[Test(name="own", title="Own", procedure=procedure, section_plan=generic_section)],
             profile=load_profile("quick"),
             engine=engine,
             target=FreeTarget(),
@@ -79,9 +75,7 @@ def test_all_of_a_workload_comes_back(section: SectionResult) -> None:
     assert tuple(cell.workload for cell in section.cells) == ODD
 
 
-def test_workloads_that_differ_in_anything_are_results_of_their_own(
-    section: SectionResult,
-) -> None:
+def test_workloads_that_differ_in_anything_are_results_of_their_own(section: SectionResult) -> None:
     """Threads, depth, arrival: none overwrites another."""
     values = {cell.workload: cell.value(IOPS) for cell in section.cells}
     assert len(values) == len(ODD)
@@ -102,12 +96,18 @@ def test_a_grid_of_threads_and_depths_is_a_table_without_a_line_of_its_own(tmp_p
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("block_mix", "[[4096, 10]]"), ("zones", "nonsense"), ("offered_iops", -1.0),
-     ("region_length_bytes", 0), ("arrival", "never"), ("block_mix", "[]"), ("block_mix", '[["4k", 10]]'), ("zones", "5")],
-)  # fmt: skip
-def test_a_workload_that_cannot_be_is_left_out_with_its_reason(
-    tmp_path: Path, column: str, value: object
-) -> None:
+    [
+        ("block_mix", "[[4096, 10]]"),
+        ("zones", "nonsense"),
+        ("offered_iops", -1.0),
+        ("region_length_bytes", 0),
+        ("arrival", "never"),
+        ("block_mix", "[]"),
+        ("block_mix", '[["4k", 10]]'),
+        ("zones", "5"),
+    ],
+)
+def test_a_workload_that_cannot_be_is_left_out_with_its_reason(tmp_path: Path, column: str, value: object) -> None:
     """And the others stay."""
     path = tmp_path / "a.tkperf"
     measure(path, (work(), work(jobs=2)))

@@ -10,10 +10,7 @@ from tkperf.model.workload import Step
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.runner.ahead import Ahead
 
-A, B, C = (
-    Step(workload=workload(block_size_bytes=size_bytes), duration_s=1.0)
-    for size_bytes in (4096, 8192, 16384)
-)
+A, B, C = (Step(workload=workload(block_size_bytes=size_bytes), duration_s=1.0) for size_bytes in (4096, 8192, 16384))
 
 
 def ahead_of(*phases: Round | Idle) -> Ahead:

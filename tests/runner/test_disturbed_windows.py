@@ -15,16 +15,7 @@ from tkperf.model.record import LogEntry, Logged, RunStatus, StepKind, StepRecor
 from tkperf.model.steady_state import SteadyStateVerdict, judge
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import Profile
-from tkperf.runner.events import (
-    Event,
-    Judged,
-    PurgeEnded,
-    RunEnded,
-    SectionEnded,
-    StepEnded,
-    StepStarted,
-    Warned,
-)
+from tkperf.runner.events import Event, Judged, PurgeEnded, RunEnded, SectionEnded, StepEnded, StepStarted, Warned
 from tkperf.runner.replay import replay
 
 IOPS = SSD_TESTS["iops"]
@@ -34,16 +25,12 @@ TRACKED, UNTRACKED = 10, 9
 
 def profile(*, accept: bool = False, max_rounds: int = 10) -> Profile:
     quick = load_profile("quick")
-    rules = msgspec.structs.replace(
-        quick.steady_state, accept_disturbed=accept, max_rounds=max_rounds
-    )
+    rules = msgspec.structs.replace(quick.steady_state, accept_disturbed=accept, max_rounds=max_rounds)
     return quick.with_tables(rules)
 
 
 def in_round(number: int, position: int) -> Callable[[StepStarted], bool]:
-    return lambda step: (
-        (step.kind, step.number, step.position) == (StepKind.ROUND, number, position)
-    )
+    return lambda step: (step.kind, step.number, step.position) == (StepKind.ROUND, number, position)
 
 
 def outcome_of(events: list[Event]) -> SectionOutcome:
@@ -54,18 +41,14 @@ def run(
     chosen: Callable[[StepStarted], bool], *, accept: bool = False, strict: bool = False
 ) -> tuple[list[Event], BusyHost]:
     events: list[Event] = []
-    host = run_beside(
-        SpyEngine(), [IOPS], profile(accept=accept), chosen, events.append, strict=strict
-    )
+    host = run_beside(SpyEngine(), [IOPS], profile(accept=accept), chosen, events.append, strict=strict)
     return events, host
 
 
 def judged(*doubts: str | None, accept: bool = False) -> SteadyStateVerdict:
     rules = msgspec.structs.replace(load_profile("quick").steady_state, accept_disturbed=accept)
     numbers = range(1, len(doubts) + 1)
-    return judge(
-        numbers, [100.0] * len(doubts), tracking="t", unit="u", criteria=rules.criteria, doubts=doubts
-    )  # fmt: skip
+    return judge(numbers, [100.0] * len(doubts), tracking="t", unit="u", criteria=rules.criteria, doubts=doubts)
 
 
 def test_a_window_with_a_doubtful_value_is_not_steady() -> None:
@@ -73,9 +56,7 @@ def test_a_window_with_a_doubtful_value_is_not_steady() -> None:
     verdict = judged(None, "a", "b", "a", None)
     assert not verdict.reached
     assert verdict.disturbed_rounds == (2, 3, 4)
-    assert verdict.reason == (
-        "data and slope excursion are within their limits; not the device alone in 2, 4: a; 3: b"
-    )
+    assert verdict.reason == ("data and slope excursion are within their limits; not the device alone in 2, 4: a; 3: b")
     assert judged("a", None, None, None, None, None).reached
     assert judged(None, None, None, None, None).disturbed_rounds == ()
 
@@ -110,12 +91,9 @@ def test_rounds_go_on_until_a_window_is_undisturbed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "accept"),
-    [(in_round(3, UNTRACKED), False), (in_round(3, TRACKED), True), (lambda _: False, False)],
+    ("chosen", "accept"), [(in_round(3, UNTRACKED), False), (in_round(3, TRACKED), True), (lambda _: False, False)]
 )
-def test_what_is_not_tracked_or_accepted_keeps_no_window(
-    chosen: Callable[[StepStarted], bool], accept: bool
-) -> None:
+def test_what_is_not_tracked_or_accepted_keeps_no_window(chosen: Callable[[StepStarted], bool], accept: bool) -> None:
     """Steady in the first window; the mark at the cell stays."""
     events, _ = run(chosen, accept=accept)
     assert outcome_of(events).window == (1, 2, 3, 4, 5)
@@ -138,17 +116,11 @@ def test_a_stream_goes_on_until_its_slices_are_undisturbed() -> None:
     assert test.table is not None
     key = test.table.key
     table = load_profile("quick").tables[key]
-    longer = profile().with_tables(
-        msgspec.structs.replace(table, max_slices=100, capacity_multiple=1000.0)
-    )
+    longer = profile().with_tables(msgspec.structs.replace(table, max_slices=100, capacity_multiple=1000.0))
     events: list[Event] = []
     engine = SpyEngine()
     run_beside(
-        engine,
-        [test],
-        longer,
-        lambda step: (step.kind, step.number) == (StepKind.CONTINUOUS, 11),
-        events.append,
+        engine, [test], longer, lambda step: (step.kind, step.number) == (StepKind.CONTINUOUS, 11), events.append
     )
     assert outcome_of(events).window == (16, 21, 26, 31, 36)
 
@@ -163,13 +135,8 @@ def test_a_replay_decides_the_same() -> None:
         elif isinstance(event, SectionEnded):
             records.append(event.outcome)
         elif isinstance(event, Judged):
-            records.append(
-                VerdictRecord(section=event.section, number=event.number, verdict=event.verdict)
-            )
-    log = [
-        LogEntry(sequence=number, test_id=1, record=record)
-        for number, record in enumerate(records, start=1)
-    ]
+            records.append(VerdictRecord(section=event.section, number=event.number, verdict=event.verdict))
+    log = [LogEntry(sequence=number, test_id=1, record=record) for number, record in enumerate(records, start=1)]
     replayed = replay(IOPS.procedure(profile(), 1 << 30), log)
     assert replayed.statement_count == 8 + 1
     assert len(replayed.answers) == 2 + 8

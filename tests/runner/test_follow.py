@@ -108,7 +108,7 @@ def test_every_second_is_told_once(watch: Callable[..., Watching]) -> None:
     watching = watch("iops", "writesat")
     assert [event.sample.both.ios for event in watching.followed if isinstance(event, SampleSeen)] == [
         event.sample.both.ios for event in watching.happened if isinstance(event, SampleSeen)
-    ]  # fmt: skip
+    ]
 
 
 def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watching]) -> None:
@@ -125,14 +125,10 @@ def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watchin
         assert one.longest_s == pytest.approx(other.longest_s)
     steps = [event for event in watching.happened if isinstance(event, StepStarted)]
     followed = [event for event in watching.followed if isinstance(event, StepStarted)]
-    assert [replace(each, at_s=0.0) for each in followed] == [
-        replace(each, at_s=0.0) for each in steps
-    ]
+    assert [replace(each, at_s=0.0) for each in followed] == [replace(each, at_s=0.0) for each in steps]
 
 
-def test_a_test_of_the_users_own_and_a_search_are_followed(
-    watch: Callable[..., Watching], tmp_path: Path
-) -> None:
+def test_a_test_of_the_users_own_and_a_search_are_followed(watch: Callable[..., Watching], tmp_path: Path) -> None:
     """Their courses come from the run file alone; idle times leave no rows, so they are not told."""
     own = tmp_path / "own.toml"
     own.write_text(EVERYTHING)
@@ -142,9 +138,7 @@ def test_a_test_of_the_users_own_and_a_search_are_followed(
         for event in watching.happened
         if isinstance(event, PhaseStarted) and not isinstance(event.phase, Idle)
     ]
-    found = [
-        (event.test, event.phase) for event in watching.followed if isinstance(event, PhaseStarted)
-    ]
+    found = [(event.test, event.phase) for event in watching.followed if isinstance(event, PhaseStarted)]
     assert found == told
 
 
@@ -169,9 +163,7 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     resume(make_resume_plan(ResumeRequest(path=path)), observers=(watching,))
     (resumed,) = [event for event in watching.followed if isinstance(event, RunResumed)]
     assert resumed.resumption.again == "IOPS, round 3"
-    assert of(watching.followed, StepEnded, PurgeEnded, Judged) == of(
-        watching.happened, StepEnded, PurgeEnded, Judged
-    )
+    assert of(watching.followed, StepEnded, PurgeEnded, Judged) == of(watching.happened, StepEnded, PurgeEnded, Judged)
     followed = [event for event in watching.followed if isinstance(event, PhaseStarted)]
     happened = [event for event in watching.happened if isinstance(event, PhaseStarted)]
     assert [event.phase for event in followed] == [event.phase for event in happened]

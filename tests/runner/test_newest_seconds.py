@@ -74,9 +74,7 @@ def test_the_newest_seconds_are_the_last_ones(most: int) -> None:
     """
     samples = tuple(replace(each, read=each.write) for each in seconds_from(0, 40))
     newest = decode_newest_samples(*packed(samples), most)
-    assert newest == NewestSamples(
-        left_out=max(0, 40 - most), samples=decode_samples(*packed(samples))[-most:]
-    )
+    assert newest == NewestSamples(left_out=max(0, 40 - most), samples=decode_samples(*packed(samples))[-most:])
     assert decode_newest_samples(None, None, most) == NewestSamples()
 
 
@@ -85,9 +83,7 @@ def test_the_sum_of_seconds_is_that_of_their_records() -> None:
     samples = seconds_from(3, 50)
     total = decode_total(packed(samples)[0], 50)
     assert (total.count, total.end_s, total.read) == (50, 53.0, NO_IO)
-    assert total.write == replace(
-        add_all(each.write for each in samples), histogram=NO_IO.histogram
-    )
+    assert total.write == replace(add_all(each.write for each in samples), histogram=NO_IO.histogram)
     with pytest.raises(ValueError, match="50 seconds in one part"):
         decode_total(packed(samples)[0], 49)
 
@@ -144,9 +140,7 @@ def test_a_step_under_way_with_millions_of_seconds_is_shown(tmp_path: Path) -> N
         begun_step(db, [part] * 950)
         db.execute("COMMIT")
         assert run_limited(lambda: str(read_overview(path).state)) == "running"
-        assert run_limited(lambda: str(look(path).seconds_under_way.left_out)) == str(
-            950_000 - MOST_NEWEST_SECONDS
-        )
+        assert run_limited(lambda: str(look(path).seconds_under_way.left_out)) == str(950_000 - MOST_NEWEST_SECONDS)
 
 
 def test_thousands_of_new_steps_have_no_seconds(tmp_path: Path) -> None:
@@ -157,10 +151,7 @@ def test_thousands_of_new_steps_have_no_seconds(tmp_path: Path) -> None:
     writer.close()
     with held(path) as db:
         since = look(path)
-        names = ", ".join(
-            "n + 1" if row[1] == "sequence" else row[1]
-            for row in db.execute("PRAGMA table_info(step)")
-        )
+        names = ", ".join("n + 1" if row[1] == "sequence" else row[1] for row in db.execute("PRAGMA table_info(step)"))
         db.execute(
             "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2000) "
             f"INSERT INTO step SELECT {names} FROM step, c WHERE sequence = 1"
@@ -170,9 +161,7 @@ def test_thousands_of_new_steps_have_no_seconds(tmp_path: Path) -> None:
     assert list(delta.seconds) == list(range(2001, 1941, -1))
 
 
-def test_a_file_that_grows_while_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The copy in memory has a limit."""
     path, writer = a_run(tmp_path, 1)
     size = path.stat().st_size

@@ -62,9 +62,7 @@ class SpyEngine(SimulatedEngine):
         slower = self.slower_after is not None and len(self.asked) > self.slower_after
         if not slower:
             return second
-        read, write = (
-            each._replace(mean_ns=each.mean_ns * 2) for each in (second.read, second.write)
-        )
+        read, write = (each._replace(mean_ns=each.mean_ns * 2) for each in (second.read, second.write))
         return second._replace(rate=second.rate / 2, read=read, write=write)
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
@@ -86,10 +84,7 @@ class SpyEngine(SimulatedEngine):
 
 
 def run(
-    engine: SpyEngine,
-    tests: Sequence[str],
-    target: FreeTarget | None = None,
-    events: list[Event] | None = None,
+    engine: SpyEngine, tests: Sequence[str], target: FreeTarget | None = None, events: list[Event] | None = None
 ) -> list[Event]:
     events = [] if events is None else events
     execute_run(
@@ -295,9 +290,7 @@ def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_step_that_the_device_refutes_is_measured_again_once(
-    monkeypatch: pytest.MonkeyPatch, times: int
-) -> None:
+def test_a_step_that_the_device_refutes_is_measured_again_once(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """Its counters say that it did not do what fio says: never kept, however often."""
     engine, left = SpyEngine(), [times]
     look = RunWatch.step_ended
@@ -315,11 +308,7 @@ def test_a_step_that_the_device_refutes_is_measured_again_once(
     else:
         with pytest.raises(StepFailedError, match="measured twice, and failed twice"):
             run(engine, ["iops"], events=events)
-    rounds = [
-        event.record
-        for event in events
-        if isinstance(event, StepEnded) and event.record.kind is StepKind.ROUND
-    ]
+    rounds = [event.record for event in events if isinstance(event, StepEnded) and event.record.kind is StepKind.ROUND]
     assert engine.asked[4][0] == engine.asked[5][0]
     assert len({(step.number, step.position) for step in rounds}) == len(rounds)
     if times == 1:

@@ -39,9 +39,20 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A client drive that reads so fast that it is throttled."""
     folder = tmp_path_factory.mktemp("hot")
     run_cli(
-        "ssd", "hot", "--no-report", "sim:client-tlc", "--profile", "pts-2.0", "--active-range", "200GiB", "-ssdt", "tp",
-        "--output", folder, "-q",
-    )  # fmt: skip
+        "ssd",
+        "hot",
+        "--no-report",
+        "sim:client-tlc",
+        "--profile",
+        "pts-2.0",
+        "--active-range",
+        "200GiB",
+        "-ssdt",
+        "tp",
+        "--output",
+        folder,
+        "-q",
+    )
     return folder / "hot.tkperf"
 
 
@@ -105,8 +116,18 @@ def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
 def test_each_test_has_what_it_wrote_itself(tmp_path: Path) -> None:
     """Tests that follow each other share the reading between them, and nothing else."""
     run_cli(
-        "ssd", "two", "--no-report", "sim:client-tlc", "--profile", "quick", "-ssdt", "tp,writesat", "--output", tmp_path, "-q",
-    )  # fmt: skip
+        "ssd",
+        "two",
+        "--no-report",
+        "sim:client-tlc",
+        "--profile",
+        "quick",
+        "-ssdt",
+        "tp,writesat",
+        "--output",
+        tmp_path,
+        "-q",
+    )
     tests = json.loads(run_cli("show", "--json", tmp_path / "two.tkperf"))["tests"]
     drives = [test["telemetry"][0] for test in tests]
     assert sum(drive["host_written_bytes"] for drive in drives) == pytest.approx(
@@ -118,32 +139,30 @@ def test_each_test_has_what_it_wrote_itself(tmp_path: Path) -> None:
 def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:
     """No chart, no table, no zeroes."""
     run_cli("hdd", "d", "sim:hdd", "--profile", "quick", "--output", tmp_path, "-q")
-    run_cli("ssd", "off", "sim:sata-ssd", "--profile", "quick", "-ssdt", "iops", "--no-telemetry",
-            "--output", tmp_path, "-q")  # fmt: skip
+    run_cli(
+        "ssd",
+        "off",
+        "sim:sata-ssd",
+        "--profile",
+        "quick",
+        "-ssdt",
+        "iops",
+        "--no-telemetry",
+        "--output",
+        tmp_path,
+        "-q",
+    )
     for name in ("d", "off"):
         record = read_run(tmp_path / f"{name}.tkperf")
         assert record.telemetry == ()
         view = view_of(tmp_path / f"{name}.tkperf")
-        assert not [
-            c.key for test in view.tests for c in test.course.charts if "temperature" in c.key
-        ]
+        assert not [c.key for test in view.tests for c in test.course.charts if "temperature" in c.key]
         assert "own log" not in run_cli("show", tmp_path / f"{name}.tkperf")
 
 
 def test_a_run_that_goes_on_has_each_reading_once(tmp_path: Path) -> None:
     """What a simulated drive told before an interruption is in the log already."""
-    run_cli(
-        "ssd",
-        "r",
-        "sim:client-tlc",
-        "--profile",
-        "quick",
-        "-ssdt",
-        "iops",
-        "--output",
-        tmp_path,
-        "-q",
-    )
+    run_cli("ssd", "r", "sim:client-tlc", "--profile", "quick", "-ssdt", "iops", "--output", tmp_path, "-q")
     path = tmp_path / "r.tkperf"
     before = read_run(path).telemetry
     run_cli("resume", path, "--repeat", "iops", "-q")

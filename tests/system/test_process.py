@@ -94,8 +94,7 @@ def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.M
     """Only the beginning is kept, of both; the program is read on, so that it can end."""
     monkeypatch.setattr(process, "KEPT_OUTPUT_BYTES", 1000)
     done = run_command(
-        ["sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' a; head -c 5000000 /dev/zero >&2"],
-        timeout_s=60,
+        ["sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' a; head -c 5000000 /dev/zero >&2"], timeout_s=60
     )
     assert (done.exit_status, done.stdout, len(done.stderr)) == (0, "a" * 1000, 1000)
 
@@ -158,9 +157,7 @@ def test_a_variable_names_the_fio_to_use(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("named", ["fio", "./fio", "/nowhere/fio", "/etc/passwd", "/etc"])
-def test_a_variable_that_names_no_program_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, named: str
-) -> None:
+def test_a_variable_that_names_no_program_is_an_error(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
     """The fio on the PATH is not used instead, because the user asked for another version."""
     monkeypatch.setenv("TKPERF_FIO", named)
     with pytest.raises(EngineError, match=r"TKPERF_FIO is '.*absolute path"):
@@ -177,9 +174,7 @@ def test_only_root_chooses_the_fio_of_on_host(
     """
     program = _make_fio(tmp_path / "own", "fio-3.99; touch ${0}-was-run")
     monkeypatch.setenv("SUDO_UID", str(user))
-    monkeypatch.setenv(
-        "TKPERF_FIO", str(_make_fio(tmp_path / "named", "fio-3.88; touch ${0}-was-run"))
-    )
+    monkeypatch.setenv("TKPERF_FIO", str(_make_fio(tmp_path / "named", "fio-3.88; touch ${0}-was-run")))
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     subprocess.run(
         [sys.executable, "-m", "tkperf", "on-host"],

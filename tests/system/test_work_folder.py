@@ -148,16 +148,12 @@ def test_a_lack_of_descriptors_leaves_no_folder(free: int, places: list[Path]) -
         "    print(error)\n"
         "folder.close()\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code, *places, str(free)], capture_output=True, text=True, check=True
-    )
+    run = subprocess.run([sys.executable, "-c", code, *places, str(free)], capture_output=True, text=True, check=True)
     assert "Too many open files (raise the limit of this shell: ulimit -n)" in run.stdout
     assert not [entry for place in places for entry in place.iterdir()]
 
 
-def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(
-    places: list[Path],
-) -> None:
+def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(places: list[Path]) -> None:
     """The folder is not removed at once, because another process may be about to lock it.
 
     A folder with content that nobody locked is never removed.
@@ -214,9 +210,7 @@ def test_what_a_killed_run_left_goes_at_the_next_start(places: list[Path]) -> No
     assert not left.exists()
 
 
-def test_what_somebody_lives_in_or_nobody_can_tell_stays(
-    places: list[Path], tmp_path: Path
-) -> None:
+def test_what_somebody_lives_in_or_nobody_can_tell_stays(places: list[Path], tmp_path: Path) -> None:
     """Other runs, folders without a lock, other names, and whatever a link points to."""
     place = places[0]
     living = WorkFolder(places)
@@ -250,9 +244,7 @@ def test_what_belongs_to_another_user_stays(places: list[Path]) -> None:
     assert left.exists()
 
 
-def test_files_within_a_dead_folder_that_are_links_are_not_followed(
-    places: list[Path], tmp_path: Path
-) -> None:
+def test_files_within_a_dead_folder_that_are_links_are_not_followed(places: list[Path], tmp_path: Path) -> None:
     """Only the links go."""
     precious = tmp_path / "precious"
     precious.mkdir()

@@ -36,12 +36,9 @@ def make_book(folder: Path, claims: str) -> Path:
 def begin_book(folder: Path, claims: str) -> Iterator[Book]:
     """The book of a batch whose drives have begun; it is under way until the book is closed."""
     drives = tuple(
-        BatchDrive(name=name, given=name, request=RunRequest(suite="ssd", device=f"/dev/{name}"))
-        for name in NAMES
+        BatchDrive(name=name, given=name, request=RunRequest(suite="ssd", device=f"/dev/{name}")) for name in NAMES
     )
-    request = BatchRequest(
-        name="rack", claims=claims, claims_path=str(folder / "claims.toml"), drives=drives
-    )
+    request = BatchRequest(name="rack", claims=claims, claims_path=str(folder / "claims.toml"), drives=drives)
     book = Book.create(folder / "rack.batch", request, ())
     numbers = dict(enumerate(NAMES, start=1))
     shown = tuple(

@@ -36,16 +36,13 @@ def is_served(answer: Response) -> bool:
     return answer.status_code == 200
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "127.0.0.1:1", "[::1]:8757", "LOCALHOST:9", "192.0.2.1", "localhost."]
-)
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1", "[::1]:8757", "LOCALHOST:9", "192.0.2.1", "localhost."])
 def test_addresses_are_answered(local: TestClient, host: str) -> None:
     assert local.get("/", headers={"host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
-    "host",
-    ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8757", "", "testhost"],
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8757", "", "testhost"]
 )
 def test_a_name_of_a_strangers_is_refused(local: TestClient, host: str) -> None:
     """A page of that name would be the same site, if its name led here (DNS rebinding)."""
@@ -99,17 +96,11 @@ def test_requests_of_other_sites_are_refused(local: TestClient, headers: dict[st
         {},
         {"sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
         {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"},
-        {
-            "sec-fetch-site": "cross-site",
-            "sec-fetch-mode": "navigate",
-            "sec-fetch-dest": "document",
-        },
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
         {"origin": "http://127.0.0.1:8757"},
     ],
 )
-def test_own_pages_links_and_programs_are_answered(
-    local: TestClient, headers: dict[str, str]
-) -> None:
+def test_own_pages_links_and_programs_are_answered(local: TestClient, headers: dict[str, str]) -> None:
     """A link in a mail is a navigation from another site."""
     assert local.get("/", headers=headers).status_code == 200
 
@@ -151,9 +142,7 @@ def test_without_the_token_nothing_is_shown(remote: TestClient, headers: dict[st
     assert TOKEN not in answer.text + str(answer.headers)
 
 
-@pytest.mark.parametrize(
-    "address", ["/?token=wrong", "/?token=", "/?Token=" + TOKEN, "/?token=%ff"]
-)
+@pytest.mark.parametrize("address", ["/?token=wrong", "/?token=", "/?Token=" + TOKEN, "/?token=%ff"])
 def test_a_wrong_token_in_the_address_is_none(remote: TestClient, address: str) -> None:
     assert remote.get(address).status_code == 401
 

@@ -40,14 +40,17 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two measured runs, one simulated run with a copy, and a file that cannot be read."""
     folder = tmp_path_factory.mktemp("library")
     for number, (engine, model) in enumerate(
-        (("io_uring", "KIOXIA KCD81"), ("io_uring", "Micron 7450"), ("simulated", "simulated")),
-        start=1,
+        (("io_uring", "KIOXIA KCD81"), ("io_uring", "Micron 7450"), ("simulated", "simulated")), start=1
     ):
         device = {"model": model, "serial": f"S{number}", "firmware": "F1", "capacity_bytes": 10**9}
         info = run_info(
-            name=f"run-{number}", uuid=f"{number:032x}", ioengine=engine, device=device,
-            started_utc=f"2026-0{number}-01T08:00:00+00:00", hosts=({"hostname": "bench1"},),
-        )  # fmt: skip
+            name=f"run-{number}",
+            uuid=f"{number:032x}",
+            ioengine=engine,
+            device=device,
+            started_utc=f"2026-0{number}-01T08:00:00+00:00",
+            hosts=({"hostname": "bench1"},),
+        )
         simulate(folder, info, suite=SUITE)
         (folder / "run.tkperf").rename(folder / f"run-{number}.tkperf")
     (folder / "copies").mkdir()
@@ -66,17 +69,13 @@ def address(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))},
     ) as process:
         assert process.stdout is not None
-        yield next(
-            found[0] for line in process.stdout if (found := re.search(r"http://[^/\s]+", line))
-        )
+        yield next(found[0] for line in process.stdout if (found := re.search(r"http://[^/\s]+", line)))
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
 
 
 @contextmanager
-def opened(
-    browser: Browser, address: str, scheme: Scheme = "light", width: int = 1440
-) -> Iterator[Page]:
+def opened(browser: Browser, address: str, scheme: Scheme = "light", width: int = 1440) -> Iterator[Page]:
     """A page whose console stays silent, that asks no other address, and is no wider than the screen."""
     said: list[str] = []
     asked: set[str] = set()
@@ -97,9 +96,7 @@ def opened(
 def whole(browser: Browser, address: str) -> str:
     """The address of the list, once each file has been read; until then the page says how many are left."""
     with opened(browser, address) as page:
-        expect(page.locator(".count")).to_have_text(
-            "2 measured runs and 1 simulated", timeout=120_000
-        )
+        expect(page.locator(".count")).to_have_text("2 measured runs and 1 simulated", timeout=120_000)
     return address
 
 
@@ -224,21 +221,15 @@ def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/?sort=name", f"/runs/{1:032x}", f"/compare?run={1:032x}&run={3:032x}", "/runs/none"]
 )
-def test_axe_finds_nothing(
-    browser: Browser, whole: str, scheme: Scheme, width: int, path: str
-) -> None:
+def test_axe_finds_nothing(browser: Browser, whole: str, scheme: Scheme, width: int, path: str) -> None:
     """In the list, in a report, in a comparison, on the page of an error."""
-    context = browser.new_context(
-        bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900}
-    )
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto(f"{whole}{path}")
     if "run" in path and "none" not in path:
         page.wait_for_selector(DRAWN, timeout=120_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.evaluate(
-        "document.querySelectorAll('.facet:first-of-type, .unreadable').forEach(each => each.open = true)"
-    )
+    page.evaluate("document.querySelectorAll('.facet:first-of-type, .unreadable').forEach(each => each.open = true)")
     assert violations(page) == []
     context.close()
 
@@ -294,9 +285,7 @@ def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Pa
             expect(place).to_contain_text("Test 1 of 1", timeout=60_000)
             shown = page.locator("#live").inner_html()
             steps.release()
-            page.wait_for_function(
-                "before => document.querySelector('#live').innerHTML !== before", arg=shown
-            )
+            page.wait_for_function("before => document.querySelector('#live').innerHTML !== before", arg=shown)
             page.wait_for_function("document.querySelectorAll('#live polyline').length > 0")
             steps.release(10_000)
             page.wait_for_selector(DRAWN, timeout=120_000)
@@ -341,7 +330,9 @@ def stays(page: Page, loads: Sequence[object]) -> None:
 
 
 def test_a_resumption_is_seen_live(browser: Browser, whole: str, library: Path) -> None:
-    """The report of an interrupted run waits while a process holds the file, is live as the run goes on, and is drawn again."""
+    """The report of an interrupted run waits while a process holds the file, is live as the run goes on, and is drawn
+    again.
+    """
     folder = library / "resumed"
     steps = threading.Semaphore(8)
 
@@ -372,9 +363,7 @@ def test_a_resumption_is_seen_live(browser: Browser, whole: str, library: Path) 
         held.close()
         page.wait_for_selector(DRAWN, timeout=120_000)
         rest = make_resume_plan(ResumeRequest(path=path))
-        resumption = threading.Thread(
-            target=resume, args=(rest,), kwargs={"observers": [wait_for_step]}
-        )
+        resumption = threading.Thread(target=resume, args=(rest,), kwargs={"observers": [wait_for_step]})
         resumption.start()
         try:
             expect(page.locator("#live .place")).to_contain_text("Test 1 of 1", timeout=60_000)

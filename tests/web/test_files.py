@@ -22,9 +22,7 @@ def known(tmp_path: Path) -> KnownFile:
     path = tmp_path / "served/rack/run.tkperf"
     path.parent.mkdir(parents=True)
     path.write_text("a run")
-    return KnownFile(
-        folder=tmp_path / "served", place="rack/run.tkperf", stamp=state_of(path.stat())
-    )
+    return KnownFile(folder=tmp_path / "served", place="rack/run.tkperf", stamp=state_of(path.stat()))
 
 
 @pytest.fixture
@@ -86,9 +84,7 @@ def test_a_file_that_has_gone_is_refused(known: KnownFile) -> None:
 
 @pytest.mark.usefixtures("confined")
 @pytest.mark.parametrize("briefly", [False, True])
-def test_a_link_that_appears_after_the_look_is_refused(
-    known: KnownFile, tmp_path: Path, briefly: bool
-) -> None:
+def test_a_link_that_appears_after_the_look_is_refused(known: KnownFile, tmp_path: Path, briefly: bool) -> None:
     """If a link replaces a file for a moment, the server does not read it, even if the checks
     before and afterwards find the file.
     """

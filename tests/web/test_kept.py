@@ -75,9 +75,7 @@ def test_it_is_given_up_when_the_last_browser_leaves(tmp_path: Path) -> None:
     async def run() -> None:
         kept, maker = Kept(tmp_path), Maker()
         first, second = Browser(), Browser()
-        waiting = [
-            asyncio.create_task(get(kept, "key", maker, browser)) for browser in (first, second)
-        ]
+        waiting = [asyncio.create_task(get(kept, "key", maker, browser)) for browser in (first, second)]
         await asyncio.sleep(0.01)
         first.leave()
         with pytest.raises(HTTPException):

@@ -101,9 +101,8 @@ def test_a_copy_never_hides_the_original_that_it_differs_from(changes: dict[str,
     for run in by_place.values():
         assert run.run_id.startswith(f"{ID}-")
         assert listing.find_run(run.run_id) is run
-        assert (
-            f"Another file of this run differs from this one. This file is {run.known.place}"
-            in (describe_difference(run))
+        assert f"Another file of this run differs from this one. This file is {run.known.place}" in (
+            describe_difference(run)
         )
     assert len({run.run_id for run in by_place.values()}) == 2
     assert listing.ambiguous_runs == {ID: 2}
@@ -127,9 +126,7 @@ def test_the_id_of_a_file_that_differs_stays() -> None:
     assert found.run_id == ID
 
 
-def test_many_files_of_one_run_are_listed_with_few_comparisons(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_files_of_one_run_are_listed_with_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
     """The work grows in proportion to the number of files: the id of each file is computed a fixed
     number of times.
     """
@@ -167,10 +164,7 @@ def test_a_batch_has_its_own_run_files_also_if_they_are_copies() -> None:
         "a.tkperf": "x/a.tkperf",
         "b.tkperf": "x/b.tkperf",
     }
-    assert {run.known.place for run in listing.runs.values() if run.batch_ids} == {
-        "x/a.tkperf",
-        "x/b.tkperf",
-    }
+    assert {run.known.place for run in listing.runs.values() if run.batch_ids} == {"x/a.tkperf", "x/b.tkperf"}
 
 
 def test_a_copy_of_a_batch_never_hides_the_batch_that_it_differs_from() -> None:
@@ -198,13 +192,7 @@ def test_a_copy_of_a_batch_never_hides_the_batch_that_it_differs_from() -> None:
 
 def test_runs_of_a_batch_lie_next_to_it() -> None:
     """A run file of the same name elsewhere is no part of it."""
-    listing = list_rows(
-        {
-            "x/rack7.batch": a_batch("a.tkperf"),
-            "x/a.tkperf": a_row(1),
-            "y/a.tkperf": a_row(2),
-        }
-    )
+    listing = list_rows({"x/rack7.batch": a_batch("a.tkperf"), "x/a.tkperf": a_row(1), "y/a.tkperf": a_row(2)})
     assert [run.batch_ids for run in listing.runs.values()] == [("b" * 32,), ()]
 
 
@@ -323,9 +311,7 @@ def test_a_name_in_a_batch_ends_no_listing() -> None:
     assert list(batch.runs) == ["a.tkperf"]
 
 
-def test_a_file_that_may_be_read_later_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_may_be_read_later_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is tried once a minute if this user may not open it, if it is locked, or if the
     server was too busy, and later if reading it took too long.
 
@@ -352,9 +338,7 @@ def test_a_file_that_may_be_read_later_is_tried_again(
         assert len(library.listing.runs) == tries - 1
 
 
-def test_the_library_hardly_waits_for_a_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_library_hardly_waits_for_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library waits only briefly for a lock, because other files wait in the meantime. It tries
     a locked file again a minute later.
     """

@@ -28,9 +28,7 @@ ROOT = ("--allow-root",) if os.geteuid() == 0 else ()
 
 
 @contextmanager
-def started(
-    folder: Path, *options: str, env: dict[str, str] | None = None
-) -> Iterator[subprocess.Popen[str]]:
+def started(folder: Path, *options: str, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [*TKPERF, *ROOT, *options],
         cwd=folder,
@@ -46,9 +44,7 @@ def started(
         process.communicate()
 
 
-def ask(
-    address: tuple[str, int] | str, path: str, *, host: str = "localhost", more: str = ""
-) -> str:
+def ask(address: tuple[str, int] | str, path: str, *, host: str = "localhost", more: str = "") -> str:
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
     with socket.socket(family) as connection:
         connection.connect(address)
@@ -103,10 +99,7 @@ def test_a_long_address_is_refused_in_words(tmp_path: Path) -> None:
     with started(tmp_path, "--port", "0") as process:
         assert process.stdout is not None
         port = int(process.stdout.readline().rstrip("/\n").rpartition(":")[2])
-        for count, status, words in (
-            (300, " 400 ", "at most 200 runs"),
-            (1500, " 414 ", "tick fewer runs"),
-        ):
+        for count, status, words in ((300, " 400 ", "at most 200 runs"), (1500, " 414 ", "tick fewer runs")):
             runs = "&".join(f"run={number:032x}" for number in range(count))
             answer = ask(("127.0.0.1", port), f"/compare?{runs}")
             assert status in answer
@@ -131,18 +124,14 @@ def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:
     """Which is in no other line, whatever is asked."""
     with started(tmp_path, "--host", "0.0.0.0", "--port", "0") as process:
         assert process.stdout is not None
-        found = re.fullmatch(
-            r"http://[^:/]+:(\d+)/\?token=([\w-]{32,})\n", process.stdout.readline()
-        )
+        found = re.fullmatch(r"http://[^:/]+:(\d+)/\?token=([\w-]{32,})\n", process.stdout.readline())
         assert found
         address, token = ("127.0.0.1", int(found[1])), found[2]
         assert " 401 " in ask(address, "/")
         assert " 401 " in ask(address, "/?token=wrong")
         assert " 303 " in ask(address, f"/?token={token}")
         assert "200 OK" in ask(address, "/", more=f"Authorization: Bearer {token}\r\n")
-        assert "200 OK" in ask(
-            address, "/", host=socket.gethostname(), more=f"Authorization: Bearer {token}\r\n"
-        )
+        assert "200 OK" in ask(address, "/", host=socket.gethostname(), more=f"Authorization: Bearer {token}\r\n")
         assert " 421 " in ask(address, f"/?token={token}", host="evil.example")
         assert " 400 " in ask(address, f"/bad path?token={token}")
         process.terminate()
@@ -182,9 +171,7 @@ def test_a_unix_socket_is_the_users_alone(tmp_path: Path) -> None:
         (("--socket", "/nowhere/at/all"), "cannot listen at /nowhere/at/all"),
     ],
 )
-def test_wrong_calls_say_what_is_wrong(
-    tmp_path: Path, options: tuple[str, ...], words: str
-) -> None:
+def test_wrong_calls_say_what_is_wrong(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
     with started(tmp_path, *options) as process:
         _, complaints = process.communicate(timeout=60)
         assert process.returncode == 2
@@ -193,16 +180,12 @@ def test_wrong_calls_say_what_is_wrong(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_root_is_refused(tmp_path: Path) -> None:
-    done = subprocess.run(
-        TKPERF, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run(TKPERF, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 3
     assert "--allow-root" in done.stderr
 
 
-def test_connections_are_bounded_in_number_and_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connections_are_bounded_in_number_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection over the bound gets an answer in words.
 
     A connection whose request does not arrive is closed.

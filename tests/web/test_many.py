@@ -67,12 +67,9 @@ def runs(served: Path) -> dict[str, KnownFile]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "begins"),
-    [("page", b"<!DOCTYPE html>"), ("csv", b""), ("json", b"{"), ("pdf", b"%PDF")],
+    ("kind", "begins"), [("page", b"<!DOCTYPE html>"), ("csv", b""), ("json", b"{"), ("pdf", b"%PDF")]
 )
-def test_a_comparison_is_that_of_the_command_line(
-    kind: str, begins: bytes, runs: dict[str, KnownFile]
-) -> None:
+def test_a_comparison_is_that_of_the_command_line(kind: str, begins: bytes, runs: dict[str, KnownFile]) -> None:
     """In the order of the address; a page has the server's bar and script."""
     content = make_comparison(
         order=list(runs), arrangement="", kind=kind, frame=FRAME if kind == "page" else None, **runs
@@ -88,30 +85,22 @@ def test_runs_that_cannot_be_arranged_so_are_refused(runs: dict[str, KnownFile])
         make_comparison(order=list(runs), arrangement="cohort", kind="page", frame=FRAME, **runs)
 
 
-def test_cells_of_a_batch_lead_to_the_seconds_of_their_drive(
-    served: Path, runs: dict[str, KnownFile]
-) -> None:
+def test_cells_of_a_batch_lead_to_the_seconds_of_their_drive(served: Path, runs: dict[str, KnownFile]) -> None:
     """Each claim of each drive; drives lead to their reports."""
     addresses = {name: f"/runs/{number}" for number, name in enumerate(runs)}
-    page = make_batch(
-        book=known(served / "rack.batch"), addresses=addresses, kind="page", frame=FRAME, **runs
-    ).decode()
+    page = make_batch(book=known(served / "rack.batch"), addresses=addresses, kind="page", frame=FRAME, **runs).decode()
     for address in addresses.values():
         assert f'<a href="{address}">' in page
         assert re.search(rf'<td[^>]*><a href="{address}#tp[^"]+" title="Every second', page)
 
 
 def test_a_batch_is_set_as_a_pdf(served: Path, runs: dict[str, KnownFile]) -> None:
-    content = make_batch(
-        book=known(served / "rack.batch"), addresses={}, kind="pdf", frame=None, **runs
-    )
+    content = make_batch(book=known(served / "rack.batch"), addresses={}, kind="pdf", frame=None, **runs)
     assert content.startswith(b"%PDF")
 
 
 def test_a_mail_about_a_batch_has_its_verdict(served: Path, runs: dict[str, KnownFile]) -> None:
-    mail = make_batch(
-        book=known(served / "rack.batch"), addresses={}, kind="mail", frame=None, **runs
-    ).decode()
+    mail = make_batch(book=known(served / "rack.batch"), addresses={}, kind="mail", frame=None, **runs).decode()
     assert mail.startswith("rack: ")
     assert len(mail.splitlines()) <= 12
 
@@ -158,10 +147,7 @@ def test_another_file_in_its_place_is_not_watched(
     shutil.copy(served / path.name, path)
     with path.open("rb") as writer, begin_book(tmp_path, "") as book:
         fcntl.flock(writer, fcntl.LOCK_EX)
-        watches = (
-            follow_run(known(path)),
-            follow_batch(book=known(book.path), addresses={}),
-        )
+        watches = (follow_run(known(path)), follow_batch(book=known(book.path), addresses={}))
         for watch in watches:
             assert next(watch)
             assert next(watch)
@@ -174,14 +160,8 @@ def test_another_file_in_its_place_is_not_watched(
 
 def test_a_curve_begins_with_two_values() -> None:
     """In the first round a grid of dots would say less than the numbers."""
-    cells = CellHistories(
-        title="IOPS, round by round",
-        values={work(): (5.0,), work(100): (5.0, 6.0)},
-        current=None,
-    )
-    page = render_progress(
-        ProgressView(name="run", tests=("iops",), test="iops", number=1, place="", cells=cells)
-    )
+    cells = CellHistories(title="IOPS, round by round", values={work(): (5.0,), work(100): (5.0, 6.0)}, current=None)
+    page = render_progress(ProgressView(name="run", tests=("iops",), test="iops", number=1, place="", cells=cells))
     assert page.count("<polyline") == 1
     assert ">5.00<" in page
     assert "now 6.00, at most 6.00" in page
@@ -191,9 +171,17 @@ def test_texts_of_a_run_under_way_stay_texts() -> None:
     """A run file may have scripts in every text."""
     hostile = "<script>alert(1)</script>"
     view = ProgressView(
-        name=hostile, tests=(hostile,), test=hostile, number=1, place=hostile, load=hostile,
-        disturbed=hostile, remarks=(hostile,), totals=(hostile,), seconds_iops=(1.0, 2.0),
-    )  # fmt: skip
+        name=hostile,
+        tests=(hostile,),
+        test=hostile,
+        number=1,
+        place=hostile,
+        load=hostile,
+        disturbed=hostile,
+        remarks=(hostile,),
+        totals=(hostile,),
+        seconds_iops=(1.0, 2.0),
+    )
     assert "<script" not in render_progress(view)
     assert render_progress(view).count("&lt;script&gt;") == 6
 
@@ -239,11 +227,7 @@ class Library:
 def site(served: Path) -> Site:
     files = [known(served / f"{name}.tkperf") for name in NAMES] + [known(served / "rack.batch")]
     index = Index(None)
-    rows: tuple[RunRow | BatchRow, ...] = (
-        a_row(1),
-        a_row(2),
-        a_batch(*(f"{name}.tkperf" for name in NAMES)),
-    )
+    rows: tuple[RunRow | BatchRow, ...] = (a_row(1), a_row(2), a_batch(*(f"{name}.tkperf" for name in NAMES)))
     for file, row in zip(files, rows, strict=True):
         index.put(file.stamp, row)
     library: Any = Library(build_listing(Found(files=tuple(files)), index))
@@ -273,9 +257,7 @@ def test_the_address_of_a_comparison_has_all_of_it(browser: TestClient, site: Si
 
 def test_an_address_of_the_list_becomes_that_of_the_comparison(browser: TestClient) -> None:
     """One form has what is found and what is ticked."""
-    answer = browser.get(
-        f"/compare?q=rack&sort=name&page=2&run={TWO}&run={ONE}", follow_redirects=False
-    )
+    answer = browser.get(f"/compare?q=rack&sort=name&page=2&run={TWO}&run={ONE}", follow_redirects=False)
     assert answer.status_code == 303
     assert answer.headers["location"] == f"/compare?run={TWO}&run={ONE}"
 
@@ -295,9 +277,7 @@ def test_an_address_of_the_list_becomes_that_of_the_comparison(browser: TestClie
         (f"/batches/{'b' * 32}/exe", 404),
     ],
 )
-def test_addresses_of_nothing_are_refused(
-    browser: TestClient, site: Site, address: str, status: int
-) -> None:
+def test_addresses_of_nothing_are_refused(browser: TestClient, site: Site, address: str, status: int) -> None:
     assert browser.get(address).status_code == status
     assert not cast("Workers", site.workers).asked
 
@@ -321,7 +301,9 @@ def test_nothing_under_way_has_no_events(browser: TestClient) -> None:
 def test_metrics_read_one_file_at_a_time_and_rest(
     served: Path, site: Site, monkeypatch: pytest.MonkeyPatch, error: JobError | None
 ) -> None:
-    """For all who ask at once, and however often a file changes: a long run costs a long look, and pages need workers."""
+    """For all who ask at once, and however often a file changes: a long run costs a long look, and pages
+    need workers.
+    """
     at_once, read = 0, []
 
     async def read_points(_: str, *, file: KnownFile) -> bytes:
@@ -405,9 +387,7 @@ def test_events_end_with_the_server(site: Site) -> None:
     assert b"event: ended" not in b"".join(asyncio.run(look()))
 
 
-def test_events_that_wait_for_browsers_are_bounded(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_that_wait_for_browsers_are_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one browser does not receive its event, other browsers get none. They get the newest
     event later.
     """
@@ -433,9 +413,7 @@ def test_events_that_wait_for_browsers_are_bounded(
     assert later.startswith(b"data: <p>")
 
 
-def test_streams_and_watches_are_bounded(
-    served: Path, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_streams_and_watches_are_bounded(served: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams that have not sent anything yet count, too.
 
     A browser that has left frees its place.
@@ -445,9 +423,7 @@ def test_streams_and_watches_are_bounded(
 
     async def answer() -> Response:
         scope = {"type": "http", "method": "GET", "path": "/"}
-        return await pages._answer(
-            Request(scope), "/runs/1", arguments["file"], "follow_run", arguments
-        )
+        return await pages._answer(Request(scope), "/runs/1", arguments["file"], "follow_run", arguments)
 
     async def leave() -> dict[str, str]:
         return {"type": "http.disconnect"}
@@ -471,9 +447,7 @@ def test_streams_and_watches_are_bounded(
         asyncio.run(run())
 
 
-def test_a_batch_of_too_many_drives_is_refused(
-    served: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_of_too_many_drives_is_refused(served: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger's batch file may name a million drives."""
     monkeypatch.setattr(reading, "MOST_DRIVES", 1)
     with pytest.raises(RunFileError, match="names 2 drives, but a batch has at most 1"):

@@ -47,18 +47,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     )
     simulate(folder, info, suite={"iops": IOPS_TEST})
     (folder / "run.tkperf").rename(folder / f"{NAME}.tkperf")
-    simulate(
-        folder,
-        run_info(name="damaged", uuid=UUID.replace("0b9a", "1b9a")),
-        suite={"iops": IOPS_TEST},
-    )
+    simulate(folder, run_info(name="damaged", uuid=UUID.replace("0b9a", "1b9a")), suite={"iops": IOPS_TEST})
     content = (folder / "run.tkperf").read_bytes()
     (folder / "run.tkperf").unlink()
-    simulate(
-        folder,
-        run_info(name="twice", uuid=TWICE, device={"model": "original"}),
-        suite={"iops": IOPS_TEST},
-    )
+    simulate(folder, run_info(name="twice", uuid=TWICE, device={"model": "original"}), suite={"iops": IOPS_TEST})
     (folder / "run.tkperf").rename(folder / "original.tkperf")
     shutil.copy(folder / "original.tkperf", folder / "copy.tkperf")
     with sqlite3.connect(folder / "copy.tkperf") as db:
@@ -84,9 +76,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def a_start() -> StepStarted:
     step = a_step()
     return StepStarted(
-        test="iops", section="IOPS", kind=step.kind, number=1, position=0, steps=1,
-        workload=step.workload, planned_s=600.0, planned_bytes=None, at_s=10.0,
-    )  # fmt: skip
+        test="iops",
+        section="IOPS",
+        kind=step.kind,
+        number=1,
+        position=0,
+        steps=1,
+        workload=step.workload,
+        planned_s=600.0,
+        planned_bytes=None,
+        at_s=10.0,
+    )
 
 
 def a_second(number: int) -> SampleSeen:
@@ -129,9 +129,7 @@ def test_texts_of_run_files_are_inert(client: TestClient, address: str) -> None:
     assert "<img src=x" not in page
 
 
-def test_downloads_are_saved_under_the_name_of_the_run_file(
-    client: TestClient, folder: Path
-) -> None:
+def test_downloads_are_saved_under_the_name_of_the_run_file(client: TestClient, folder: Path) -> None:
     """No name ends the header; and each is what the command line writes."""
     for kind in ("html", "run", "csv", "json"):
         answer = client.get(f"/runs/{RUN_ID}/{kind}")
@@ -189,9 +187,7 @@ def test_no_path_leads_to_another_static_file(client: TestClient, name: str) -> 
 
 def test_files_that_cannot_be_read_are_named_with_their_reason(client: TestClient) -> None:
     """And a link out of the folder is none of them."""
-    unreadable = {
-        each["file"]: each["reason"] for each in client.get("/api/runs").json()["unreadable"]
-    }
+    unreadable = {each["file"]: each["reason"] for each in client.get("/api/runs").json()["unreadable"]}
     assert "is not a run file" in unreadable["not-sqlite.tkperf"]
     assert all(unreadable.values())
     assert not [name for name in unreadable if name.startswith("link")]
@@ -222,9 +218,7 @@ def test_a_file_that_was_exchanged_is_refused(client: TestClient, folder: Path) 
     assert client.get(f"/runs/{RUN_ID}/json").status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("error", "status"), [(JobError, 500), (BusyError, 503), (LateError, 504), (FileError, 422)]
-)
+@pytest.mark.parametrize(("error", "status"), [(JobError, 500), (BusyError, 503), (LateError, 504), (FileError, 422)])
 def test_a_job_that_failed_has_a_page_with_the_reason(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, error: type[JobError], status: int
 ) -> None:

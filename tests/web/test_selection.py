@@ -83,8 +83,7 @@ def test_a_facet_counts_what_the_other_facets_leave() -> None:
     """So that each number is that of the runs after its click."""
     selected = select(LISTING, Query(chosen={"model": ("INTEL",), "firmware": ("X2",)}))
     counts = {
-        facet.key: {one.value: one.measured + one.simulated for one in choices}
-        for facet, choices in selected.facets
+        facet.key: {one.value: one.measured + one.simulated for one in choices} for facet, choices in selected.facets
     }
     assert counts["model"] == {"INTEL": 1}
     assert counts["firmware"] == {"X1": 1, "X2": 1}
@@ -103,8 +102,10 @@ def test_a_batch_is_one_row_with_its_runs() -> None:
     )
     items = select(listing, Query()).items
     assert [(item.batch and item.batch.row.name, len(item.runs)) for item in items] == [
-        (None, 1), ("rack7", 2), ("empty", 0),
-    ]  # fmt: skip
+        (None, 1),
+        ("rack7", 2),
+        ("empty", 0),
+    ]
     (item,) = select(listing, Query(words="run-2")).items
     assert item.batch is not None
     assert [run.row.name for run in item.runs] == ["run-2"]
@@ -123,9 +124,7 @@ def test_a_page_escapes_each_text_of_a_file() -> None:
     """A name may be a script; that of a file may be no text at all."""
     evil = "<script>\"'&"
     row = a_row(1, name=evil, model=evil, host=evil, reasons=(evil,), place=evil, verdict=evil)
-    page = bytes(
-        render_library(list_rows({f"{evil}\udcff": row, "x": row}), Query(words=evil)).body
-    ).decode()
+    page = bytes(render_library(list_rows({f"{evil}\udcff": row, "x": row}), Query(words=evil)).body).decode()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
 

@@ -102,9 +102,7 @@ def test_a_job_that_is_given_up_is_killed(tmp_path: Path) -> None:
     with_workers(use)
 
 
-def test_a_job_that_is_given_up_before_it_reports_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_is_given_up_before_it_reports_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser leaves when the descriptor of the job's process has arrived and nobody has read it yet."""
     pid_file = tmp_path / "pid"
 
@@ -133,9 +131,7 @@ def test_one_pdf_at_a_time(tmp_path: Path) -> None:
     files = [tmp_path / "first", tmp_path / "second"]
 
     async def use(workers: Workers) -> None:
-        jobs = [
-            asyncio.create_task(workers.run("hang", alone=True, pid_file=file)) for file in files
-        ]
+        jobs = [asyncio.create_task(workers.run("hang", alone=True, pid_file=file)) for file in files]
         await wait_for(files[0].exists)
         assert await workers.run("answer", words="well") == b"well"
         assert not files[1].exists()
@@ -149,8 +145,7 @@ def test_one_pdf_at_a_time(tmp_path: Path) -> None:
 def test_the_queue_is_bounded(tmp_path: Path) -> None:
     async def use(workers: Workers) -> None:
         jobs = [
-            asyncio.create_task(workers.run("hang", pid_file=tmp_path / str(number)))
-            for number in range(MOST_WAITING)
+            asyncio.create_task(workers.run("hang", pid_file=tmp_path / str(number))) for number in range(MOST_WAITING)
         ]
         await asyncio.sleep(0)
         with pytest.raises(BusyError, match="again in a minute"):

@@ -47,58 +47,78 @@ def _compressible(work: Workload) -> str:
 
 
 MIX = WorkloadAxis(
-    key="read_percent", title="R/W %",
+    key="read_percent",
+    title="R/W %",
     text=lambda work: format_mix(work.read_percent),
     order=lambda work: (-work.read_percent, ""),
     words=lambda work: f"R/W {format_mix(work.read_percent)}",
-)  # fmt: skip
+)
 BLOCKS = WorkloadAxis(
-    key="block_size", title="Block size (KiB)", text=_blocks,
+    key="block_size",
+    title="Block size (KiB)",
+    text=_blocks,
     order=lambda work: (work.mean_block_bytes, work.blocks_text),
     words=lambda work: work.blocks_name,
-)  # fmt: skip
+)
 ACCESS = WorkloadAxis(
-    key="access", title="Access", text=lambda work: work.access.order,
-    order=lambda work: (0, work.access), words=lambda work: work.access.order,
-)  # fmt: skip
+    key="access",
+    title="Access",
+    text=lambda work: work.access.order,
+    order=lambda work: (0, work.access),
+    words=lambda work: work.access.order,
+)
 ZONES = WorkloadAxis(
-    key="zones", title="Zones (accesses/range, %)",
+    key="zones",
+    title="Zones (accesses/range, %)",
     text=lambda work: work.zones_text or "even",
     order=lambda work: (len(work.zones), work.zones_text),
     words=lambda work: f"zones {work.zones_text or 'even'}",
-)  # fmt: skip
+)
 JOBS = WorkloadAxis(
-    key="jobs", title="TC", text=lambda work: str(work.jobs),
-    order=lambda work: (work.jobs, ""), words=lambda work: f"TC{work.jobs}",
-)  # fmt: skip
+    key="jobs",
+    title="TC",
+    text=lambda work: str(work.jobs),
+    order=lambda work: (work.jobs, ""),
+    words=lambda work: f"TC{work.jobs}",
+)
 DEPTH = WorkloadAxis(
-    key="io_depth", title="QD", text=lambda work: str(work.io_depth),
-    order=lambda work: (work.io_depth, ""), words=lambda work: f"QD{work.io_depth}",
-)  # fmt: skip
+    key="io_depth",
+    title="QD",
+    text=lambda work: str(work.io_depth),
+    order=lambda work: (work.io_depth, ""),
+    words=lambda work: f"QD{work.io_depth}",
+)
 OFFERED = WorkloadAxis(
-    key="offered_iops", title="Offered IOPS", text=_offered,
+    key="offered_iops",
+    title="Offered IOPS",
+    text=_offered,
     order=lambda work: (work.offered_iops or float("inf"), work.arrival),
     words=lambda work: f"{_offered(work)} IOPS offered",
-)  # fmt: skip
+)
 ARRIVAL = WorkloadAxis(
-    key="arrival", title="Arrival", text=lambda work: work.arrival.value,
-    order=lambda work: (0, work.arrival), words=lambda work: work.arrival.value,
-)  # fmt: skip
+    key="arrival",
+    title="Arrival",
+    text=lambda work: work.arrival.value,
+    order=lambda work: (0, work.arrival),
+    words=lambda work: work.arrival.value,
+)
 COMPRESSIBLE = WorkloadAxis(
-    key="compressible_percent", title="Compressible (%)", text=_compressible,
+    key="compressible_percent",
+    title="Compressible (%)",
+    text=_compressible,
     order=lambda work: (work.compressible_percent or 0, ""),
     words=lambda work: f"{_compressible(work)} % compressible",
-)  # fmt: skip
+)
 REGION = WorkloadAxis(
-    key="region", title="Region", text=lambda work: str(work.region or "all"),
+    key="region",
+    title="Region",
+    text=lambda work: str(work.region or "all"),
     order=lambda work: (work.region.offset_bytes if work.region else -1, str(work.region)),
     words=lambda work: f"within {work.region}" if work.region else "all of the range",
-)  # fmt: skip
+)
 
 # In the order in which a table's rows show them.
-AXES = (
-    ACCESS, BLOCKS, MIX, ZONES, COMPRESSIBLE, REGION, OFFERED, ARRIVAL, JOBS, DEPTH,
-)  # fmt: skip
+AXES = (ACCESS, BLOCKS, MIX, ZONES, COMPRESSIBLE, REGION, OFFERED, ARRIVAL, JOBS, DEPTH)
 DEMAND_AXES = (OFFERED, ARRIVAL, JOBS, DEPTH)
 
 

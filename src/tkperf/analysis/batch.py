@@ -1,4 +1,6 @@
-"""Judge a batch of drives: by the stages of its drives, their runs, claims and outliers; its exit code, its remaining time."""
+"""Judge a batch of drives: by the stages of its drives, their runs, claims and outliers; its exit code, its remaining
+time.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,7 @@ from dataclasses import dataclass, replace
 
 from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimKind
 from tkperf.analysis.comparing.arrangements import CohortFigure, Outlier
-from tkperf.analysis.comparing.comparison import (
-    FEWEST_TOGETHER,
-    Arrangement,
-    Comparison,
-    compare,
-)
+from tkperf.analysis.comparing.comparison import FEWEST_TOGETHER, Arrangement, Comparison, compare
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.verdict import (
@@ -57,10 +54,7 @@ _RUNS = {
     VerdictState.NOT_JUDGED: BatchCode.RUN_NOT_JUDGED,
     VerdictState.CAUTIONS: BatchCode.RUN_WITH_CAUTIONS,
 }
-_CLAIMS = {
-    ClaimKind.FAILED: BatchCode.CLAIM_FAILED,
-    ClaimKind.NOT_JUDGED: BatchCode.CLAIM_NOT_JUDGED,
-}
+_CLAIMS = {ClaimKind.FAILED: BatchCode.CLAIM_FAILED, ClaimKind.NOT_JUDGED: BatchCode.CLAIM_NOT_JUDGED}
 # Exit codes of drives, the gravest first; any other number comes before them, as it is not tkperf's own.
 _GRAVITY = (
     ExitCode.DEFECT,
@@ -94,12 +88,7 @@ class BatchDriveResult:
     def hottest_c(self) -> float | None:
         """The greatest temperature over all tests; None: not known."""
         return max(
-            (
-                one.temperature_most_c
-                for one in self._telemetry()
-                if one.temperature_most_c is not None
-            ),
-            default=None,
+            (one.temperature_most_c for one in self._telemetry() if one.temperature_most_c is not None), default=None
         )
 
     @property
@@ -169,9 +158,7 @@ class BatchAnswer:
     @property
     def passing(self) -> tuple[BatchDriveResult, ...]:
         """The drives that pass all claims."""
-        return tuple(
-            one for one in self.done if one.checked is not None and not one.checked.not_passed
-        )
+        return tuple(one for one in self.done if one.checked is not None and not one.checked.not_passed)
 
     @property
     def passes(self) -> bool | None:
@@ -199,15 +186,10 @@ class BatchAnswer:
             for figure in group.figures:
                 for one in figure.outliers:
                     found.setdefault(numbers[one.name], []).append((one, figure))
-        return {
-            number: tuple(sorted(found[number], key=lambda pair: -abs(pair[0].score)))
-            for number in sorted(found)
-        }
+        return {number: tuple(sorted(found[number], key=lambda pair: -abs(pair[0].score))) for number in sorted(found)}
 
 
-def compare_drives(
-    drives: Sequence[BatchDriveResult], names: Mapping[int, str]
-) -> tuple[tuple[ModelGroup, ...], str]:
+def compare_drives(drives: Sequence[BatchDriveResult], names: Mapping[int, str]) -> tuple[tuple[ModelGroup, ...], str]:
     """Return the cohorts of the models with enough drives that were measured to their end, the largest first.
 
     A drive with a damaged run file is in none: the figures that it lacks would be missing for all drives of its group.
@@ -227,10 +209,7 @@ def compare_drives(
     for chosen in sorted(by_model.values(), key=len, reverse=True):
         if len(chosen) < FEWEST_TOGETHER:
             break
-        results = [
-            replace(result, info=replace(result.info, name=names[one.number]))
-            for one, result in chosen
-        ]
+        results = [replace(result, info=replace(result.info, name=names[one.number])) for one, result in chosen]
         try:
             compared = compare(results, Arrangement.COHORT)
         except UsageError as error:
@@ -293,9 +272,9 @@ def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
 def exit_code_of(state: BatchState, *, claims_pass: bool | None = None) -> int:
     """Return the exit code of a batch.
 
-    0: all drives are done. 1: all are done, and a claim is not met or not judged. Else the gravest of the drives that are not
-    done: a number that is not tkperf's own, 70, 3, 4, 5, 6, 2, 130. A drive that was killed without a word, was stopped, whose
-    consent ended or that is still under way counts as stopped: ``tkperf resume`` goes on with it.
+    0: all drives are done. 1: all are done, and a claim is not met or not judged. Else the gravest of the drives that
+    are not done: a number that is not tkperf's own, 70, 3, 4, 5, 6, 2, 130. A drive that was killed without a word, was
+    stopped, whose consent ended or that is still under way counts as stopped: ``tkperf resume`` goes on with it.
 
     Args:
         claims_pass: whether every drive passes; None: the batch has no claims.
@@ -318,9 +297,7 @@ def find_gravity(code: int) -> int:
 
 
 def find_batch_remaining_s(
-    running: Sequence[tuple[float, float] | None],
-    waiting: int,
-    whole: Iterable[tuple[float, float]],
+    running: Sequence[tuple[float, float] | None], waiting: int, whole: Iterable[tuple[float, float]]
 ) -> tuple[float, float] | None:
     """Return the shortest and the longest time until all drives are done; None: not known.
 

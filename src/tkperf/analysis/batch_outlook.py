@@ -1,4 +1,6 @@
-"""Outlook on a batch that has not begun: what each drive's run comes to, which drives run at once, whether it would be refused."""
+"""Outlook on a batch that has not begun: what each drive's run comes to, which drives run at once, whether it would be
+refused.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tkperf.analysis.outlook import Outlook, PlanCode, judge_plan
-from tkperf.analysis.verdict import (
-    Judgement,
-    NamedReason,
-    VerdictCode,
-    VerdictState,
-    judge_by_gravest,
-)
+from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest
 from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PartBudget
 
 

@@ -8,18 +8,8 @@ from dataclasses import replace
 from tkperf.analysis.results import CellResult, CellUncertainty, SectionResult
 from tkperf.analysis.section_results import find_window_steps, is_whole_stream
 from tkperf.analysis.timeline.series import has_idle
-from tkperf.analysis.uncertainty.estimate import (
-    COUNT,
-    EXTREME,
-    Basis,
-    Uncertainties,
-    Uncertainty,
-)
-from tkperf.analysis.uncertainty.means import (
-    latencies_within,
-    rates_within,
-    uncertainty_of_mean,
-)
+from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainties, Uncertainty
+from tkperf.analysis.uncertainty.means import latencies_within, rates_within, uncertainty_of_mean
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.spread import Spread
 from tkperf.model.histogram import Histogram
@@ -49,10 +39,7 @@ _WHY_NONE = {IOS: COUNT, LATENCY_WITH_WAIT: "found from counts of each second, n
 def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
     """Return whether a figure rests on one step, a whole stream, areas that differ or an offered rate."""
     of_cells = find_window_steps(steps, section.window)
-    once = any(
-        len(of_cell) == 1 or workload.offered_iops is not None
-        for workload, of_cell in of_cells.items()
-    )
+    once = any(len(of_cell) == 1 or workload.offered_iops is not None for workload, of_cell in of_cells.items())
     return once or section.areas is not None or _is_one(section, steps)
 
 
@@ -64,9 +51,7 @@ def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
 
 
 def with_uncertainty(
-    section: SectionResult,
-    steps: Sequence[StepRecord],
-    seconds: Mapping[int, Seconds],
+    section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]
 ) -> SectionResult:
     """Return the section; each of its measured cells has the uncertainties of its figures.
 
@@ -85,12 +70,7 @@ def with_uncertainty(
             replace(
                 cell,
                 uncertainty=_of_cell(
-                    section,
-                    cell,
-                    of_cells[cell.workload],
-                    earlier.get(cell.workload, ()),
-                    seconds,
-                    whole=whole,
+                    section, cell, of_cells[cell.workload], earlier.get(cell.workload, ()), seconds, whole=whole
                 ),
             )
             if cell.workload in of_cells
@@ -127,11 +107,7 @@ def _of_cell(
     level = not (whole and _changes(section, cell.workload))
     found: dict[str, Uncertainties] = {}
     for direction in directions:
-        window = Window(
-            rounds=[step.measurement for step in steps],
-            workload=cell.workload,
-            direction=direction,
-        )
+        window = Window(rounds=[step.measurement for step in steps], workload=cell.workload, direction=direction)
         before = replace(window, rounds=[step.measurement for step in earlier])
         means = _of_means(cell, window, before, within, apart=apart)
         if direction is not Direction.ALL and (apart or len(steps) == 1):
@@ -165,12 +141,7 @@ def _within(pieces: Sequence[Seconds], *, as_one: bool) -> dict[str, Spread | No
 
 
 def _of_means(
-    cell: CellResult,
-    window: Window,
-    before: Window,
-    within: Mapping[str, Spread | None],
-    *,
-    apart: bool,
+    cell: CellResult, window: Window, before: Window, within: Mapping[str, Spread | None], *, apart: bool
 ) -> dict[str, Uncertainty]:
     return {
         quantity.key: uncertainty_of_mean(
@@ -181,8 +152,7 @@ def _of_means(
             earlier=quantity.of_rounds(before),
         )
         for quantity in QUANTITIES.values()
-        if quantity.of_rounds is not None
-        and (value := cell.value(quantity, window.direction)) is not None
+        if quantity.of_rounds is not None and (value := cell.value(quantity, window.direction)) is not None
     }
 
 
@@ -192,11 +162,7 @@ def _of_percentiles(
     if all(cell.value(quantity, window.direction) is None for quantity in PERCENTILES):
         return {}
     found = uncertainties_of_percentiles(window.merged, histograms, basis)
-    return {
-        quantity.key: known
-        for quantity, known in zip(PERCENTILES, found, strict=True)
-        if known is not None
-    }
+    return {quantity.key: known for quantity, known in zip(PERCENTILES, found, strict=True) if known is not None}
 
 
 def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:

@@ -11,40 +11,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tkperf.analysis.timeline.findings import Recorded
-from tkperf.analysis.uncertainty.estimate import (
-    Uncertainty,
-)
+from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import QUANTITIES, Better, Measure
 from tkperf.model.units import NOT_FOUND, format_number
 from tkperf.model.workload import Workload
 
 HIGHER, LOWER, NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 
-NO_BACKLOG = Measure(
-    key="no_backlog_iops", label="no backlog up to", unit="IOPS", better=HIGHER, digits=0
-)
+NO_BACKLOG = Measure(key="no_backlog_iops", label="no backlog up to", unit="IOPS", better=HIGHER, digits=0)
 SATURATED = Measure(key="saturated_iops", label="saturates at", unit="IOPS", better=HIGHER)
 SHARE_OF_FIRST = Measure(
-    key="share_of_first_percent", label="share of the first section's rate", unit="%",
-    better=HIGHER,
-)  # fmt: skip
+    key="share_of_first_percent", label="share of the first section's rate", unit="%", better=HIGHER
+)
 RECOVERY = Measure(key="recovery_s", label="recovery time", unit="s", better=LOWER, digits=1)
-AFTER_RECOVERY = Measure(
-    key="least_after_recovery_percent", label="least after recovery", unit="%",
-    better=HIGHER,
-)  # fmt: skip
+AFTER_RECOVERY = Measure(key="least_after_recovery_percent", label="least after recovery", unit="%", better=HIGHER)
 FRESH = Measure(key="fresh_iops", label="fresh-out-of-box level", unit="IOPS", better=HIGHER)
 FRESH_UNTIL = {
     Recorded.ROUNDS: Measure(
         key="fresh_until_round", label="last round fresh out of box", unit="", better=NEITHER, digits=0
     ),
-    Recorded.SLICES: Measure(
-        key="fresh_until_s", label="fresh out of box until", unit="s", better=NEITHER, digits=1
-    ),
-}  # fmt: skip
-AFTER_FRESH = Measure(
-    key="after_fresh_iops", label="level after fresh out of box", unit="IOPS", better=HIGHER
-)
+    Recorded.SLICES: Measure(key="fresh_until_s", label="fresh out of box until", unit="s", better=NEITHER, digits=1),
+}
+AFTER_FRESH = Measure(key="after_fresh_iops", label="level after fresh out of box", unit="IOPS", better=HIGHER)
 """The second level of a purged device, such as the level after a cache is full.
 
 A section has this characteristic only if tkperf found such a level.
@@ -56,26 +44,25 @@ AFTER_FRESH_UNTIL = {
     Recorded.SLICES: Measure(
         key="after_fresh_until_s", label="after fresh out of box until", unit="s", better=NEITHER, digits=1
     ),
-}  # fmt: skip
+}
 STEADY = Measure(key="steady_iops", label="steady level", unit="IOPS", better=HIGHER)
 STEADY_FROM = {
-    Recorded.ROUNDS: Measure(
-        key="steady_from_round", label="first steady round", unit="", better=NEITHER, digits=0
-    ),
-    Recorded.SLICES: Measure(
-        key="steady_from_s", label="steady from", unit="s", better=NEITHER, digits=1
-    ),
-}  # fmt: skip
+    Recorded.ROUNDS: Measure(key="steady_from_round", label="first steady round", unit="", better=NEITHER, digits=0),
+    Recorded.SLICES: Measure(key="steady_from_s", label="steady from", unit="s", better=NEITHER, digits=1),
+}
 DROPS = Measure(key="sudden_drops", label="sudden drops", unit="", better=LOWER, digits=0)
 """Count of sudden drops: 0 means that the analysis looked and found none."""
 SPIKE_PERIODS = {
     (quantity, recorded): Measure(
         key=f"{quantity.removesuffix('_us')}_spike_period_{suffix}",
-        label=f"period of {QUANTITIES[quantity].label} spikes", unit=unit, better=NEITHER, digits=1,
+        label=f"period of {QUANTITIES[quantity].label} spikes",
+        unit=unit,
+        better=NEITHER,
+        digits=1,
     )
     for quantity in ("latency_max_us", "latency_mean_us")
     for recorded, suffix, unit in ((Recorded.ROUNDS, "rounds", "rounds"), (Recorded.SLICES, "s", "s"))
-}  # fmt: skip
+}
 
 
 SOUGHT_ALWAYS = (NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY)
@@ -84,10 +71,21 @@ SOUGHT_ALWAYS = (NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY
 CHARACTERISTICS: dict[str, Measure] = {
     measure.key: measure
     for measure in (
-        NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY, FRESH,
-        *FRESH_UNTIL.values(), AFTER_FRESH, *AFTER_FRESH_UNTIL.values(), STEADY, *STEADY_FROM.values(), DROPS, *SPIKE_PERIODS.values(),
+        NO_BACKLOG,
+        SATURATED,
+        SHARE_OF_FIRST,
+        RECOVERY,
+        AFTER_RECOVERY,
+        FRESH,
+        *FRESH_UNTIL.values(),
+        AFTER_FRESH,
+        *AFTER_FRESH_UNTIL.values(),
+        STEADY,
+        *STEADY_FROM.values(),
+        DROPS,
+        *SPIKE_PERIODS.values(),
     )
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,21 +10,13 @@ from enum import StrEnum
 from tkperf.analysis.characteristics import CHARACTERISTICS
 from tkperf.analysis.claims_file import Claim
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.uncertainty.estimate import (
-    NOT_KNOWN,
-    Uncertainty,
-    build_difference,
-    build_exact,
-)
+from tkperf.analysis.uncertainty.estimate import NOT_KNOWN, Uncertainty, build_difference, build_exact
 from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import QUANTITIES, Better, Measure
 from tkperf.model.record import RunStatus
-from tkperf.model.units import (
-    NOT_FOUND,
-    format_count,
-)
+from tkperf.model.units import NOT_FOUND, format_count
 from tkperf.model.workload import Workload
 
 LOWER_LIMIT = "only a lower limit of the uncertainty is known"
@@ -146,11 +138,7 @@ class Checked:
     @property
     def unconfirmed(self) -> tuple[ClaimFinding, ...]:
         """Claims that pass, but not beyond the uncertainty."""
-        return tuple(
-            one
-            for one in self.findings
-            if self.judge(one) is ClaimKind.MET and not one.is_confirmed
-        )
+        return tuple(one for one in self.findings if self.judge(one) is ClaimKind.MET and not one.is_confirmed)
 
     def find_doubts(self, finding: ClaimFinding) -> tuple[Doubt, ...]:
         """Return the reasons not to judge the drive by the value of a claim."""
@@ -227,9 +215,7 @@ def _is_same_run(one: CheckedFile, other: CheckedFile) -> bool:
         return one.file == other.file
     first, second = one.checked.result, other.checked.result
     # Without a seed, as of imported files, facts alone do not identify a run.
-    return first.info == second.info and (
-        first.info.seed is not None or first.tests == second.tests
-    )
+    return first.info == second.info and (first.info.seed is not None or first.tests == second.tests)
 
 
 def _count_steps(one: CheckedFile) -> int:
@@ -376,12 +362,7 @@ def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
         names = _list(section.name for section in sections)
         return f"no section of {claim.test} has that name; there are {names}"
     works, prepared = (
-        [
-            cell.workload
-            for section in meant
-            if section.plan.prepares is prepares
-            for cell in section.cells
-        ]
+        [cell.workload for section in meant if section.plan.prepares is prepares for cell in section.cells]
         for prepares in (False, True)
     )
     if not _has_alike(claim, works):
@@ -397,8 +378,7 @@ def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
 def _has_alike(claim: Claim, works: Iterable[Workload]) -> bool:
     size_bytes = claim.size_bytes()
     return any(
-        claim.read_percent in (None, work.read_percent)
-        and size_bytes in (None, work.block_size_bytes)
+        claim.read_percent in (None, work.read_percent) and size_bytes in (None, work.block_size_bytes)
         for work in works
     )
 

@@ -26,12 +26,7 @@ from tkperf.analysis.axes import (
     WorkloadAxis,
     find_axes,
 )
-from tkperf.analysis.characteristics import (
-    AFTER_RECOVERY,
-    CHARACTERISTICS,
-    RECOVERY,
-    Characteristic,
-)
+from tkperf.analysis.characteristics import AFTER_RECOVERY, CHARACTERISTICS, RECOVERY, Characteristic
 from tkperf.analysis.claim_findings import (
     Checked,
     ClaimFinding,
@@ -44,11 +39,7 @@ from tkperf.analysis.claim_findings import (
 from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
 from tkperf.analysis.comparing.comparison import explain_nothing_common
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
-from tkperf.analysis.uncertainty.estimate import (
-    NOT_KNOWN,
-    Uncertainty,
-    scale,
-)
+from tkperf.analysis.uncertainty.estimate import NOT_KNOWN, Uncertainty, scale
 from tkperf.interop import FIO_TEST
 from tkperf.model.disturbance.codes import HOST_LIMITED, describe_disturbed
 from tkperf.model.errors import UsageError
@@ -76,9 +67,7 @@ _CONDITIONS: dict[WorkloadAxis, tuple[Callable[[Workload], object], str]] = {
 NOT_ENDED = "the section did not end: figures so far"
 
 
-def check_claims(
-    claims: ClaimsFile, result: RunResult, *, load: Callable[[Path], RunResult], folder: Path
-) -> Checked:
+def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path], RunResult], folder: Path) -> Checked:
     """Check every claim, then the cells of the baseline.
 
     Args:
@@ -92,9 +81,7 @@ def check_claims(
     _require_tests(claims, result)
     cells = _by_place(result)
     findings = [
-        _check_course(claim, result)
-        if claim.metric in CHARACTERISTICS
-        else _check(claim, result, cells)
+        _check_course(claim, result) if claim.metric in CHARACTERISTICS else _check(claim, result, cells)
         for claim in claims.claim
     ]
     earlier: RunResult | None = None
@@ -105,17 +92,12 @@ def check_claims(
         promises = list(_promises_of(earlier, claims.baseline))
         if not promises:
             raise UsageError(
-                f"baseline {path}: nothing could be checked, it holds no result; give a run that "
-                "has finished a test"
+                f"baseline {path}: nothing could be checked, it holds no result; give a run that has finished a test"
             )
         if because := explain_nothing_common((earlier, result)):
             raise UsageError(f"baseline {path}: it has no test in common with the run{because}")
-        findings += [
-            _check(promise, result, cells, note, of_limit) for promise, note, of_limit in promises
-        ]
-        left = sum(
-            len(section.cells) for test in earlier.tests for section in _judged_sections(test)
-        )
+        findings += [_check(promise, result, cells, note, of_limit) for promise, note, of_limit in promises]
+        left = sum(len(section.cells) for test in earlier.tests for section in _judged_sections(test))
         left -= len(promises)
     return Checked(findings=tuple(findings), result=result, baseline=earlier, not_checked=left)
 
@@ -129,9 +111,7 @@ def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
             raise UsageError(f"claim {number}, key test: '{claim.test}' is not one of {names}")
 
 
-def _promises_of(
-    earlier: RunResult, baseline: Baseline
-) -> Iterator[tuple[Claim, str | None, Uncertainty]]:
+def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim, str | None, Uncertainty]]:
     """Yield a claim for each cell of an earlier run, with a note and the uncertainty of the limit.
 
     Each claim is in the measure that its test is about.
@@ -153,9 +133,7 @@ def _promises_of(
                 if value is None:
                     continue
                 is_latency = quantity.better is Better.LOWER
-                of_limit = scale(
-                    cell.uncertainty_of(quantity), 1 + share if is_latency else 1 - share
-                )
+                of_limit = scale(cell.uncertainty_of(quantity), 1 + share if is_latency else 1 - share)
                 claim = Claim(
                     test=test.name,
                     section=section.name,
@@ -172,9 +150,7 @@ def _promises_of(
 
 def _conditions_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
     """Return the keys that a claim needs to mean one cell of the section, besides mix and block size."""
-    axes = [
-        axis for axis in find_axes(cell.workload for cell in section.cells) if axis in _CONDITIONS
-    ]
+    axes = [axis for axis in find_axes(cell.workload for cell in section.cells) if axis in _CONDITIONS]
     return lambda workload: {axis.key: _CONDITIONS[axis][0](workload) for axis in axes}
 
 
@@ -182,11 +158,7 @@ _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
 
 
 def _check(
-    claim: Claim,
-    result: RunResult,
-    cells: Places,
-    note: str | None = None,
-    of_limit: Uncertainty | None = None,
+    claim: Claim, result: RunResult, cells: Places, note: str | None = None, of_limit: Uncertainty | None = None
 ) -> ClaimFinding:
     """Check a claim about a cell.
 
@@ -195,9 +167,7 @@ def _check(
         of_limit: the uncertainty of the limit; None: it is exact.
     """
     place = (claim.test, claim.section, claim.read_percent, claim.size_bytes())
-    several = [
-        candidate for candidate in cells.get(place, ()) if _is_meant(claim, candidate[1].workload)
-    ]
+    several = [candidate for candidate in cells.get(place, ()) if _is_meant(claim, candidate[1].workload)]
     measured = several[0] if len(several) == 1 else None
     quantity = QUANTITIES[claim.metric]
     value = None if measured is None else _value(measured[1], quantity, claim.direction)
@@ -223,17 +193,12 @@ def _check(
         by_round = _by_round(*measured, quantity, claim.direction)
     workload = None if measured is None else measured[1].workload
     finding = build_finding(
-        _name(claim), claim, quantity, state, value, notes, known, of_limit, by_round,
-        workload=workload,
-    )  # fmt: skip
+        _name(claim), claim, quantity, state, value, notes, known, of_limit, by_round, workload=workload
+    )
     if measured is None:
         return finding
     section, cell = measured
-    return replace(
-        finding,
-        is_steady=section.steady_of(cell.workload),
-        load_cautions=section.plan.cautions,
-    )
+    return replace(finding, is_steady=section.steady_of(cell.workload), load_cautions=section.plan.cautions)
 
 
 _WORDS_OF_LOADS = {
@@ -250,9 +215,7 @@ def _describe_cautions(section: SectionResult) -> Iterator[str]:
     return (_WORDS_OF_LOADS[caution] for caution in section.plan.cautions)
 
 
-def _by_round(
-    section: SectionResult, cell: CellResult, quantity: Quantity, direction: Direction
-) -> list[float | None]:
+def _by_round(section: SectionResult, cell: CellResult, quantity: Quantity, direction: Direction) -> list[float | None]:
     """Return the cell's value in each round or slice of the window; without a window in all of them."""
     parts = [
         *((one.number, of_round) for one in section.rounds for of_round in one.cells),
@@ -296,9 +259,8 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimFinding:
         if state is ClaimState.NOT_MEASURED or not _holds(claim, found, state):
             state = ClaimState.INCONCLUSIVE
     finding = build_finding(
-        _name(claim), claim, measure, state, found.value, notes, found.uncertainty,
-        workload=found.workload,
-    )  # fmt: skip
+        _name(claim), claim, measure, state, found.value, notes, found.uncertainty, workload=found.workload
+    )
     return replace(finding, load_cautions=section.plan.cautions)
 
 
@@ -370,19 +332,14 @@ def _name(claim: Claim) -> str:
 
 
 def _is_meant(claim: Claim, workload: Workload) -> bool:
-    return all(
-        getattr(claim, axis.key) in (None, value(workload))
-        for axis, (value, _) in _CONDITIONS.items()
-    )
+    return all(getattr(claim, axis.key) in (None, value(workload)) for axis, (value, _) in _CONDITIONS.items())
 
 
 def _judged_sections(test: TestResult) -> list[SectionResult]:
     return [section for section in test.sections if not section.plan.prepares]
 
 
-Places = dict[
-    tuple[str, str | None, int | None, int | None], list[tuple[SectionResult, CellResult]]
-]
+Places = dict[tuple[str, str | None, int | None, int | None], list[tuple[SectionResult, CellResult]]]
 
 
 def _by_place(result: RunResult) -> Places:
@@ -397,16 +354,14 @@ def _by_place(result: RunResult) -> Places:
             for cell in section.cells:
                 work = cell.workload
                 for name in (section.name, None):
-                    here.setdefault(
-                        (test.name, name, work.read_percent, work.block_size_bytes), []
-                    ).append((section, cell))
+                    here.setdefault((test.name, name, work.read_percent, work.block_size_bytes), []).append(
+                        (section, cell)
+                    )
             for place, cells in here.items():
                 by_place.setdefault(place, cells)
     return by_place
 
 
-def _value(
-    cell: CellResult, quantity: Quantity, direction: Direction = Direction.ALL
-) -> float | None:
+def _value(cell: CellResult, quantity: Quantity, direction: Direction = Direction.ALL) -> float | None:
     value = cell.value(quantity, direction)
     return value if value is not None and math.isfinite(value) else None

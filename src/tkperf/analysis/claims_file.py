@@ -18,11 +18,7 @@ from tkperf.model.units import parse_size_bytes
 from tkperf.model.workload import Access, Arrival
 
 METRICS = (
-    *(
-        key
-        for key, quantity in QUANTITIES.items()
-        if quantity.better is not Better.NEITHER and quantity != LATENCY_MIN
-    ),
+    *(key for key, quantity in QUANTITIES.items() if quantity.better is not Better.NEITHER and quantity != LATENCY_MIN),
     *CHARACTERISTICS,
 )
 _PERCENTS = tuple(f"{percent:g}" for percent in REPORTED_PERCENTILES)
@@ -86,11 +82,7 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     def claims(self) -> Iterator[Claim]:
         """Yield a claim for each percentile, in ascending order."""
-        same = {
-            key: getattr(self, key)
-            for key in Claim.__struct_fields__
-            if key in self.__struct_fields__
-        }
+        same = {key: getattr(self, key) for key in Claim.__struct_fields__ if key in self.__struct_fields__}
         for percent in sorted(self.within_us, key=float):
             key = f"p{float(percent):g}_us"
             yield Claim(**same, metric=key, at_most=self.within_us[percent])
@@ -115,12 +107,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
     Raises:
         InputFileError: the text is not TOML or has a typo, or a claim says nothing.
     """
-    claims = decode_strictly(
-        lambda: tomllib.loads(shallow(text)),
-        ClaimsFile,
-        what=f"claims {file}",
-        language="TOML",
-    )
+    claims = decode_strictly(lambda: tomllib.loads(shallow(text)), ClaimsFile, what=f"claims {file}", language="TOML")
     for number, promised in enumerate(claims.quantiles, start=1):
         for percent in promised.within_us:
             if percent not in _PERCENTS:
@@ -131,23 +118,17 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
     of_quantiles = [claim for quantiles in claims.quantiles for claim in quantiles.claims()]
     claims = msgspec.structs.replace(claims, claim=(*claims.claim, *of_quantiles), quantiles=())
     if not claims.claim and claims.baseline is None:
-        raise InputFileError(
-            f"claims {file}: holds no [[claim]], no [[quantiles]] and no [baseline]"
-        )
+        raise InputFileError(f"claims {file}: holds no [[claim]], no [[quantiles]] and no [baseline]")
     written = len(claims.claim) - len(of_quantiles)
     for number, claim in enumerate(claims.claim, start=1):
-        where = f"claims {file}, " + (
-            f"claim {number}" if number <= written else f"quantiles, {claim.metric}"
-        )
+        where = f"claims {file}, " + (f"claim {number}" if number <= written else f"quantiles, {claim.metric}")
         if claim.metric not in METRICS:
             metrics = ", ".join(METRICS)
             raise InputFileError(f"{where}, key metric: '{claim.metric}' is not one of {metrics}")
         _require_promise(claim, where)
         for key, limit in (("at_least", claim.at_least), ("at_most", claim.at_most)):
             if limit is not None and not (math.isfinite(limit) and limit >= 0):
-                raise InputFileError(
-                    f"{where}, key {key}: {limit} is not a finite number from 0 on"
-                )
+                raise InputFileError(f"{where}, key {key}: {limit} is not a finite number from 0 on")
         try:
             claim.size_bytes()
         except UsageError as error:
@@ -169,13 +150,9 @@ def _require_promise(claim: Claim, where: str) -> None:
     if not of_course and claim.not_found:
         raise InputFileError(f"{where}, key not_found: tkperf does not look for '{claim.metric}'")
     if claim.not_found and claim.metric == DROPS.key:
-        raise InputFileError(
-            f"{where}, key not_found: '{claim.metric}' is a count: say at_most = 0"
-        )
+        raise InputFileError(f"{where}, key not_found: '{claim.metric}' is a count: say at_most = 0")
     if of_course and claim.direction is not Direction.ALL:
-        raise InputFileError(
-            f"{where}, key direction: '{claim.metric}' is a figure of reads and writes together"
-        )
+        raise InputFileError(f"{where}, key direction: '{claim.metric}' is a figure of reads and writes together")
     for key in ("read_percent", "block_size"):
         if not of_course and getattr(claim, key) is None:
             raise InputFileError(f"{where}, key {key}: '{claim.metric}' needs it")

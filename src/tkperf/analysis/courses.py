@@ -28,13 +28,7 @@ from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.series import spread
-from tkperf.analysis.uncertainty.estimate import (
-    EXTREME,
-    Basis,
-    Uncertainty,
-    build_between,
-    build_ratio,
-)
+from tkperf.analysis.uncertainty.estimate import EXTREME, Basis, Uncertainty, build_between, build_ratio
 from tkperf.analysis.uncertainty.means import uncertainty_of_levels, uncertainty_of_median
 from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Measure, Quantity, find_quantities
@@ -83,11 +77,7 @@ def with_characteristics(test: TestResult) -> TestResult:
         sections=tuple(
             replace(
                 section,
-                characteristics=(
-                    *_saturation(section),
-                    *of_neighbours.get(section.name, ()),
-                    *_over_time(section),
-                ),
+                characteristics=(*_saturation(section), *of_neighbours.get(section.name, ()), *_over_time(section)),
             )
             for section in test.sections
         ),
@@ -148,29 +138,19 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     if len(levels) < 2 or len(levels) < len(section.cells) or len(loads) > 1:
         return
     (load,) = loads
-    levels = [
-        cell for cell in levels if cell.value(IOPS) is not None and cell.value(BACKLOG) is not None
-    ]
+    levels = [cell for cell in levels if cell.value(IOPS) is not None and cell.value(BACKLOG) is not None]
     if not levels:
         return
     levels.sort(key=_offered)
     backlogs = [has_backlog(cell) for cell in levels]
-    first = next(
-        (n for n, behind in enumerate(backlogs) if behind and all(backlogs[n : n + 2])), len(levels)
-    )
+    first = next((n for n, behind in enumerate(backlogs) if behind and all(backlogs[n : n + 2])), len(levels))
     most_iops = max(cell.value(IOPS) or 0.0 for cell in levels)
     saturated = [cell for cell in levels[first:] if _offered(cell) > most_iops]
     rates = [rate for cell in saturated if (rate := cell.value(IOPS)) is not None]
     mean = sum(rates) / len(rates) if rates else None
     if mean is not None and max(rates) - min(rates) > MOST_SATURATED_RANGE * mean:
         yield _no_backlog(levels, backlogs, first, load)
-        yield Characteristic(
-            key=SATURATED.key,
-            workload=load,
-            value=None,
-            at_least=min(rates),
-            at_most=most_iops,
-        )
+        yield Characteristic(key=SATURATED.key, workload=load, value=None, at_least=min(rates), at_most=most_iops)
         return
     while mean is not None and first and _offered(levels[first - 1]) > mean:
         first -= 1
@@ -180,16 +160,11 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
         return
     of_one = saturated[0].uncertainty_of(IOPS) if len(rates) == 1 else None
     yield Characteristic(
-        key=SATURATED.key,
-        workload=load,
-        value=mean,
-        uncertainty=of_one or uncertainty_of_levels(mean, rates),
+        key=SATURATED.key, workload=load, value=mean, uncertainty=of_one or uncertainty_of_levels(mean, rates)
     )
 
 
-def _no_backlog(
-    levels: Sequence[CellResult], backlogs: Sequence[bool], first: int, load: Workload
-) -> Characteristic:
+def _no_backlog(levels: Sequence[CellResult], backlogs: Sequence[bool], first: int, load: Workload) -> Characteristic:
     """Return the last level before the first level with a backlog, or a bound for that level.
 
     If the lowest levels have a backlog, but a higher level has none, no bound is true of all levels.
@@ -201,9 +176,7 @@ def _no_backlog(
     if below is not None and above is not None:
         between = build_between(below, above)
         return Characteristic(key=NO_BACKLOG.key, workload=load, value=below, uncertainty=between)
-    return Characteristic(
-        key=NO_BACKLOG.key, workload=load, value=None, at_least=below, at_most=above
-    )
+    return Characteristic(key=NO_BACKLOG.key, workload=load, value=None, at_least=below, at_most=above)
 
 
 def _offered(cell: CellResult) -> float:
@@ -241,9 +214,7 @@ def _against_first(
         yield section.name, tuple(found)
 
 
-def _share_of_first(
-    cell: CellResult, mean: float, first: CellResult, level: float, rate: Quantity
-) -> Characteristic:
+def _share_of_first(cell: CellResult, mean: float, first: CellResult, level: float, rate: Quantity) -> Characteristic:
     of, to = cell.uncertainty_of(rate), first.uncertainty_of(rate)
     return Characteristic(
         key=SHARE_OF_FIRST.key,
@@ -253,9 +224,7 @@ def _share_of_first(
     )
 
 
-def _recovery(
-    section: SectionResult, first: SectionResult, rate: Quantity
-) -> Iterator[Characteristic]:
+def _recovery(section: SectionResult, first: SectionResult, rate: Quantity) -> Iterator[Characteristic]:
     """Yield the time until a rate is reached again, and the least share of that rate in later
     slices.
 
@@ -271,23 +240,17 @@ def _recovery(
     near = min(RECOVERED_WITHIN * level, RECOVERED_SIGMAS * spread(np.array(earlier)))
     rates = [one.values.value(rate) for one in section.slices]
     ends_s = [one.end_s for one in section.slices]
-    place = next(
-        (n for n, value in enumerate(rates) if value is not None and value >= level - near), None
-    )
+    place = next((n for n, value in enumerate(rates) if value is not None and value >= level - near), None)
     if place is None:
         yield Characteristic(key=RECOVERY.key, workload=workload, value=None, at_least=ends_s[-1])
         return
     within_slice = build_between(section.slices[place].start_s, ends_s[place])
-    yield Characteristic(
-        key=RECOVERY.key, workload=workload, value=ends_s[place], uncertainty=within_slice
-    )
+    yield Characteristic(key=RECOVERY.key, workload=workload, value=ends_s[place], uncertainty=within_slice)
     later = [value for value in rates[place + 1 :] if value is not None]
     if later:
         share = 100 * min(later) / level
         least = Uncertainty(reason=EXTREME)
-        yield Characteristic(
-            key=AFTER_RECOVERY.key, workload=workload, value=share, uncertainty=least
-        )
+        yield Characteristic(key=AFTER_RECOVERY.key, workload=workload, value=share, uncertainty=least)
 
 
 def _over_time(section: SectionResult) -> Iterator[Characteristic]:
@@ -323,9 +286,7 @@ def _unit(timeline: Timeline) -> Recorded:
     return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
 
 
-def _levels(
-    section: SectionResult, timeline: Timeline, measured: _Measured
-) -> Iterator[Characteristic]:
+def _levels(section: SectionResult, timeline: Timeline, measured: _Measured) -> Iterator[Characteristic]:
     """Yield the steady level.
 
     For a device without writes since its purge, also yield the level fresh out of box and the level
@@ -343,17 +304,10 @@ def _levels(
             yield _level(measured, timeline, AFTER_FRESH, second)
             yield _of(timeline, AFTER_FRESH_UNTIL[unit], second.end)
     yield _level(measured, timeline, STEADY, steady)
-    yield _of(
-        timeline,
-        STEADY_FROM[unit],
-        steady.start if steady else None,
-        at_least=last if steady is None else None,
-    )
+    yield _of(timeline, STEADY_FROM[unit], steady.start if steady else None, at_least=last if steady is None else None)
 
 
-def _level(
-    measured: _Measured, timeline: Timeline, measure: Measure, level: RateLevel | None
-) -> Characteristic:
+def _level(measured: _Measured, timeline: Timeline, measure: Measure, level: RateLevel | None) -> Characteristic:
     """Return a level with its uncertainty.
 
     The value is a median of slices or rounds, which scatters more than their mean.
@@ -366,17 +320,13 @@ def _level(
     values = [
         value
         for start, end, cell in measured.get((timeline.workload, _unit(timeline)), ())
-        if level.start <= start
-        and end <= latest
-        and (value := cell.value(QUANTITIES[timeline.quantity])) is not None
+        if level.start <= start and end <= latest and (value := cell.value(QUANTITIES[timeline.quantity])) is not None
     ]
     basis = Basis.SLICES if by_slices else Basis.ROUNDS
     return replace(found, uncertainty=uncertainty_of_median(level.value, values, basis))
 
 
-def _of(
-    timeline: Timeline, measure: Measure, value: float | None, *, at_least: float | None = None
-) -> Characteristic:
+def _of(timeline: Timeline, measure: Measure, value: float | None, *, at_least: float | None = None) -> Characteristic:
     return Characteristic(
         key=measure.key,
         workload=timeline.workload,

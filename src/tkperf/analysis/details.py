@@ -105,15 +105,11 @@ def build_details(
         seconds: the samples of each step of each test, in their order; none for a test without kept
             samples, such as an imported one.
     """
-    sections = {
-        (test.name, section.name): section for test in result.tests for section in test.sections
-    }
+    sections = {(test.name, section.name): section for test in result.tests for section in test.sections}
     return tuple(
         detail
         for test in record.tests
-        for detail in _details(
-            test.name, test.steps, seconds.get(test.name) or [Seconds()] * len(test.steps), sections
-        )
+        for detail in _details(test.name, test.steps, seconds.get(test.name) or [Seconds()] * len(test.steps), sections)
     )
 
 
@@ -140,12 +136,7 @@ def _details(
         steps_of_cell = [step for step, _ in members]
         starts_s = (starts_of_slices if stream else starts_without_gaps)(steps_of_cell)
         parts = tuple(
-            TimedStep(
-                step=step,
-                start_s=start_s,
-                seconds=samples,
-                judged=step.number in judged,
-            )
+            TimedStep(step=step, start_s=start_s, seconds=samples, judged=step.number in judged)
             for (step, samples), start_s in zip(members, starts_s, strict=True)
         )
         counted = tuple(part for part in parts if whole or part.number in window)
@@ -179,11 +170,7 @@ class LoadsOfTest:
 
     def of_sections(self, names: Sequence[str]) -> LoadsOfTest:
         """Return only the loads of these sections, without fills."""
-        return LoadsOfTest(
-            loads=tuple(
-                load for load in self.loads if load.step.section in names and not load.is_fill
-            )
-        )
+        return LoadsOfTest(loads=tuple(load for load in self.loads if load.step.section in names and not load.is_fill))
 
     def fills(self) -> LoadsOfTest:
         return LoadsOfTest(loads=tuple(load for load in self.loads if load.is_fill))
@@ -223,9 +210,7 @@ def _name(load: TimedStep) -> tuple[str, bool]:
     return load.step.section, load.is_fill
 
 
-def loads_by_test(
-    record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]
-) -> dict[str, LoadsOfTest]:
+def loads_by_test(record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]) -> dict[str, LoadsOfTest]:
     """Return the loads of each test by its name; a test without recorded start times is left out.
 
     Args:

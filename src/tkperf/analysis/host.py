@@ -38,11 +38,7 @@ def host_findings(host: dict[str, object]) -> tuple[HostFinding, ...]:
     Titles name the drive if there are several.
     """
     kept = host.get("audit")
-    rows = [
-        row
-        for row in (kept if isinstance(kept, list) else [])
-        if isinstance(row, dict) and row.get("subject")
-    ]
+    rows = [row for row in (kept if isinstance(kept, list) else []) if isinstance(row, dict) and row.get("subject")]
     several = len({str(row["device"]) for row in rows if row.get("device")}) > 1
     return tuple(_finding(row, named=several) for row in rows)
 

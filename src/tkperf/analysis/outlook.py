@@ -7,13 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
 
-from tkperf.analysis.verdict import (
-    Judgement,
-    NamedReason,
-    VerdictCode,
-    VerdictState,
-    judge_by_gravest,
-)
+from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest
 from tkperf.model.record import RunWarning
 from tkperf.model.workload import Workload
 from tkperf.procedures import Profile, Test
@@ -86,7 +80,9 @@ def sum_bytes(stages: Sequence[Stage]) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """Stages that follow each other ``least`` to ``most`` times, as rounds that alternate; ``stages`` has each of them."""
+    """Stages that follow each other ``least`` to ``most`` times, as rounds that alternate; ``stages``
+    has each of them.
+    """
 
     once: tuple[Stage, ...]
     stages: tuple[Stage, ...]
@@ -237,9 +233,5 @@ def judge_plan(outlook: Outlook) -> Judgement[NamedReason]:
         PlanCode.SLOW_LINK: outlook.has_slow_link,
         PlanCode.WARNINGS: outlook.cautions,
     }
-    reasons = [
-        NamedReason(code=code, names=of if isinstance(of, tuple) else ())
-        for code, of in found.items()
-        if of
-    ]
+    reasons = [NamedReason(code=code, names=of if isinstance(of, tuple) else ()) for code, of in found.items() if of]
     return judge_by_gravest(reasons, VerdictState.CAN_RUN, simulated=outlook.simulated)

@@ -14,22 +14,10 @@ from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.section_results import find_window_steps, is_whole_stream
-from tkperf.analysis.timeline.findings import (
-    SEARCHED,
-    Recorded,
-    Timeline,
-    find_timelines,
-    without_levels,
-)
+from tkperf.analysis.timeline.findings import SEARCHED, Recorded, Timeline, find_timelines, without_levels
 from tkperf.analysis.timeline.series import has_idle, spread
 from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT
-from tkperf.model.record import (
-    LeftOut,
-    RunRecord,
-    StepKind,
-    StepRecord,
-    TestRecord,
-)
+from tkperf.model.record import LeftOut, RunRecord, StepKind, StepRecord, TestRecord
 from tkperf.model.seconds import Seconds, join
 from tkperf.model.workload import Arrival, Workload
 
@@ -39,9 +27,7 @@ LEAST_SECONDS_OF_LEVEL = 4
 """Fewest seconds for a median backlog; a level with fewer is judged at its end, because half of them is too short."""
 
 
-def with_waits(
-    section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]
-) -> SectionResult:
+def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]) -> SectionResult:
     """Return the section with the median backlog and the mean latency including the wait, for offered rates.
 
     Args:
@@ -61,9 +47,7 @@ def with_waits(
         pieces = [seconds.get(id(step), Seconds()) for step in of_cell]
         if whole:
             pieces = [_join(pieces)]
-        waits = [
-            wait for piece in pieces if (wait := mean_wait_s(cell.workload, piece)) is not None
-        ]
+        waits = [wait for piece in pieces if (wait := mean_wait_s(cell.workload, piece)) is not None]
         if not waits or len(waits) < len(pieces):
             return cell
         with_wait_us = latency_us + 1e6 * sum(waits) / len(waits)
@@ -111,9 +95,9 @@ def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
     fio counts latency from submission. While all places are taken, an I/O that is due waits for a place. The number
     of waiting I/Os is the number due minus the number done and the number of places. Its area over time is the sum of
     their waits (Little's law). The mean is this area, minus the part of I/Os that still wait at the end, divided by
-    the number of submitted I/Os. This is exact if I/Os are submitted in the order in which they are due. The due times of
-    random arrivals, and of a mix of block sizes, are not known. There, half a percent fewer I/Os
-    than offered would look like a wait of 0.1 s in a minute.
+    the number of submitted I/Os. This is exact if I/Os are submitted in the order in which they are due. The due times
+    of random arrivals, and of a mix of block sizes, are not known. There, half a percent fewer I/Os than offered would
+    look like a wait of 0.1 s in a minute.
     """
     offered_iops = workload.offered_iops
     if offered_iops is None or workload.arrival is Arrival.POISSON or workload.block_mix:
@@ -167,9 +151,7 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
     """
     tests = {test.name: test for test in record.tests}
     found = tuple(
-        with_characteristics(
-            replace(test, sections=_sections(test.sections, tests[test.name], read))
-        )
+        with_characteristics(replace(test, sections=_sections(test.sections, tests[test.name], read)))
         if test.name in tests
         else test
         for test in result.tests
@@ -177,32 +159,24 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
     return replace(result, tests=found)
 
 
-def _sections(
-    sections: Sequence[SectionResult], test: TestRecord, read: Read
-) -> tuple[SectionResult, ...]:
+def _sections(sections: Sequence[SectionResult], test: TestRecord, read: Read) -> tuple[SectionResult, ...]:
     steps: dict[str, list[StepRecord]] = {section.name: [] for section in sections}
     for step in test.steps:
         steps.get(step.section, []).append(step)
     asked = any(
-        _unbroken_steps(steps[section.name]) or needs_seconds(section, steps[section.name])
-        for section in sections
+        _unbroken_steps(steps[section.name]) or needs_seconds(section, steps[section.name]) for section in sections
     )
     kept = read(test) if asked else ()  # the slowest part
     by_step = dict(zip(map(id, test.steps), kept, strict=False))
     return tuple(_section(section, steps[section.name], by_step) for section in sections)
 
 
-def _section(
-    section: SectionResult,
-    steps: Sequence[StepRecord],
-    by_step: dict[int, Seconds],
-) -> SectionResult:
+def _section(section: SectionResult, steps: Sequence[StepRecord], by_step: dict[int, Seconds]) -> SectionResult:
     if unbroken := _unbroken_steps(steps):
         finer = _find(section, unbroken, by_step)
         with_levels = {timeline.quantity for timeline in finer if timeline.settled is not None}
         coarse = (
-            without_levels(timeline) if timeline.quantity in with_levels else timeline
-            for timeline in section.timelines
+            without_levels(timeline) if timeline.quantity in with_levels else timeline for timeline in section.timelines
         )
         section = replace(section, timelines=(*coarse, *finer))
     return with_uncertainty(with_waits(section, steps, by_step), steps, by_step)
@@ -219,9 +193,7 @@ def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
     return () if has_idle([step.started_s for step in steps], durations_s) else steps
 
 
-def _find(
-    section: SectionResult, steps: Sequence[StepRecord], by_step: dict[int, Seconds]
-) -> tuple[Timeline, ...]:
+def _find(section: SectionResult, steps: Sequence[StepRecord], by_step: dict[int, Seconds]) -> tuple[Timeline, ...]:
     kept = [(step, by_step[id(step)]) for step in steps if id(step) in by_step]
     if not kept or sum(len(seconds) for _, seconds in kept) < LEAST_SECONDS:
         return ()

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.run_results import analyse
-from tkperf.analysis.verdict import (
-    Judgement,
-    NamedReason,
-    VerdictCode,
-    VerdictState,
-    judge_by_gravest,
-    judge_run,
-)
+from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest, judge_run
 from tkperf.model.disturbance.codes import find_doubtful
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.runner.progress import Progress, describe_place, find_progress
@@ -141,9 +134,7 @@ _CODES: dict[VerdictState | None, StatusCode] = {
 }
 
 
-def build_ended_overview(
-    record: RunRecord, log: Sequence[LogEntry], verdict: VerdictState
-) -> RunOverview:
+def build_ended_overview(record: RunRecord, log: Sequence[LogEntry], verdict: VerdictState) -> RunOverview:
     """Return the overview of a run that has ended, without the file name; the record must have its
     steps.
     """
@@ -175,11 +166,7 @@ def _count_disturbed_steps(record: RunRecord) -> int | None:
     disturbed = sum(bool(find_doubtful(step.disturbances or ())) for step in steps)
     looked = any(
         step.disturbances is not None
-        and (
-            step.foreign_read_bytes is not None
-            or step.foreign_write_bytes is not None
-            or step.host is not None
-        )
+        and (step.foreign_read_bytes is not None or step.foreign_write_bytes is not None or step.host is not None)
         for step in steps
     )
     return disturbed if looked or disturbed else None

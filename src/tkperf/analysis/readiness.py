@@ -1,4 +1,5 @@
-"""Judge before a run: whether a device can be tested, whether this host can measure, what its settings leave to be done.
+"""Judge before a run: whether a device can be tested, whether this host can measure, what its settings leave to be
+done.
 
 Each function takes the document that ``--json`` prints.
 """
@@ -9,13 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tkperf.analysis.host import ADVICE, DISTURBS, HostFinding, host_findings
-from tkperf.analysis.verdict import (
-    Judgement,
-    NamedReason,
-    VerdictCode,
-    VerdictState,
-    judge_by_gravest,
-)
+from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest
 
 Data = Mapping[str, Any]
 """A document of ``--json``, or a part of one."""
@@ -64,19 +59,14 @@ def judge_device(found: Data) -> Judgement[NamedReason]:
     """Return whether a device can be tested; with an objection, nothing else is judged."""
     facts = found["facts"]
     simulated = facts["kind"] == SIMULATED_DRIVE
-    reasons = [
-        NamedReason(code=DeviceCode.OBJECTION, names=(objection["text"],))
-        for objection in found["objections"]
-    ]
+    reasons = [NamedReason(code=DeviceCode.OBJECTION, names=(objection["text"],)) for objection in found["objections"]]
     if not reasons and not simulated:
         if found["data"]:
             reasons.append(NamedReason(code=DeviceCode.HOLDS_DATA, names=tuple(found["data"])))
         if facts["link_downgraded"]:
             reasons.append(NamedReason(code=DeviceCode.SLOW_LINK))
         reasons += _of_findings(
-            host_findings({"audit": found["host"]}),
-            DeviceCode.WOULD_DISTURB,
-            DeviceCode.MAY_DISTURB,
+            host_findings({"audit": found["host"]}), DeviceCode.WOULD_DISTURB, DeviceCode.MAY_DISTURB
         )
     return judge_by_gravest(reasons, VerdictState.CAN_BE_TESTED, simulated=simulated)
 
@@ -94,9 +84,7 @@ def judge_host(found: Data) -> Judgement[NamedReason]:
         if missing:
             reasons.append(NamedReason(code=HostCode.MISSING, names=missing))
         reasons += [NamedReason(code=HostCode.LIMITED, names=(text,)) for text in found["remarks"]]
-        reasons += _of_findings(
-            host_findings({"audit": found["audit"]}), HostCode.WOULD_DISTURB, HostCode.MAY_DISTURB
-        )
+        reasons += _of_findings(host_findings({"audit": found["audit"]}), HostCode.WOULD_DISTURB, HostCode.MAY_DISTURB)
     return judge_by_gravest(reasons, VerdictState.CAN_MEASURE, simulated=False)
 
 
@@ -139,9 +127,7 @@ def find_not_tuned(found: Data) -> list[HostFinding]:
     ]
 
 
-def _of_findings(
-    findings: Sequence[HostFinding], disturbs: VerdictCode, advice: VerdictCode
-) -> Iterator[NamedReason]:
+def _of_findings(findings: Sequence[HostFinding], disturbs: VerdictCode, advice: VerdictCode) -> Iterator[NamedReason]:
     for level, code in ((DISTURBS, disturbs), (ADVICE, advice)):
         names = dict.fromkeys(one.title for one in findings if one.level == level)
         if names:

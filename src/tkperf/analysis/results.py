@@ -18,15 +18,7 @@ from tkperf.model.figures import Figure, SectionPlan
 from tkperf.model.host_use import HostUse
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.quantity import IOPS, THROUGHPUT, Direction, Figures, Quantity, find_quantities
-from tkperf.model.record import (
-    LeftOut,
-    PurgeRecord,
-    RunStatus,
-    RunWarning,
-    StepKind,
-    UnfinishedStep,
-    is_as_new,
-)
+from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, RunWarning, StepKind, UnfinishedStep, is_as_new
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Workload
@@ -81,17 +73,13 @@ class CellResult:
         figures: Figures | None = getattr(self, direction)
         return None if figures is None else figures[quantity.key]
 
-    def uncertainty_of(
-        self, quantity: Quantity, direction: Direction = Direction.ALL
-    ) -> Uncertainty | None:
+    def uncertainty_of(self, quantity: Quantity, direction: Direction = Direction.ALL) -> Uncertainty | None:
         """Return a quantity's uncertainty; None: not measured, or not calculated."""
         if self.uncertainty is None:
             return None
         mixed = self.workload.is_mixed
         of: Uncertainties | None = getattr(self.uncertainty, direction if mixed else Direction.ALL)
-        return (
-            None if of is None or self.value(quantity, direction) is None else of.get(quantity.key)
-        )
+        return None if of is None or self.value(quantity, direction) is None else of.get(quantity.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,11 +199,7 @@ class SectionResult:
 
         None: nothing was judged.
         """
-        own = [
-            verdict
-            for verdict in self.verdicts
-            if verdict.tracking.startswith(f"{workload.mix_and_size} ")
-        ]
+        own = [verdict for verdict in self.verdicts if verdict.tracking.startswith(f"{workload.mix_and_size} ")]
         if not own:
             return self.steady
         return own[-1].reached if own[-1].judged else None

@@ -18,27 +18,14 @@ from tkperf.analysis.results import (
     TestResult,
 )
 from tkperf.analysis.section_results import build_section
-from tkperf.analysis.telemetry import (
-    DriveTelemetry,
-    count_media_errors,
-    find_telemetry,
-    warn_of_counters,
-)
+from tkperf.analysis.telemetry import DriveTelemetry, count_media_errors, find_telemetry, warn_of_counters
 from tkperf.interop import TKPERF_PROFILE
 from tkperf.model.disturbance.codes import find_codes
 from tkperf.model.errors import ProfileError
 from tkperf.model.figures import SectionPlan, TestPlan, generic_section
 from tkperf.model.phases import Round
 from tkperf.model.quantity import IOS, Direction
-from tkperf.model.record import (
-    GoesOn,
-    Resumption,
-    RunRecord,
-    RunStatus,
-    StepKind,
-    StepRecord,
-    TestRecord,
-)
+from tkperf.model.record import GoesOn, Resumption, RunRecord, RunStatus, StepKind, StepRecord, TestRecord
 from tkperf.model.run_info import RunInfo
 from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.demand_intensity import GRID, DemandGridTable
@@ -84,9 +71,7 @@ def has_few_workloads(record: RunRecord) -> bool:
     """Return whether tkperf searches for findings over time in a run. The search takes milliseconds
     for each workload.
     """
-    workloads = {
-        (test.name, step.section, step.key) for test in record.tests for step in test.steps
-    }
+    workloads = {(test.name, step.section, step.key) for test in record.tests for step in test.steps}
     return len(workloads) <= MOST_SEARCHED_WORKLOADS
 
 
@@ -94,19 +79,10 @@ def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
     """Remove values that the tool of an imported test did not record, although the steps would give them."""
     # TKperf's XML has rates; the import derived counts from them that give the same rates.
     counted = info.profile_name != TKPERF_PROFILE
-    demand_known = any(
-        "jobs" in table for table in info.profile.values() if isinstance(table, dict)
-    )
+    demand_known = any("jobs" in table for table in info.profile.values() if isinstance(table, dict))
 
     def cells(of: Iterable[CellResult]) -> tuple[CellResult, ...]:
-        return tuple(
-            replace(
-                cell,
-                host_limited=None,
-                **({} if counted else _without_counts(cell)),
-            )
-            for cell in of
-        )
+        return tuple(replace(cell, host_limited=None, **({} if counted else _without_counts(cell))) for cell in of)
 
     return replace(
         test,
@@ -117,16 +93,9 @@ def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
             replace(
                 section,
                 cells=cells(section.cells),
-                rounds=tuple(
-                    replace(round_result, cells=cells(round_result.cells))
-                    for round_result in section.rounds
-                ),
+                rounds=tuple(replace(round_result, cells=cells(round_result.cells)) for round_result in section.rounds),
                 slices=tuple(
-                    replace(
-                        slice_result,
-                        total_written_bytes=None,
-                        values=cells([slice_result.values])[0],
-                    )
+                    replace(slice_result, total_written_bytes=None, values=cells([slice_result.values])[0])
                     for slice_result in section.slices
                 ),
             )
@@ -142,9 +111,7 @@ def _without_counts(cell: CellResult) -> dict[str, Any]:
     """
     mixed = cell.workload.is_mixed
     return {
-        direction: None
-        if figures is None or (mixed and direction is not Direction.ALL)
-        else {**figures, IOS.key: None}
+        direction: None if figures is None or (mixed and direction is not Direction.ALL) else {**figures, IOS.key: None}
         for direction in Direction
         for figures in (getattr(cell, direction),)
     }
@@ -238,17 +205,11 @@ def _test(
         figures=plan.figures,
         demands=tuple(
             dict.fromkeys(
-                (step.workload.jobs, step.workload.io_depth)
-                for step in test.steps
-                if step.kind is not StepKind.FILL
+                (step.workload.jobs, step.workload.io_depth) for step in test.steps if step.kind is not StepKind.FILL
             )
         ),
-        disturbed_steps=None
-        if unwatched
-        else {code: disturbed[code] for code in find_codes(disturbed)},
-        not_compared_steps=None
-        if unwatched
-        else sum(not alone and step.foreign_bytes is None for step in watched),
+        disturbed_steps=None if unwatched else {code: disturbed[code] for code in find_codes(disturbed)},
+        not_compared_steps=None if unwatched else sum(not alone and step.foreign_bytes is None for step in watched),
         steps=tuple(_host_of(step) for step in watched),
         under_way=test.under_way,
         not_measured=()
@@ -277,9 +238,7 @@ def _host_of(step: StepRecord) -> StepHost:
 def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:
     set_aside = _set_aside(record, resumption)
     earlier = [test for test in record.earlier if test.id in resumption.repeated_ids]
-    written_bytes = resumption.cut_off_written_bytes + sum(
-        step.measurement.write.bytes for step in set_aside
-    )
+    written_bytes = resumption.cut_off_written_bytes + sum(step.measurement.write.bytes for step in set_aside)
     return ResumptionResult(
         resumed_utc=resumption.resumed_utc,
         stopped_s=resumption.stopped_s,
@@ -313,7 +272,5 @@ def _set_aside(record: RunRecord, resumption: Resumption) -> tuple[StepRecord, .
     """Return the steps that this interruption set aside; steps of earlier interruptions are left out."""
     for test in (*record.tests, *record.earlier):
         if test.id == resumption.test_id:
-            return tuple(
-                step for sequence, step in test.set_aside if resumption.sets_aside(sequence)
-            )
+            return tuple(step for sequence, step in test.set_aside if resumption.sets_aside(sequence))
     return ()

@@ -35,16 +35,11 @@ def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundRe
     for step in steps:
         by_number.setdefault(step.number, []).append(_build_cell([step]))
     return tuple(
-        RoundResult(number=number, complete=number in judged, cells=tuple(cells))
-        for number, cells in by_number.items()
+        RoundResult(number=number, complete=number in judged, cells=tuple(cells)) for number, cells in by_number.items()
     )
 
 
-def build_slices(
-    steps: Sequence[StepRecord],
-    all_steps: Sequence[StepRecord],
-    lost: bool,
-) -> tuple[SliceResult, ...]:
+def build_slices(steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
     """Build the slices in order; if steps are ``lost``, the written bytes have no total.
 
     Bytes that a warm-up wrote count from the next slice on.
@@ -117,9 +112,7 @@ def is_whole_stream(steps: Sequence[StepRecord], window: tuple[int, ...]) -> boo
     return first is not None and first.kind is StepKind.CONTINUOUS and not window
 
 
-def find_window_steps(
-    steps: Sequence[StepRecord], window: tuple[int, ...]
-) -> dict[Workload, list[StepRecord]]:
+def find_window_steps(steps: Sequence[StepRecord], window: tuple[int, ...]) -> dict[Workload, list[StepRecord]]:
     """Return the steps behind each cell: its rounds in the window, or all slices of a stream without one."""
     measured = list(_measured(steps))
     if is_whole_stream(steps, window):
@@ -136,19 +129,17 @@ def _measured(steps: Sequence[StepRecord]) -> Iterator[StepRecord]:
     return (step for step in steps if step.is_in_results)
 
 
-def _build_cell(
-    steps: Sequence[StepRecord], *, as_one: bool = False, figures: bool = True
-) -> CellResult:
-    """Build the cell of the rounds of one workload, with their disturbances; ``as_one``: of slices of one measurement."""
+def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False, figures: bool = True) -> CellResult:
+    """Build the cell of the rounds of one workload, with their disturbances; ``as_one``: of slices of
+    one measurement.
+    """
     workload, rounds = steps[0].key, [step.measurement for step in steps]
     whole, read, write = Figures(), Figures(), Figures()
     if figures:
         measured = [_join(rounds)] if as_one else rounds
         whole = read = write = combine(measured, workload)
         if workload.is_mixed:
-            read, write = (
-                combine(measured, workload, side) for side in (Direction.READ, Direction.WRITE)
-            )
+            read, write = (combine(measured, workload, side) for side in (Direction.READ, Direction.WRITE))
     codes = find_codes(code for step in steps for code in step.disturbance_codes or ())
     watched = all(step.disturbances is not None for step in steps)
     foreign = [foreign_bytes for step in steps if (foreign_bytes := step.foreign_bytes) is not None]
@@ -179,9 +170,7 @@ def build_histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float
     if not stream:
         return ()
     whole = Histogram.sum_of(step.measurement.both.histogram for step in stream)
-    return tuple(
-        (lower / 1000, (upper + 1) / 1000, count) for lower, upper, count in whole.buckets()
-    )
+    return tuple((lower / 1000, (upper + 1) / 1000, count) for lower, upper, count in whole.buckets())
 
 
 IN_ROUNDS = (StepKind.ROUND, StepKind.AREA)
@@ -259,11 +248,7 @@ def build_section(
         window_verdicts=_window_verdicts(ended, given),
         latency_ceiling_us=latency_ceiling_us,
         # Areas are no course in time.
-        timelines=tuple(
-            _find_timelines(
-                () if in_areas else rounds, slices, as_new=is_as_new(purge, filled_bytes)
-            )
-        )
+        timelines=tuple(_find_timelines(() if in_areas else rounds, slices, as_new=is_as_new(purge, filled_bytes)))
         if figures and courses
         else (),
     )
@@ -279,9 +264,7 @@ def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[
     return [fill for fill in fills if fill.workload == fills[-1].workload]
 
 
-def _window_verdicts(
-    ended: SectionOutcome | None, given: Sequence[VerdictRecord]
-) -> tuple[SteadyStateVerdict, ...]:
+def _window_verdicts(ended: SectionOutcome | None, given: Sequence[VerdictRecord]) -> tuple[SteadyStateVerdict, ...]:
     """Return the window's verdict on each tracking variable.
 
     Without an outcome the verdicts on the last judged round count. An imported run's cells are judged one by
@@ -317,10 +300,7 @@ def _disturbed_in(steps: Sequence[StepRecord]) -> int | None:
 
 
 def _window(
-    ended: SectionOutcome | None,
-    verdicts: Sequence[SteadyStateVerdict],
-    whole: tuple[int, ...],
-    test: TestRecord,
+    ended: SectionOutcome | None, verdicts: Sequence[SteadyStateVerdict], whole: tuple[int, ...], test: TestRecord
 ) -> tuple[tuple[int, ...], str]:
     """Return the rounds that results are averaged over, and why the section ended."""
     if ended is not None:
@@ -356,9 +336,7 @@ def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
     return tuple(number for number in sorted(ran) if ran[number] == most)
 
 
-def _without_holes(
-    steps: Sequence[StepRecord], judged: set[int], lost: Sequence[LeftOut]
-) -> set[int]:
+def _without_holes(steps: Sequence[StepRecord], judged: set[int], lost: Sequence[LeftOut]) -> set[int]:
     """Return the judged rounds that are whole although steps of their section could not be read."""
     ran: dict[int, set[int]] = {}
     for step in steps:

@@ -90,9 +90,7 @@ def parse_selection(text: str) -> Selection:
     groups = match.groupdict()
     if groups["level"]:
         return Selection(text=text, names=names, level=float(groups["level"]))
-    low, high = (
-        (groups["from_s"], groups["to_s"]) if groups["to_s"] else (groups["first"], groups["last"])
-    )
+    low, high = (groups["from_s"], groups["to_s"]) if groups["to_s"] else (groups["first"], groups["last"])
     if high is not None and float(high) < float(low) + bool(groups["to_s"]) * 1e-9:
         raise UsageError(f"--histogram '{text}': {after.strip()} ends before it begins")
     if groups["to_s"]:
@@ -101,10 +99,7 @@ def parse_selection(text: str) -> Selection:
 
 
 def find_selected_parts(
-    selections: Sequence[Selection],
-    result: RunResult,
-    details: Sequence[CellDetail],
-    samples: Samples,
+    selections: Sequence[Selection], result: RunResult, details: Sequence[CellDetail], samples: Samples
 ) -> tuple[SelectedPart, ...]:
     """Return the part that each selection asks for.
 
@@ -117,33 +112,24 @@ def find_selected_parts(
     return tuple(_find(selection, result, details, samples) for selection in selections)
 
 
-def _find(
-    asked: Selection,
-    result: RunResult,
-    details: Sequence[CellDetail],
-    samples: Samples,
-) -> SelectedPart:
+def _find(asked: Selection, result: RunResult, details: Sequence[CellDetail], samples: Samples) -> SelectedPart:
     titles = {test.name: test.title for test in result.tests}
     wanted = {name.casefold() for name in asked.names}
     named = [detail for detail in details if wanted <= _names_of(detail, titles[detail.test])]
     if not named:
         sections = dict.fromkeys(f"{detail.test}, {detail.section}" for detail in details)
         raise UsageError(
-            f"--histogram '{asked.text}': nothing of the run has that name; it has "
-            f"{_list(sections) or 'no results'}"
+            f"--histogram '{asked.text}': nothing of the run has that name; it has {_list(sections) or 'no results'}"
         )
     having = [detail for detail in named if _has_part(detail, asked)]
     if not having:
-        raise UsageError(
-            f"--histogram '{asked.text}': there is no such part; {_reach(named, asked)}"
-        )
+        raise UsageError(f"--histogram '{asked.text}': there is no such part; {_reach(named, asked)}")
     if len(having) > 1:
         several = [f"'{detail.section}, {detail.workload.mix_and_size}'" for detail in having]
         if len(set(several)) < len(several):
             several = [f"'{detail.section}, {_last_words(detail)}'" for detail in having]
         raise UsageError(
-            f"--histogram '{asked.text}': that is of several workloads; name one, such as "
-            f"{_list(several)}"
+            f"--histogram '{asked.text}': that is of several workloads; name one, such as {_list(several)}"
         )
     (detail,) = having
     return SelectedPart(
@@ -158,17 +144,13 @@ def _find(
 
 def _reach(named: Sequence[CellDetail], asked: Selection) -> str:
     """Describe the parts that exist, of the kind that the user asked for."""
-    levels = sorted(
-        {level for detail in named if (level := detail.workload.offered_iops) is not None}
-    )
+    levels = sorted({level for detail in named if (level := detail.workload.offered_iops) is not None})
     asked_level = asked.level
     if asked_level is not None:
         if not levels:
             return "it has no offered rate"
         nearest = min(levels, key=lambda level: abs(level - asked_level))
-        return (
-            f"levels are {levels[0]:.10g} to {levels[-1]:.10g}iops, the nearest {nearest:.10g}iops"
-        )
+        return f"levels are {levels[0]:.10g} to {levels[-1]:.10g}iops, the nearest {nearest:.10g}iops"
     reach = max((part.number for detail in named for part in detail.parts), default=0)
     end_s = max((detail.seconds.end_s for detail in named), default=0.0)
     return f"rounds go to {reach}, seconds to {end_s:.0f}"
@@ -178,9 +160,13 @@ def _names_of(detail: CellDetail, title: str) -> set[str]:
     work = detail.workload
     # A comma divides the names that a user gives, so names have none between thousands.
     names = (
-        detail.test, title, detail.section, work.mix_and_size, _last_words(detail),
+        detail.test,
+        title,
+        detail.section,
+        work.mix_and_size,
+        _last_words(detail),
         *(axis.words(work).replace(",", "") for axis in AXES),
-    )  # fmt: skip
+    )
     return {name.casefold() for name in names}
 
 

@@ -8,14 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from tkperf.model.record import RunRecord, RunWarning, TestRecord
-from tkperf.model.telemetry.reading import (
-    DriveFacts,
-    Reading,
-    count,
-    read_temperature,
-    read_word,
-    rows,
-)
+from tkperf.model.telemetry.reading import DriveFacts, Reading, count, read_temperature, read_word, rows
 from tkperf.model.throttling import (
     EDGE_S,
     LEAST_UNITS,
@@ -81,11 +74,7 @@ def find_telemetry_course(
     Args:
         pauses: (begin, end) of each pause of the run.
     """
-    near = [
-        reading
-        for reading in readings
-        if began_s - _BEYOND_S <= reading.at_s <= ended_s + _BEYOND_S
-    ]
+    near = [reading for reading in readings if began_s - _BEYOND_S <= reading.at_s <= ended_s + _BEYOND_S]
     drives = tuple(
         _course_of(of_drive, facts.get(drive, DriveFacts(drive=drive)), began_s, ended_s, pauses)
         for drive, of_drive in by_drive(near).items()
@@ -95,19 +84,13 @@ def find_telemetry_course(
 
 
 def _course_of(
-    readings: list[Reading],
-    facts: DriveFacts,
-    began_s: float,
-    ended_s: float,
-    pauses: Sequence[tuple[float, float]],
+    readings: list[Reading], facts: DriveFacts, began_s: float, ended_s: float, pauses: Sequence[tuple[float, float]]
 ) -> DriveCourse:
     full = [reading for reading in readings if reading.is_full]
     return DriveCourse(
         facts=facts,
         temperatures=tuple(
-            (reading.at_s - began_s, reading.temperature_c)
-            for reading in readings
-            if reading.temperature_c is not None
+            (reading.at_s - began_s, reading.temperature_c) for reading in readings if reading.temperature_c is not None
         ),
         written=tuple(
             Written(
@@ -124,8 +107,7 @@ def _course_of(
             and after.at_s > began_s
         ),
         throttled=tuple(
-            (stretch.began_s - began_s, stretch.ended_s - began_s)
-            for stretch in find_throttling(readings, pauses)
+            (stretch.began_s - began_s, stretch.ended_s - began_s) for stretch in find_throttling(readings, pauses)
         ),
     )
 
@@ -152,11 +134,7 @@ def parse_drives(device: Mapping[str, object]) -> dict[str, DriveFacts]:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return (
-        tuple(entry for entry in value if isinstance(entry, str))
-        if isinstance(value, list | tuple)
-        else ()
-    )
+    return tuple(entry for entry in value if isinstance(entry, str)) if isinstance(value, list | tuple) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,30 +179,31 @@ class DriveTelemetry:
 
 
 _GROWN = (
-    "host_written_bytes", "nand_written_bytes", "media_errors", "unsafe_shutdowns", "warning_minutes",
-    "critical_minutes", "thermal_1_count", "thermal_2_count", "thermal_1_s", "thermal_2_s",
+    "host_written_bytes",
+    "nand_written_bytes",
+    "media_errors",
+    "unsafe_shutdowns",
+    "warning_minutes",
+    "critical_minutes",
+    "thermal_1_count",
+    "thermal_2_count",
+    "thermal_1_s",
+    "thermal_2_s",
     "throttle_events",
-)  # fmt: skip
+)
 _AT_THE_END = ("percentage_used", "spare_percent", "power_on_hours", "power_state")
 
 
 def find_telemetry(record: RunRecord) -> Iterator[tuple[DriveTelemetry, ...]]:
-    """Yield the telemetry of each drive during each test, in the order of the record's tests; empty if there is none."""
+    """Yield the telemetry of each drive during each test, in the order of the record's tests; empty if
+    there is none.
+    """
     drives, facts = by_drive(record.telemetry), parse_drives(record.info.device)
     pauses = find_pauses(record.resumptions)
-    throttling = {
-        drive: tuple(find_throttling(readings, pauses)) for drive, readings in drives.items()
-    }
+    throttling = {drive: tuple(find_throttling(readings, pauses)) for drive, readings in drives.items()}
     for test in record.tests:
         found = (
-            _of_drive(
-                drive,
-                readings,
-                facts.get(drive),
-                test,
-                throttling[drive],
-                alone=len(drives) == 1,
-            )
+            _of_drive(drive, readings, facts.get(drive), test, throttling[drive], alone=len(drives) == 1)
             for drive, readings in drives.items()
         )
         yield tuple(telemetry for telemetry in found if telemetry is not None)
@@ -236,8 +215,7 @@ def place_readings(record: RunRecord) -> Iterator[tuple[str | None, Reading]]:
         names = (
             test.name
             for test in record.tests
-            if test.started_s <= reading.at_s
-            and (test.ended_s is None or reading.at_s <= test.ended_s)
+            if test.started_s <= reading.at_s and (test.ended_s is None or reading.at_s <= test.ended_s)
         )
         yield next(names, None), reading
 
@@ -259,9 +237,7 @@ def _of_drive(
     ended_s = test.ended_s if test.ended_s is not None else _last_moment(test)
     span = find_span(readings, test.started_s, ended_s)
     temperatures = [
-        (reading.at_s, reading.temperature_c)
-        for reading in span.within
-        if reading.temperature_c is not None
+        (reading.at_s, reading.temperature_c) for reading in span.within if reading.temperature_c is not None
     ]
     celsius = [value for _, value in temperatures]
     warmth = DriveTelemetry(
@@ -305,8 +281,7 @@ def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
     if lasted_s <= 0:
         return temperatures[-1][1]
     area = sum(
-        (after_s - before_s) * (before + after) / 2
-        for (before_s, before), (after_s, after) in pairwise(temperatures)
+        (after_s - before_s) * (before + after) / 2 for (before_s, before), (after_s, after) in pairwise(temperatures)
     )
     return area / lasted_s
 
@@ -317,8 +292,7 @@ def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
     return sum(
         step.measurement.write.bytes
         for step in steps
-        if first.at_s - EDGE_S <= step.started_s
-        and step.started_s + step.measurement.duration_s <= last.at_s + EDGE_S
+        if first.at_s - EDGE_S <= step.started_s and step.started_s + step.measurement.duration_s <= last.at_s + EDGE_S
     )
 
 
@@ -376,7 +350,5 @@ def count_media_errors(record: RunRecord) -> int:
     errors = 0
     for readings in by_drive(record.telemetry).values():
         full = [reading for reading in readings if reading.media_errors is not None]
-        errors += sum(
-            counter_delta(before, after, "media_errors") or 0 for before, after in pairwise(full)
-        )
+        errors += sum(counter_delta(before, after, "media_errors") or 0 for before, after in pairwise(full))
     return errors

@@ -32,10 +32,10 @@ class Variation:
     exceeds_rule: bool
 
 
-def find_variation(
-    section: SectionResult, cell: CellResult, quantity: Quantity
-) -> Variation | None:
-    """Return the variation of a cell's figure in the steady window; None: no steady window, or not measured in each round."""
+def find_variation(section: SectionResult, cell: CellResult, quantity: Quantity) -> Variation | None:
+    """Return the variation of a cell's figure in the steady window; None: no steady window, or not measured in each
+    round.
+    """
     verdict = section.verdict
     if not section.steady or verdict is None or not verdict.average > 0:
         return None
@@ -50,24 +50,18 @@ def find_variation(
         max_data_excursion=verdict.allowed_data_excursion / verdict.average,
         max_slope_excursion=verdict.allowed_slope_excursion / verdict.average,
     )
-    own = judge(
-        section.window, values, tracking=quantity.label, unit=quantity.unit, criteria=criteria
-    )
+    own = judge(section.window, values, tracking=quantity.label, unit=quantity.unit, criteria=criteria)
     if not own.average > 0:
         return None
     is_judged = any(_is_about(each, measured) for each in (verdict, *section.window_verdicts))
     slope_alone = own.data_excursion <= own.allowed_data_excursion and not own.reached
     amount = (own.slope_excursion or 0.0) if slope_alone else own.data_excursion
     return Variation(
-        percent=100 * amount / own.average,
-        is_judged=is_judged,
-        exceeds_rule=not is_judged and not own.reached,
+        percent=100 * amount / own.average, is_judged=is_judged, exceeds_rule=not is_judged and not own.reached
     )
 
 
-def _values(
-    section: SectionResult, cell: CellResult, quantity: Quantity
-) -> Iterator[tuple[int, float | None]]:
+def _values(section: SectionResult, cell: CellResult, quantity: Quantity) -> Iterator[tuple[int, float | None]]:
     """Yield the numbers of the rounds or slices of a cell, with the figure in each."""
     for each, of_round in section.cells_of_rounds():
         if of_round.workload == cell.workload:

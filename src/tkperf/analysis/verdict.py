@@ -147,9 +147,7 @@ class Judgement(Generic[Reason]):
     simulated: bool
 
 
-def judge_by_gravest(
-    reasons: Iterable[Reason], best: VerdictState, *, simulated: bool
-) -> Judgement[Reason]:
+def judge_by_gravest(reasons: Iterable[Reason], best: VerdictState, *, simulated: bool) -> Judgement[Reason]:
     """Return the verdict: the gravest state of its reasons; without any the best.
 
     Reasons of one severity are in the order of their codes.
@@ -165,9 +163,7 @@ def judge_by_gravest(
 
 def judge_run(result: RunResult) -> Judgement[VerdictReason]:
     """Return the verdict on the measurement of a run."""
-    return judge_by_gravest(
-        _reasons(result), VerdictState.VALID, simulated=result.info.is_simulated
-    )
+    return judge_by_gravest(_reasons(result), VerdictState.VALID, simulated=result.info.is_simulated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,10 +211,7 @@ def _of_check(one: CheckedFile) -> Iterator[CheckReason]:
         )
 
 
-_CODES = {
-    ClaimKind.FAILED: CheckCode.CLAIM_FAILED,
-    ClaimKind.NOT_JUDGED: CheckCode.CLAIM_NOT_JUDGED,
-}
+_CODES = {ClaimKind.FAILED: CheckCode.CLAIM_FAILED, ClaimKind.NOT_JUDGED: CheckCode.CLAIM_NOT_JUDGED}
 
 
 def _reasons(result: RunResult) -> Iterator[VerdictReason]:
@@ -279,23 +272,16 @@ def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
 def _of_influences(result: RunResult) -> Iterator[VerdictReason]:
     """Yield influences of anything but the device on measured steps."""
     disturbed = {
-        test.title: sum(bool(find_doubtful(step.disturbances or ())) for step in test.steps)
-        for test in result.tests
+        test.title: sum(bool(find_doubtful(step.disturbances or ())) for step in test.steps) for test in result.tests
     }
     if any(disturbed.values()):
         titles = tuple(title for title, count in disturbed.items() if count)
-        yield VerdictReason(
-            code=ReasonCode.DISTURBED, sections=titles, count=sum(disturbed.values())
-        )
+        yield VerdictReason(code=ReasonCode.DISTURBED, sections=titles, count=sum(disturbed.values()))
     limited = {test.title: _count_limited(_cells((test,))) for test in result.tests}
     if any(limited.values()):
         titles = tuple(title for title, count in limited.items() if count)
-        yield VerdictReason(
-            code=ReasonCode.HOST_LIMITED, sections=titles, count=sum(limited.values())
-        )
-    hot = [
-        test.title for test in result.tests if any(drive.throttled_s for drive in test.telemetry)
-    ]
+        yield VerdictReason(code=ReasonCode.HOST_LIMITED, sections=titles, count=sum(limited.values()))
+    hot = [test.title for test in result.tests if any(drive.throttled_s for drive in test.telemetry)]
     if hot:
         yield VerdictReason(code=ReasonCode.THROTTLED, sections=tuple(hot))
     if result.media_errors:

@@ -51,13 +51,7 @@ class InBackground:
     a note at the first loss, and one with the number when the test has ended.
     """
 
-    def __init__(
-        self,
-        open_view: OpenView,
-        *,
-        name: str,
-        on_note: Observer = lambda _: None,
-    ) -> None:
+    def __init__(self, open_view: OpenView, *, name: str, on_note: Observer = lambda _: None) -> None:
         """Start the thread. It enters, uses and leaves ``open_view``, as each of these may block."""
         self._open_view = open_view
         self._name = name
@@ -81,8 +75,7 @@ class InBackground:
         else:
             self._dropped += 1
             self._missing = EventsDropped(
-                samples=self._missing.samples + is_sample,
-                others=self._missing.others + (not is_sample),
+                samples=self._missing.samples + is_sample, others=self._missing.others + (not is_sample)
             )
         if self._dropped and not self._dropped_reported:
             self._say(f"{self._name} accepts no more output: the run continues without it")
@@ -125,10 +118,7 @@ def _without_weight(event: Event) -> Event:
         return event
     full = event.record.measurement
     measurement = replace(
-        full,
-        samples=(),
-        read=replace(full.read, histogram=EMPTY),
-        write=replace(full.write, histogram=EMPTY),
+        full, samples=(), read=replace(full.read, histogram=EMPTY), write=replace(full.write, histogram=EMPTY)
     )
     return replace(event, record=replace(event.record, measurement=measurement, engine_output=b""))
 

@@ -25,13 +25,7 @@ from tkperf.pipeline.kept_results import find_results
 from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import render_csv
-from tkperf.render.reports import (
-    build_run_view,
-    print_pdf,
-    render_html,
-    require_packages,
-    start_printer,
-)
+from tkperf.render.reports import build_run_view, print_pdf, render_html, require_packages, start_printer
 from tkperf.render.terminal.console import open_console, print_facts
 from tkperf.render.terminal.page import print_batch_end, print_page
 from tkperf.runfile.reader import RunFile
@@ -127,15 +121,7 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
         tables = tuple(build_batch_tables(answer)) if files.csv_folder else ()
         csv_files = files_in(files.csv_folder, (f"{table.name}.csv" for table in tables))
         outputs = Outputs(
-            (
-                files.html,
-                files.pdf,
-                files.json,
-                files.markdown,
-                files.junit,
-                files.mail,
-                *csv_files,
-            ),
+            (files.html, files.pdf, files.json, files.markdown, files.junit, files.mail, *csv_files),
             inputs=(path, claims_file),
             folders=(files.csv_folder,),
         )

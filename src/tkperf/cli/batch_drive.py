@@ -1,7 +1,8 @@
-"""The process of one drive of a batch: it looks at its drive, holds it, waits for consent and its turn, and measures it.
+"""The process of one drive of a batch: it looks at its drive, holds it, waits for consent and its turn, and measures
+it.
 
-Until the word to begin it lives only as long as the batch's process: when that is gone, consent is gone, too. Afterwards it
-needs no other process, and no terminal.
+Until the word to begin it lives only as long as the batch's process: when that is gone, consent is gone, too.
+Afterwards it needs no other process, and no terminal.
 """
 
 from __future__ import annotations
@@ -27,16 +28,7 @@ from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.batch import BatchPlace
 from tkperf.model.errors import DeviceError, ExitCode, RefusedError, TkperfError, reason_of
 from tkperf.pipeline.batch.book import DriveEnded, append_end
-from tkperf.pipeline.batch.protocol import (
-    Begun,
-    Channel,
-    Ended,
-    Go,
-    Held,
-    Read,
-    ReadsDone,
-    Repeatable,
-)
+from tkperf.pipeline.batch.protocol import Begun, Channel, Ended, Go, Held, Read, ReadsDone, Repeatable
 from tkperf.pipeline.batch.request import AGAIN, BatchDrive
 from tkperf.pipeline.batch.showing import short, show_drive
 from tkperf.pipeline.consent import Consent, Question
@@ -96,15 +88,11 @@ def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
 
 def _measure(task: DriveTask, gate: _Gate) -> None:
     options, drive = task.options, task.drive
-    destination = Destination(
-        name=options.name, folder=options.folder, other_files=(options.log_path,)
-    )
+    destination = Destination(name=options.name, folder=options.folder, other_files=(options.log_path,))
     resumed: ResumePlan | None = None
     if task.resumes:
         asked = ResumeRequest(
-            path=options.run_path,
-            device=drive.request.device,
-            purge_command=drive.request.purge_command,
+            path=options.run_path, device=drive.request.device, purge_command=drive.request.purge_command
         )
         resumed = make_resume_plan(asked)
         plan = resumed.plan
@@ -148,9 +136,7 @@ def _keep(
     options = task.options
     views = partial(watch, options, plan)
     if resumed is not None:
-        keep_resumed(
-            resumed, equipment, destination, options.command_line, watch=views, began=gate.report_start
-        )  # fmt: skip
+        keep_resumed(resumed, equipment, destination, options.command_line, watch=views, began=gate.report_start)
         return
     title = RunTitle(
         name=options.name,
@@ -221,12 +207,7 @@ class _Gate:
     def note_end(self, code: int, text: str) -> None:
         """Note the end of a run in the book."""
         ended = DriveEnded(
-            number=self._task.number,
-            utc=now_utc(),
-            pid=os.getpid(),
-            exit_code=code,
-            text=text,
-            again=self._has_run,
+            number=self._task.number, utc=now_utc(), pid=os.getpid(), exit_code=code, text=text, again=self._has_run
         )
         append_end(self._task.book, ended)
 
@@ -238,16 +219,13 @@ class _Gate:
             message = self._channel.receive_from_batch()
             if message is None:
                 raise RefusedError(
-                    f"{where}: the batch has ended before this drive's turn, and consent with it. "
-                    "Nothing was touched"
+                    f"{where}: the batch has ended before this drive's turn, and consent with it. Nothing was touched"
                 )
             if isinstance(message, Read):
                 self._channel.send(self.reads(message.seconds))
                 continue
             if message.digest != held.shown.digest:
-                raise RefusedError(
-                    f"{where} is not the drive that was confirmed. Nothing was touched"
-                )
+                raise RefusedError(f"{where} is not the drive that was confirmed. Nothing was touched")
             self._go = message
             if message.place.cpus:
                 os.sched_setaffinity(0, message.place.cpus)
@@ -255,11 +233,7 @@ class _Gate:
 
 
 def _held(
-    task: DriveTask,
-    plan: RunPlan,
-    outlook: Outlook,
-    resumed: ResumePlan | None,
-    question: Question | None,
+    task: DriveTask, plan: RunPlan, outlook: Outlook, resumed: ResumePlan | None, question: Question | None
 ) -> Held:
     again = "" if resumed is None else resumed.replayed.again or "continues where it stopped"
     return show_drive(task.number, task.drive, plan, outlook, question=question, resumed=again)

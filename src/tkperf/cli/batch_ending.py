@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tkperf.cli.batch_options import BatchOptions
-from tkperf.cli.ending import (
-    MOST_ATTACHED_BYTES,
-    begin_mail,
-    run_notify_command,
-    send_mail,
-)
+from tkperf.cli.ending import MOST_ATTACHED_BYTES, begin_mail, run_notify_command, send_mail
 from tkperf.cli.streams import ended_by_signals, warning_of
 from tkperf.model.batch import BatchState, DriveStage
 from tkperf.model.units import format_count

@@ -45,7 +45,9 @@ class BatchOptions(CallOptions):
             parse_rate(self.rate)
 
     def of_run(self, name: str) -> RunOptions:
-        """Return the options of the run on one drive: it has no terminal, and its report is written with the batch's."""
+        """Return the options of the run on one drive: it has no terminal, and its report is written with
+        the batch's.
+        """
         return RunOptions(
             name=name,
             folder=self.folder,
@@ -66,9 +68,7 @@ class BatchOptions(CallOptions):
         )
 
 
-def read_batch(
-    name: str, suite: str | None, options: dict[str, Any]
-) -> tuple[BatchDraft, BatchOptions]:
+def read_batch(name: str, suite: str | None, options: dict[str, Any]) -> tuple[BatchDraft, BatchOptions]:
     """Return the batch that a call asks for, and the call's own options; drives are not looked for yet.
 
     Args:
@@ -97,15 +97,8 @@ def read_batch(
 def _read_settings(options: dict[str, Any]) -> dict[str, Any]:
     """Take the settings of the whole batch out of the options; return those that were given."""
     options["stagger_s"] = options.pop("stagger")
-    given = {
-        key: value
-        for key in BatchSettings.__struct_fields__
-        if (value := options.pop(key)) is not None
-    }
-    for key, option, parse in (
-        ("parallel", "--parallel", parse_parallel),
-        ("stagger_s", "--stagger", parse_seconds),
-    ):
+    given = {key: value for key in BatchSettings.__struct_fields__ if (value := options.pop(key)) is not None}
+    for key, option, parse in (("parallel", "--parallel", parse_parallel), ("stagger_s", "--stagger", parse_seconds)):
         if key in given:
             try:
                 given[key] = parse(given[key])

@@ -14,9 +14,7 @@ from tkperf.render.export_json import render_batch_plan_json
 from tkperf.render.terminal.plan import print_batch_plan
 
 
-def print_plan_of_batch(
-    settled: Settled, run_options: RunOptions, *, no_probe: bool, as_json: bool
-) -> None:
+def print_plan_of_batch(settled: Settled, run_options: RunOptions, *, no_probe: bool, as_json: bool) -> None:
     """Print the plan of a batch on stdout."""
 
     probe = probe_each_model()

@@ -23,12 +23,7 @@ from tkperf.cli.streams import ended_by_signals
 from tkperf.model.batch import BatchState, DriveShown
 from tkperf.model.errors import Interrupted
 from tkperf.model.units import format_count, format_duration, format_durations
-from tkperf.page.batch_consent import (
-    build_consent_table,
-    describe_groups,
-    describe_neighbours,
-    fold_texts,
-)
+from tkperf.page.batch_consent import build_consent_table, describe_groups, describe_neighbours, fold_texts
 from tkperf.pipeline.batch.book import Book
 from tkperf.pipeline.batch.conductor import Conductor
 from tkperf.pipeline.batch.consent_file import confirm_by_file
@@ -93,9 +88,7 @@ def _find_outputs(options: BatchOptions, request: BatchRequest) -> Iterator[Path
         yield from (Path(f"{run.run_path}{ending}") for ending in SQLITE_ENDINGS)
 
 
-def resume_batch(
-    options: BatchOptions, *, without: Sequence[str] = (), desk: Desk | None = None
-) -> int:
+def resume_batch(options: BatchOptions, *, without: Sequence[str] = (), desk: Desk | None = None) -> int:
     """Run ``tkperf resume NAME.batch``: begin or go on with every drive that is not done, after consent.
 
     Raises:
@@ -113,9 +106,7 @@ def resume_batch(
     return _conduct(lot, options, departure, desk or _Terminal(options), book)
 
 
-def _conduct(
-    lot: Lot, options: BatchOptions, departure: Departure, desk: Desk, book: Book | None = None
-) -> int:
+def _conduct(lot: Lot, options: BatchOptions, departure: Departure, desk: Desk, book: Book | None = None) -> int:
     """Measure drives after consent. ``book``: that of a batch that goes on; it is closed in the end."""
 
     def work(number: int, channel: Channel) -> NoReturn:
@@ -157,10 +148,12 @@ def _conduct(
     try:
         with ended_by_signals(once=False):
             conductor.read_together(
-                lambda count, seconds: None if options.quiet else print_lines(
-                    f"reading {count} drives alone and together for {format_duration(seconds)}"
+                lambda count, seconds: (
+                    None
+                    if options.quiet
+                    else print_lines(f"reading {count} drives alone and together for {format_duration(seconds)}")
                 )
-            )  # fmt: skip
+            )
             with shown_aside(options, lambda: WatchedBatch(conductor.find_book)):
                 while conductor.go_on(LOOK_EVERY_S):
                     pass
@@ -187,9 +180,7 @@ def until_it_begins() -> Iterator[ExitStack]:
             with ended_by_signals(once=False):
                 yield undone
         except KeyboardInterrupt:
-            raise Interrupted(
-                "stopped by the user before the batch began: nothing was touched"
-            ) from None
+            raise Interrupted("stopped by the user before the batch began: nothing was touched") from None
         undone.pop_all()
 
 
@@ -230,18 +221,12 @@ class _Terminal:
             self.options,
             neighbours.held,
             [
-                (
-                    "time",
-                    f"{format_durations(*neighbours.bounds_s)}, {describe_groups(neighbours.groups)}",
-                ),
+                ("time", f"{format_durations(*neighbours.bounds_s)}, {describe_groups(neighbours.groups)}"),
                 *(
                     (("again", "a drive that the others slow down is measured once more, alone"),)
                     * lot.request.alone_again
                 ),
-                *(
-                    ("at once", text)
-                    for text in describe_neighbours(neighbours.groups, neighbours.cpus)
-                ),
+                *(("at once", text) for text in describe_neighbours(neighbours.groups, neighbours.cpus)),
             ],
         )
 
@@ -252,17 +237,14 @@ class _Terminal:
         return print_answer(state, self.options)
 
 
-def print_held(
-    options: BatchOptions, held: Sequence[Held], facts: Sequence[tuple[str, str]]
-) -> None:
+def print_held(options: BatchOptions, held: Sequence[Held], facts: Sequence[tuple[str, str]]) -> None:
     """Show on stderr the drives that are held, before the question. Warnings are said once."""
     if options.quiet or options.progress == "json":
         return
     print_table(build_consent_table([one.shown for one in held]), open_console(stderr=True))
     print_facts([*facts, *((each.shown.name, each.resumed) for each in held if each.resumed)])
     warnings = fold_texts(
-        [(each.shown.name, [("warning", text) for text in each.warnings]) for each in held],
-        by_words=True,
+        [(each.shown.name, [("warning", text) for text in each.warnings]) for each in held], by_words=True
     )
     print_facts(warnings, style="yellow")
 
@@ -289,9 +271,7 @@ def ask_for(options: BatchOptions, drives: Sequence[DriveShown]) -> None:
         raise question.refuse(answer)
 
 
-def wait_for_ends(
-    is_over: Callable[[], bool], listen: Callable[[float], object], path: Path
-) -> None:
+def wait_for_ends(is_over: Callable[[], bool], listen: Callable[[float], object], path: Path) -> None:
     """Wait for runs that were asked to end; another Ctrl-C ends only the waiting."""
     complain_aside("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
     try:

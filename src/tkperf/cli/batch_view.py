@@ -81,7 +81,9 @@ class _NewNotes:
 
 
 class BatchLines:
-    """View that writes what is new as lines: each change of a drive's stage, and of its run what ``PlainLines`` shows."""
+    """View that writes what is new as lines: each change of a drive's stage, and of its run what
+    ``PlainLines`` shows.
+    """
 
     def __init__(self, *, every_s: float | None, steps: bool) -> None:
         self._stream = direct(sys.stderr)
@@ -94,18 +96,13 @@ class BatchLines:
         for note in self._notes.find(watched.state):
             self._write(f"{watched.state.name}: {note}")
         drives = {drive.shown.number: drive for drive in watched.state.drives}
-        changed = [
-            drive for number, drive in drives.items() if self._stages.get(number) != drive.stage
-        ]
+        changed = [drive for number, drive in drives.items() if self._stages.get(number) != drive.stage]
         self._write_stages([drive for drive in changed if drive.stage is DriveStage.RUNNING])
         for new in watched.news:
             view = self._views.get(new.number)
             if view is None:
                 view = PlainLines(
-                    self._stream,
-                    every_s=self._every_s,
-                    steps=self._steps,
-                    name=name_run(drives[new.number]),
+                    self._stream, every_s=self._every_s, steps=self._steps, name=name_run(drives[new.number])
                 )
                 self._views[new.number] = view
             view(new.event, time_of(new.event, new.record))
@@ -130,9 +127,7 @@ class BatchJson:
     def __init__(self) -> None:
         self._stages: dict[int, DriveStage] = {}
         self._views: dict[int, JsonLines] = {}
-        self._whole = JsonLines(
-            direct(sys.stdout), dict.fromkeys(("drive", "name", "slot", "host"))
-        )
+        self._whole = JsonLines(direct(sys.stdout), dict.fromkeys(("drive", "name", "slot", "host")))
         self._notes = _NewNotes()
 
     def __call__(self, watched: Watched) -> None:
@@ -156,12 +151,7 @@ class BatchJson:
         self._stages[shown.number] = drive.stage
         view = self._views.get(shown.number)
         if view is None:
-            about = {
-                "drive": shown.number,
-                "name": shown.name,
-                "slot": shown.slot,
-                "host": shown.host,
-            }
+            about = {"drive": shown.number, "name": shown.name, "slot": shown.slot, "host": shown.host}
             view = self._views[shown.number] = JsonLines(direct(sys.stdout), about)
         fields = {
             "stage": drive.stage,
@@ -221,9 +211,7 @@ def shown_aside(options: BatchOptions, watch: Callable[[], Watched]) -> Iterator
         return
     ended = threading.Event()
     # A daemon: Python does not wait at its end for a thread that is stuck in a write.
-    thread = threading.Thread(
-        target=_show_until, args=(ended, options, watch), name="tkperf progress", daemon=True
-    )
+    thread = threading.Thread(target=_show_until, args=(ended, options, watch), name="tkperf progress", daemon=True)
     thread.start()
     try:
         yield
@@ -232,9 +220,7 @@ def shown_aside(options: BatchOptions, watch: Callable[[], Watched]) -> Iterator
         thread.join(DRAIN_S)
 
 
-def _show_until(
-    ended: threading.Event, options: BatchOptions, watch: Callable[[], Watched]
-) -> None:
+def _show_until(ended: threading.Event, options: BatchOptions, watch: Callable[[], Watched]) -> None:
     with warning_of("progress is no longer shown"), open_batch_view(options) as show:
         watched = watch()
         is_last = False

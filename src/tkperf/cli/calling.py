@@ -110,9 +110,7 @@ class CommandGroup(click.Group):
         return f"there is no command {name[:40]}{guess(name, self.list_commands(ctx))}"
 
 
-def options_by_heading(
-    command: click.Command, ctx: click.Context
-) -> dict[str, list[tuple[str, str]]]:
+def options_by_heading(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
     """Return flags and meaning of each option by heading; options without one are common."""
     sections: dict[str, list[tuple[str, str]]] = {heading.value: [] for heading in Heading}
     listed: list[tuple[str, str]] = []
@@ -132,10 +130,7 @@ def options_by_heading(
 def usage_of(ctx: click.Context) -> tuple[str, str]:
     """Return the usage of a command, and the call that shows its help."""
     pieces = ctx.command.collect_usage_pieces(ctx)
-    return (
-        f"usage: {' '.join((ctx.command_path, *pieces))}",
-        f"help:  {ctx.command_path} --help",
-    )
+    return (f"usage: {' '.join((ctx.command_path, *pieces))}", f"help:  {ctx.command_path} --help")
 
 
 @contextmanager

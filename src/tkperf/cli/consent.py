@@ -13,13 +13,7 @@ from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain, in_whole_words
 from tkperf.page.facts import describe_device
 from tkperf.page.plan import warn_of_cost
-from tkperf.pipeline.consent import (
-    Consent,
-    Question,
-    ask_again,
-    confirmed_by,
-    nobody_to_ask,
-)
+from tkperf.pipeline.consent import Consent, Question, ask_again, confirmed_by, nobody_to_ask
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.subject import SAID_ALWAYS
 from tkperf.render.terminal.console import print_facts
@@ -76,9 +70,7 @@ def ask_on_terminal(question: Question) -> str:
         f"{question.what} ({question.expected}) to continue"
     )
     try:
-        return type_answer(
-            asked, question.expected, lambda answer: confirmed_by(question, answer) is not None
-        )
+        return type_answer(asked, question.expected, lambda answer: confirmed_by(question, answer) is not None)
     except click.Abort:
         complain(f"\ntkperf: {question.where}: nothing was touched")
         raise
@@ -99,6 +91,4 @@ def type_answer(asked: str, expected: str, is_confirmed: Callable[[str], bool]) 
 
 
 def _type_in(asked: str) -> str:
-    return str(
-        click.prompt(in_whole_words(asked), err=True, default="", show_default=False)
-    ).strip()
+    return str(click.prompt(in_whole_words(asked), err=True, default="", show_default=False)).strip()

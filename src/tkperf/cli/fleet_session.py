@@ -9,14 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tkperf.cli.batch_options import BatchOptions
-from tkperf.cli.batch_session import (
-    ask_for,
-    choose_new,
-    leave,
-    print_held,
-    until_it_begins,
-    wait_for_ends,
-)
+from tkperf.cli.batch_session import ask_for, choose_new, leave, print_held, until_it_begins, wait_for_ends
 from tkperf.cli.batch_view import LOOK_EVERY_S, complain_aside, print_answer, shown_aside
 from tkperf.cli.session import Departure, depart
 from tkperf.cli.streams import ended_by_signals
@@ -87,9 +80,7 @@ def resume_fleet(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
     return _conduct(request, options, departure, book, log, without)
 
 
-def plan_fleet(
-    request: BatchRequest, options: BatchOptions, *, no_probe: bool, as_json: bool
-) -> str:
+def plan_fleet(request: BatchRequest, options: BatchOptions, *, no_probe: bool, as_json: bool) -> str:
     """Return the plan of each host, one after the other; of one that makes none, its reason."""
 
     def ask(host: str) -> str:

@@ -188,9 +188,7 @@ def _is_run_file(path: str) -> bool:
         return False
 
 
-def offer_files(
-    begun: str, suffixes: Iterable[str], *, block_devices: bool = False
-) -> list[CompletionItem]:
+def offer_files(begun: str, suffixes: Iterable[str], *, block_devices: bool = False) -> list[CompletionItem]:
     """Return completions: files with these endings that begin with ``begun``, else folders that may hold some.
 
     Names with control characters are left out, as the answer to a shell is in lines.
@@ -205,11 +203,7 @@ def offer_files(
                 if entry.name.startswith(name)
                 and (hidden or not entry.name.startswith("."))
                 and entry.name.isprintable()
-                and (
-                    _is_block_device(entry)
-                    if block_devices
-                    else entry.name.endswith(tuple(suffixes))
-                )
+                and (_is_block_device(entry) if block_devices else entry.name.endswith(tuple(suffixes)))
             )
     except OSError:
         found = []

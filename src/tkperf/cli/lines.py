@@ -48,17 +48,12 @@ class PlainLines:
     """View that writes a line for each round and each other event that matters.
 
     With ``steps`` it also shows each step, slice and verdict, else every thirtieth slice and the last verdict of a
-    section. It shows seconds, at most one every ``every_s``; with 0 each of them, with None none. ``name`` begins each text.
+    section. It shows seconds, at most one every ``every_s``; with 0 each of them, with None none. ``name`` begins each
+    text.
     """
 
     def __init__(
-        self,
-        stream: TextIO,
-        *,
-        every_s: float | None,
-        steps: bool = True,
-        jobs: bool = False,
-        name: str = "",
+        self, stream: TextIO, *, every_s: float | None, steps: bool = True, jobs: bool = False, name: str = ""
     ) -> None:
         self._name = f"{name}: " if name else ""
         self._stream = stream
@@ -112,9 +107,7 @@ class PlainLines:
             case RunEnded():
                 return f"run {event.status.value}" + (f": {event.because}" if event.because else "")
             case EventsDropped():
-                return (
-                    f"{format_count(event.count, 'event')} not shown: they were not taken in time"
-                )
+                return f"{format_count(event.count, 'event')} not shown: they were not taken in time"
             case _:
                 return None
 
@@ -187,10 +180,7 @@ class JsonLines:
         else:
             fields = msgspec.to_builtins(event)
         if isinstance(event, PhaseStarted):
-            fields["phase"] = {
-                "kind": type(event.phase).__name__,
-                **msgspec.to_builtins(event.phase),
-            }
+            fields["phase"] = {"kind": type(event.phase).__name__, **msgspec.to_builtins(event.phase)}
         if isinstance(event, TestStarted):
             del fields["plan"]  # how reports show the test, which is in the run file
         self.write(type(event).__name__, fields)

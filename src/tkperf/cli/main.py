@@ -73,9 +73,7 @@ class _Commands(CommandGroup):
             return None
         name, summary = found
         module = import_module(f"tkperf.cli.commands.{name}")
-        command = getattr(
-            module, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
-        )
+        command = getattr(module, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)
         command.short_help = summary
         return command
@@ -94,9 +92,7 @@ class _Commands(CommandGroup):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         commands = [
-            CompletionItem(name, help=summary)
-            for name, (_, summary) in COMMANDS.items()
-            if name.startswith(incomplete)
+            CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items() if name.startswith(incomplete)
         ]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -180,9 +176,7 @@ def main() -> None:
 
         # Not 1, which says that claims are not met.
         complain(format_exc().rstrip())
-        exit_code = _fail(
-            "this is a defect of tkperf: please report it with the lines above", ExitCode.DEFECT
-        )
+        exit_code = _fail("this is a defect of tkperf: please report it with the lines above", ExitCode.DEFECT)
     finally:
         let_go(sys.stdout)
         let_go(sys.stderr)

@@ -167,9 +167,7 @@ class _Elsewhere:
     def ask(self, crew: Crew) -> None:
         while not isinstance(message := self.lines.receive(SILENCE_LIMIT_S), Answer):
             if message is None:
-                raise RefusedError(
-                    f"no word came for {SILENCE_LIMIT_S:.0f} s, so the holds end. Nothing was touched"
-                )
+                raise RefusedError(f"no word came for {SILENCE_LIMIT_S:.0f} s, so the holds end. Nothing was touched")
         if message.digests != {one.number: one.shown.digest for one in crew.members}:
             raise RefusedError("other drives were confirmed than are here. Nothing was touched")
 
@@ -203,7 +201,8 @@ def _begin(order: Begin, lines: Lines[ToHost], caller_uid: int) -> None:
     if order.has_begun:
         # Begun anew, a run would take the place of what was measured before.
         raise RunFileError(
-            f"{book} is gone, so its runs cannot be resumed. Their last snapshots are where the batch is; measure these drives by a new batch"
+            f"{book} is gone, so its runs cannot be resumed. Their last snapshots are where the batch is; measure "
+            "these drives by a new batch"
         )
     require_sent_inputs(order.request, order.files)
     claim_folder(book.parent, caller_uid)
@@ -248,12 +247,7 @@ def _private_folder() -> Iterator[Path]:
 
 def _options(given: Options, name: str) -> BatchOptions:
     return BatchOptions(
-        **msgspec.structs.asdict(given),
-        name=name,
-        folder=_folder_of(name),
-        quiet=True,
-        detach=True,
-        no_report=True,
+        **msgspec.structs.asdict(given), name=name, folder=_folder_of(name), quiet=True, detach=True, no_report=True
     )
 
 
@@ -275,25 +269,13 @@ def _write_inputs(folder: Path, files: dict[str, str]) -> None:
 def _draft(request: BatchRequest, folder: Path) -> BatchDraft:
     """Return a batch of drives that are here, by the names that the user gave."""
     run = request.drives[0].request
-    common = {
-        key: getattr(run, key)
-        for key in run.__struct_fields__
-        if key not in ("device", "size", "facts")
-    }
+    common = {key: getattr(run, key) for key in run.__struct_fields__ if key not in ("device", "size", "facts")}
     drives = tuple(
-        DraftedDrive(
-            drive=one.given,
-            slot=one.slot,
-            name=one.name,
-            size=one.request.size,
-            facts=one.request.facts,
-        )
+        DraftedDrive(drive=one.given, slot=one.slot, name=one.name, size=one.request.size, facts=one.request.facts)
         for one in request.drives
     )
     settings = {key: getattr(request, key) for key in BatchSettings.__struct_fields__}
-    return BatchDraft(
-        common=common, drives=drives, folder=folder, settings=BatchSettings(**settings)
-    )
+    return BatchDraft(common=common, drives=drives, folder=folder, settings=BatchSettings(**settings))
 
 
 class _Caught:
@@ -383,9 +365,7 @@ def _still(seen: Seen, before: Seen) -> Seen:
     if seen.brief is None or before.brief is None:
         return seen
     was = before.brief
-    brief = msgspec.structs.replace(
-        seen.brief, left_s=was.left_s, passed_s=was.passed_s, hottest_c=was.hottest_c
-    )
+    brief = msgspec.structs.replace(seen.brief, left_s=was.left_s, passed_s=was.passed_s, hottest_c=was.hottest_c)
     return msgspec.structs.replace(seen, brief=brief)
 
 

@@ -44,9 +44,7 @@ _on_output = partial(headed, Heading.OUTPUT)
 on_mail = partial(headed, Heading.MAIL)
 _for_tkperf = partial(headed, Heading.TKPERF)
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="As a JSON document for programs."
-)
+json_option = click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
 
 
 def output_file(
@@ -54,19 +52,13 @@ def output_file(
 ) -> Callable[[Function], Function]:
     """Return the option ``--NAME FILE`` for an output; its value is the parameter ``NAME_file``."""
     names = (*others, f"--{name}", f"{name.replace('-', '_')}_file")
-    return click.option(
-        *names, cls=HeadedOption, heading=heading, type=OUTPUT_FILE, metavar="FILE", help=text
-    )
+    return click.option(*names, cls=HeadedOption, heading=heading, type=OUTPUT_FILE, metavar="FILE", help=text)
 
 
-def output_folder(
-    name: str, text: str, *, heading: Heading = Heading.COMMON
-) -> Callable[[Function], Function]:
+def output_folder(name: str, text: str, *, heading: Heading = Heading.COMMON) -> Callable[[Function], Function]:
     """Return the option ``--NAME DIR`` for outputs; its value is the parameter ``NAME_folder``."""
     names = (f"--{name}", f"{name}_folder")
-    return click.option(
-        *names, cls=HeadedOption, heading=heading, type=OUTPUT_FOLDER, metavar="DIR", help=text
-    )
+    return click.option(*names, cls=HeadedOption, heading=heading, type=OUTPUT_FOLDER, metavar="DIR", help=text)
 
 
 RUN_ARGUMENTS = (click.Argument(["name"]), click.Argument(["device"], type=Device()))
@@ -88,14 +80,22 @@ def profile_option(default: str, names: Sequence[str] | None = None) -> HeadedOp
 
 DEMAND = (
     common(
-        "-nj", "--numjobs", "jobs", type=Count(1, MOST_JOBS), metavar="N",
+        "-nj",
+        "--numjobs",
+        "jobs",
+        type=Count(1, MOST_JOBS),
+        metavar="N",
         help="Threads (TC) of tests for which the profile sets none.",
     ),
     common(
-        "-iod", "--iodepth", "io_depth", type=Count(1, DEEPEST_QUEUE), metavar="N",
+        "-iod",
+        "--iodepth",
+        "io_depth",
+        type=Count(1, DEEPEST_QUEUE),
+        metavar="N",
         help="Outstanding I/Os of each thread (QD) of these tests.",
     ),
-)  # fmt: skip
+)
 AUTO_DEMAND = on_test(
     "--auto-demand",
     is_flag=True,
@@ -105,31 +105,46 @@ AUTO_DEMAND = on_test(
 # The load, except the demand.
 LOAD = (
     on_test(
-        "-rt", "--runtime", "step_s", metavar="SECONDS", type=Number(1, LONGEST_STEP_S),
+        "-rt",
+        "--runtime",
+        "step_s",
+        metavar="SECONDS",
+        type=Number(1, LONGEST_STEP_S),
         help="Length of each step, and of each slice of a stream; the longest time of the stream stays "
         "(at most 20,000 slices).",
     ),
     on_test(
-        "--active-range", metavar="SHARE|SIZE",
+        "--active-range",
+        metavar="SHARE|SIZE",
         help="Part of the device to use, e.g. 75% or 16GiB; default: the profile's.",
     ),
     on_test(
-        "--engine", "ioengine", type=click.Choice(IO_ENGINES),
+        "--engine",
+        "ioengine",
+        type=click.Choice(IO_ENGINES),
         help="fio's I/O engine; default io_uring where it works, else libaio.",
     ),
     _for_tkperf(
-        "-rfb", "--refill-buffers", is_flag=True, expose_value=False,
+        "-rfb",
+        "--refill-buffers",
+        is_flag=True,
+        expose_value=False,
         help="Fresh random data for every write: always on.",
     ),
     on_test(
-        "--no-telemetry", "telemetry", is_flag=True, flag_value=False, default=True,
+        "--no-telemetry",
+        "telemetry",
+        is_flag=True,
+        flag_value=False,
+        default=True,
         help="Do not read temperature and SMART / NVMe logs during the run.",
     ),
     on_target(
-        "--write-cache", type=click.Choice(WRITE_CACHE),
+        "--write-cache",
+        type=click.Choice(WRITE_CACHE),
         help="The drive's volatile write cache during the run; default: the profile's.",
     ),
-)  # fmt: skip
+)
 STRICT = on_test(
     "--strict",
     is_flag=True,
@@ -140,16 +155,18 @@ STRICT = on_test(
 TRUST = (
     STRICT,
     on_test(
-        "--accept-disturbed", is_flag=True,
+        "--accept-disturbed",
+        is_flag=True,
         help="Let tracked values that were disturbed or limited by the host count toward steady state; every "
         "result says so.",
     ),
     on_test(
-        "--tune", is_flag=True,
+        "--tune",
+        is_flag=True,
         help="Set CPU governor and DEVICE's queue for the run and restore them at its end; 'tkperf tune DEVICE' "
         "shows them.",
     ),
-)  # fmt: skip
+)
 
 
 def purge_command(text: str) -> HeadedOption:
@@ -158,43 +175,49 @@ def purge_command(text: str) -> HeadedOption:
 
 PURGE = (
     on_target(
-        "--purge", "purge_method", type=click.Choice(PURGES), metavar="METHOD",
+        "--purge",
+        "purge_method",
+        type=click.Choice(PURGES),
+        metavar="METHOD",
         help="Purge by this method; default: the first that DEVICE offers. 'tkperf doctor DEVICE' lists them.",
     ),
     purge_command("Purge by a vendor's tool; {device} in it becomes the device."),
     on_target("--no-purge", is_flag=True, help="Skip purging; every result says so."),
-)  # fmt: skip
+)
 CONSENT = (
     on_target(
-        "-ft", "--force-test", "--force", "force", is_flag=True,
+        "-ft",
+        "--force-test",
+        "--force",
+        "force",
+        is_flag=True,
         help="Skip the question for a device or file in which no data was found. "
         "tkperf always checks that the device or file is unused.",
     ),
     common(
-        "--yes-destroy", metavar="ID",
+        "--yes-destroy",
+        metavar="ID",
         help="Answer the question in advance: serial number, or path; for a RAID set all members', with commas.",
     ),
-)  # fmt: skip
+)
 # Facts of the device, for the estimates of time and amount before a run.
 OUTLOOK = (
     common(
-        "--rated", metavar="TBW|DWPD",
-        help="Endurance of the drive, as 600TBW or 1DWPD, to show the run's share of it.",
+        "--rated", metavar="TBW|DWPD", help="Endurance of the drive, as 600TBW or 1DWPD, to show the run's share of it."
     ),
     on_target(
-        "--warranty-years", type=Number(0.5, 20), metavar="YEARS",
-        help="Years that a rating in DWPD holds; default: 5.",
+        "--warranty-years", type=Number(0.5, 20), metavar="YEARS", help="Years that a rating in DWPD holds; default: 5."
     ),
     on_target(
-        "--rate", metavar="RATE",
+        "--rate",
+        metavar="RATE",
         help="Its rate of writing large blocks, as 530MB/s. Default: 500MB/s; 'tkperf plan' reads DEVICE for 10 s "
         "instead.",
     ),
     on_target(
-        "--like", type=RUN_FILE, metavar="RUN_FILE",
-        help="Take the rates of this earlier run of the same model.",
+        "--like", type=RUN_FILE, metavar="RUN_FILE", help="Take the rates of this earlier run of the same model."
     ),
-)  # fmt: skip
+)
 PROGRESS = _on_output(
     "--progress",
     type=click.Choice(["auto", "live", "plain", "json"]),
@@ -202,51 +225,50 @@ PROGRESS = _on_output(
     show_default=True,
     help="Live view, plain lines, or one JSON event a line on stdout.",
 )
-VERBOSE = _on_output(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    help="Add a line for every step and second to plain progress.",
-)
+VERBOSE = _on_output("-v", "--verbose", is_flag=True, help="Add a line for every step and second to plain progress.")
 # The views of a run, and the notification of its end.
 VIEWS = (
     PROGRESS,
-    on_mail(
-        "-m", "--mail", metavar="ADDRESS",
-        help="Mail results, report and run file to this address at the end.",
-    ),
+    on_mail("-m", "--mail", metavar="ADDRESS", help="Mail results, report and run file to this address at the end."),
     on_mail("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
     on_mail(
-        "-s", "--smtp", metavar="HOST[:PORT]", default="localhost", show_default=True,
-        help="Mail server. User and password: TKPERF_SMTP_USER, "
-        "TKPERF_SMTP_PASSWORD in the environment.",
+        "-s",
+        "--smtp",
+        metavar="HOST[:PORT]",
+        default="localhost",
+        show_default=True,
+        help="Mail server. User and password: TKPERF_SMTP_USER, TKPERF_SMTP_PASSWORD in the environment.",
     ),
     on_mail(
-        "--smtp-tls", type=click.Choice(["none", "starttls", "tls"]), default="none", show_default=True,
+        "--smtp-tls",
+        type=click.Choice(["none", "starttls", "tls"]),
+        default="none",
+        show_default=True,
         help="How the connection to the mail server is encrypted.",
     ),
     on_mail(
-        "--smtp-plain-login", is_flag=True,
+        "--smtp-plain-login",
+        is_flag=True,
         help="Send user and password without encryption: anyone on the way can read them.",
     ),
     on_mail(
-        "--notify-command", metavar="COMMAND",
-        help="Run this at the end; tkperf fills in {name}, {status}, {run_file}.",
+        "--notify-command", metavar="COMMAND", help="Run this at the end; tkperf fills in {name}, {status}, {run_file}."
     ),
     common(
-        "--detach", is_flag=True,
+        "--detach",
+        is_flag=True,
         help="Leave the terminal once the run has begun; 'tkperf attach', 'status' and 'stop' reach it.",
     ),
     VERBOSE,
+    _on_output("--no-report", is_flag=True, help="Do not write the report NAME.html at the end."),
     _on_output(
-        "--no-report", is_flag=True, help="Do not write the report NAME.html at the end."
-    ),
-    _on_output(
-        "-q", "--quiet", is_flag=True,
+        "-q",
+        "--quiet",
+        is_flag=True,
         help="No plan and no progress: only the question, grave warnings, results and errors.",
     ),
     _on_output("-d", "--debug", is_flag=True, help="Every fio job in the log file."),
-)  # fmt: skip
+)
 FACT: dict[str, Any] = {
     "multiple": True,
     "metavar": "NAME=TEXT",
@@ -261,25 +283,34 @@ FACT_FILE: dict[str, Any] = {
 # The output folder, the report's texts, and the views.
 RESULT = (
     common(
-        "--output", "folder", type=RunFolder(), default=Path(), metavar="DIR",
+        "--output",
+        "folder",
+        type=RunFolder(),
+        default=Path(),
+        metavar="DIR",
         help="Folder for NAME.tkperf, NAME.log and NAME.html; default: here.",
     ),
     _on_output(
-        "-dsc", "--description", metavar="FILE", type=TextOf("the description"),
+        "-dsc",
+        "--description",
+        metavar="FILE",
+        type=TextOf("the description"),
         help="Text about the device for the report.",
     ),
     _on_output(
-        "-fm", "--feature-matrix", metavar="FILE", type=TextOf("the feature matrix"),
+        "-fm",
+        "--feature-matrix",
+        metavar="FILE",
+        type=TextOf("the feature matrix"),
         help="Feature matrix of the device for the report.",
     ),
     _on_output("--fact", "facts", **FACT),
     _on_output("--fact-file", **FACT_FILE),
     _for_tkperf(
-        "-i", "--interface", metavar="NAME", expose_value=False,
-        help="The device's interface: tkperf finds it out.",
+        "-i", "--interface", metavar="NAME", expose_value=False, help="The device's interface: tkperf finds it out."
     ),
     *VIEWS,
-)  # fmt: skip
+)
 
 _LIST_GOES_ON = f"{__name__}.list_goes_on"
 
@@ -329,15 +360,11 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
                 raise not_known("test", name, self.names)
         return names
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return _complete_tests(self.names, incomplete)
 
 
-def _complete_tests(
-    names: Collection[str], incomplete: str, given: Collection[str] = ()
-) -> list[CompletionItem]:
+def _complete_tests(names: Collection[str], incomplete: str, given: Collection[str] = ()) -> list[CompletionItem]:
     """Return completions: tests that the list does not have yet, else workload files."""
     before, comma, begun = incomplete.rpartition(",")
     taken = {*given, *before.split(",")}

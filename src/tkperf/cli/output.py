@@ -33,11 +33,7 @@ class Outputs:
     """
 
     def __init__(
-        self,
-        files: Iterable[Path | None],
-        *,
-        inputs: Iterable[Path | None] = (),
-        folders: Iterable[Path | None] = (),
+        self, files: Iterable[Path | None], *, inputs: Iterable[Path | None] = (), folders: Iterable[Path | None] = ()
     ) -> None:
         named = [path for path in files if path is not None]
         self._inputs, self._folders = tuple(inputs), tuple(folders)
@@ -48,9 +44,7 @@ class Outputs:
                 _refuse_to_destroy(path, self._inputs)
                 place = path if path == STDOUT else path.resolve()
             if place in places:
-                raise UsageError(
-                    f"{path} is named for two outputs; nothing was written: give each its own"
-                )
+                raise UsageError(f"{path} is named for two outputs; nothing was written: give each its own")
             places[place] = path
         for place, path in places.items():
             if not places.keys().isdisjoint(place.parents) and path != STDOUT:
@@ -63,11 +57,7 @@ class Outputs:
     def write(self, path: Path, content: bytes | str | Iterable[str]) -> None:
         """Write one of the files, see ``write_output``."""
         write_output(
-            path,
-            content,
-            say=not self.on_stdout,
-            inputs=self._inputs,
-            makes_folder=path.parent in self._folders,
+            path, content, say=not self.on_stdout, inputs=self._inputs, makes_folder=path.parent in self._folders
         )
 
 
@@ -177,9 +167,7 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
     if not path.is_file():
         return
     if any(source is not None and source.exists() and path.samefile(source) for source in inputs):
-        raise UsageError(
-            f"{path} is read by this command and is not overwritten; name another file"
-        )
+        raise UsageError(f"{path} is read by this command and is not overwritten; name another file")
     with path.open("rb") as file:
         if file.read(len(START_OF_A_RUN_FILE)) == START_OF_A_RUN_FILE:
             raise UsageError(f"{path} is a run file and is not overwritten; name another file")

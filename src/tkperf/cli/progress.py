@@ -1,4 +1,6 @@
-"""Views of a run: the log file always, the view that the user chose, and those of a run that another process measures."""
+"""Views of a run: the log file always, the view that the user chose, and those of a run that another
+process measures.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,7 @@ from tkperf.model.record import RunNote, RunRecord
 from tkperf.model.units import format_duration
 from tkperf.pipeline.following import FollowedFile, find_clock_s
 from tkperf.render.terminal.console import OutputConsole, choose_progress
-from tkperf.runner.events import (
-    Event,
-    Noted,
-    Observer,
-    SampleSeen,
-    StepEnded,
-    find_place_events,
-)
+from tkperf.runner.events import Event, Noted, Observer, SampleSeen, StepEnded, find_place_events
 
 # Longest wait for a thread that runs Python; Python's default is 5 ms. The start of the next step must not
 # wait for a view that is drawing.
@@ -53,9 +48,7 @@ def open_observers(
     try:
         log = open_log(options.log_path)
     except OSError as error:
-        raise RunFileError(
-            f"cannot write the log {options.log_path}: {reason_of(error)}"
-        ) from error
+        raise RunFileError(f"cannot write the log {options.log_path}: {reason_of(error)}") from error
     opened = _simulation if simulated else _in_background
     with opened(_open_log(log, options), f"the log {options.log_path}", on_note) as lines:
 
@@ -111,11 +104,7 @@ def _choose_view(options: RunOptions) -> OpenView | None:
         return None
     if progress == "live":
         return partial(LiveView, OutputConsole(file=direct(sys.stderr)))
-    return _always(
-        PlainLines(
-            direct(sys.stderr), every_s=0.0 if options.verbose else None, steps=options.verbose
-        )
-    )
+    return _always(PlainLines(direct(sys.stderr), every_s=0.0 if options.verbose else None, steps=options.verbose))
 
 
 def _always(view: View) -> OpenView:

@@ -80,13 +80,9 @@ def print_ended(path: Path) -> None:
     print_end(build_view(result), open_console())
 
 
-def _read_short_streams(
-    result: RunResult, record: RunRecord, read: Read
-) -> dict[str, Sequence[Seconds]]:
+def _read_short_streams(result: RunResult, record: RunRecord, read: Read) -> dict[str, Sequence[Seconds]]:
     """Return the seconds of tests with a stream of too few slices to draw; reading those of all takes longest."""
     short = {
-        test.name
-        for test in result.tests
-        if any(0 < len(section.slices) < FEW_SLICES for section in test.sections)
+        test.name for test in result.tests if any(0 < len(section.slices) < FEW_SLICES for section in test.sections)
     }
     return {test.name: read(test) for test in record.tests if test.name in short}

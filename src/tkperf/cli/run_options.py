@@ -16,14 +16,7 @@ from tkperf.device.raid.config import load_raid_config
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
 from tkperf.model.user_facts import parse_facts
-from tkperf.pipeline.outlook import (
-    ASSUMED,
-    Rating,
-    look_out,
-    parse_rate,
-    parse_rating,
-    read_rates,
-)
+from tkperf.pipeline.outlook import ASSUMED, Rating, look_out, parse_rate, parse_rating, read_rates
 from tkperf.pipeline.request import RunRequest, require_name
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.system.process import find_program

@@ -31,14 +31,7 @@ from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.render.terminal.console import plain, print_lines
 from tkperf.runner.events import Noted, Observer
-from tkperf.system.process import (
-    PIPE,
-    Process,
-    find_program,
-    fork_early,
-    start_process,
-    stop_process,
-)
+from tkperf.system.process import PIPE, Process, find_program, fork_early, start_process, stop_process
 
 
 @contextmanager
@@ -63,9 +56,7 @@ def run_session(request: RunRequest, options: RunOptions) -> None:
         # Before any folder is made, so that a mistake in a user's file leaves nothing behind.
         profile = choose_profile(request)
         destination = Destination(
-            name=options.name,
-            folder=options.folder,
-            other_files=(options.log_path, options.report_path),
+            name=options.name, folder=options.folder, other_files=(options.log_path, options.report_path)
         )
         destination.require_free(request.device)
         _require_log(options)
@@ -125,9 +116,7 @@ def _require_log(options: RunOptions) -> None:
     try:
         os.close(open_log(options.log_path))
     except OSError as error:
-        raise RunFileError(
-            f"cannot write to the output folder {options.folder}: {reason_of(error)}"
-        ) from error
+        raise RunFileError(f"cannot write to the output folder {options.folder}: {reason_of(error)}") from error
 
 
 @contextmanager
@@ -292,9 +281,15 @@ def _inhibit_sleep(name: str) -> Process:
     if find_program(INHIBIT) is None:
         raise EngineError(f"there is no {INHIBIT}")
     argv = [
-        INHIBIT, "--what=sleep:idle:handle-lid-switch", "--who=tkperf", f"--why=measuring {name}",
-        "--mode=block", "sh", "-c", "echo held; exec sleep infinity",
-    ]  # fmt: skip
+        INHIBIT,
+        "--what=sleep:idle:handle-lid-switch",
+        "--who=tkperf",
+        f"--why=measuring {name}",
+        "--mode=block",
+        "sh",
+        "-c",
+        "echo held; exec sleep infinity",
+    ]
     process = start_process(argv, cwd=Path("/"), stdout=PIPE, stderr=PIPE)
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], ANSWER_S)

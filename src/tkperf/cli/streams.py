@@ -18,7 +18,9 @@ from tkperf.model.units import drop_controls, is_copied, wrap_words
 
 
 def complain(text: str) -> None:
-    """Print lines on stderr without control characters; a terminal gets them in whole words. A lost stderr is ignored."""
+    """Print lines on stderr without control characters; a terminal gets them in whole words. A lost
+    stderr is ignored.
+    """
     with suppress(OSError):
         click.echo(in_whole_words(drop_controls(text)), err=True)
 

@@ -28,9 +28,7 @@ from tkperf.device.usage.kernel import DEV_ROOT, LoopBacking, ask_loop
 _MOST_LAYERS = 16
 
 
-def describe_beneath(
-    disk: Path, backing: LoopBacking | None = None, *, sys_root: Path = SYS_ROOT
-) -> tuple[str, ...]:
+def describe_beneath(disk: Path, backing: LoopBacking | None = None, *, sys_root: Path = SYS_ROOT) -> tuple[str, ...]:
     """Return a text for each drive or file that a whole device uses, in alphabetical order.
 
     The texts contain no device numbers, and no names that the kernel assigns in the order of
@@ -43,9 +41,7 @@ def describe_beneath(
     return tuple(sorted(set(_describe(disk, backing, sys_root, _MOST_LAYERS))))
 
 
-def _describe(
-    disk: Path, backing: LoopBacking | None, sys_root: Path, layers_left: int
-) -> Iterator[str]:
+def _describe(disk: Path, backing: LoopBacking | None, sys_root: Path, layers_left: int) -> Iterator[str]:
     if not layers_left:
         return
     if backing is not None:
@@ -55,9 +51,7 @@ def _describe(
         yield from _describe_node(lower.resolve(), sys_root, layers_left - 1)
 
 
-def _describe_backing(
-    disk: Path, backing: LoopBacking, sys_root: Path, layers_left: int
-) -> Iterator[str]:
+def _describe_backing(disk: Path, backing: LoopBacking, sys_root: Path, layers_left: int) -> Iterator[str]:
     limit = f", {backing.size_limit_bytes} bytes of it" if backing.size_limit_bytes else ""
     place = f" from byte {backing.offset_bytes}{limit}"
     if backing.file is not None:
@@ -90,10 +84,7 @@ def _describe_node(node: Path, sys_root: Path, layers_left: int) -> Iterator[str
             yield f"{one}{part}"
         return
     properties = udev_properties(text(disk / "dev") or "")
-    ids = {
-        "serial number": read_serial(disk, properties),
-        "world-wide name": read_wwn(disk, properties),
-    }
+    ids = {"serial number": read_serial(disk, properties), "world-wide name": read_wwn(disk, properties)}
     known = ", ".join(f"{what} {one}" for what, one in ids.items() if one)
     unit = read_unit(disk)
     yield f"{known or f'/dev/{disk.name}'}{f', {unit}' if unit else ''}{part}{size}"

@@ -11,7 +11,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME = 0x800
 _STATX_BYTES = 256
-# struct statx of linux/stat.h: stx_mask is its first field; stx_btime follows 80 bytes later, in s (64 bits) and ns (32 bits).
+# struct statx of linux/stat.h: stx_mask is its first field; stx_btime follows 80 bytes later, in s (64 bits) and ns (32
+# bits).
 _MASK, _BIRTH, _BIRTH_AT = struct.Struct("=I"), struct.Struct("=qI"), 80
 _NS_A_SECOND = 1_000_000_000
 
@@ -26,13 +27,7 @@ def read_birth_time_ns(descriptor: int) -> int | None:
     if statx is None:
         return None
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
-    failed = statx(
-        ctypes.c_int(descriptor),
-        b"",
-        ctypes.c_int(_AT_EMPTY_PATH),
-        ctypes.c_uint(_STATX_BTIME),
-        buffer,
-    )
+    failed = statx(ctypes.c_int(descriptor), b"", ctypes.c_int(_AT_EMPTY_PATH), ctypes.c_uint(_STATX_BTIME), buffer)
     if failed or not _MASK.unpack_from(buffer, 0)[0] & _STATX_BTIME:
         return None
     seconds, nanoseconds = _BIRTH.unpack_from(buffer, _BIRTH_AT)

@@ -53,11 +53,7 @@ class BlindSpot:
 
 
 def find_blind_spots(
-    identity: DeviceIdentity,
-    *,
-    sys_root: Path = SYS_ROOT,
-    proc_root: Path = PROC_ROOT,
-    root: Path = Path("/"),
+    identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, proc_root: Path = PROC_ROOT, root: Path = Path("/")
 ) -> tuple[BlindSpot, ...]:
     """Return the places where users of a target may be that tkperf cannot see; empty if there are none.
 
@@ -116,10 +112,7 @@ def _unseen_machines(survey: Survey) -> Iterator[BlindSpot]:
         kind = place.mount.kind.partition(".")[0]
         if kind in _SHARED:
             what = survey.identity.path if survey.mounted else survey.subject.files[file]
-            sentence = (
-                f"{on_one_line(what)} is on {kind}: tkperf cannot see whether another machine uses "
-                "the file"
-            )
+            sentence = f"{on_one_line(what)} is on {kind}: tkperf cannot see whether another machine uses the file"
             yield BlindSpot(BlindSpotCode.OTHER_MACHINES, sentence)
 
 
@@ -131,11 +124,7 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
             "the loop driver takes root and its node in /dev"
         )
         yield BlindSpot(BlindSpotCode.LOOP_DEVICES, sentence)
-    lost = [
-        on_one_line(str(export))
-        for export in survey.exports
-        if export.path and export.find_path() is None
-    ]
+    lost = [on_one_line(str(export)) for export in survey.exports if export.path and export.find_path() is None]
     modules = find_silent_modules(survey.sys_root)
     if modules:
         sentence = (

@@ -74,9 +74,7 @@ class Content:
     marks: WriteMarks
 
 
-def read_content(
-    descriptor: int, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT
-) -> Content:
+def read_content(descriptor: int, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> Content:
     """Read samples and marks of a held device or file.
 
     Raises:
@@ -107,9 +105,7 @@ def read_content(
     return Content(digest=digest.hexdigest(), is_zero=is_zero, marks=marks)
 
 
-def read_samples(
-    descriptor: int, places: Iterable[tuple[int, int]]
-) -> Iterator[tuple[int, bytes | OSError]]:
+def read_samples(descriptor: int, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, bytes | OSError]]:
     """Read samples of a device or file, and yield the offset of each with its content, or with the
     error of the read.
 
@@ -129,9 +125,7 @@ def read_samples(
             yield offset, bytes(memory[:length])
 
 
-def read_write_marks(
-    descriptor: int, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT
-) -> WriteMarks:
+def read_write_marks(descriptor: int, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> WriteMarks:
     """Read the kernel's counters and times of a held device or file.
 
     Raises:
@@ -249,8 +243,4 @@ def _read_sectors(folder: Path) -> int | None:
     if len(fields) <= _WRITTEN_SECTORS:
         return None
     # Before Linux 4.18 discards counted as writes.
-    return sum(
-        int(fields[place])
-        for place in (_WRITTEN_SECTORS, _DISCARDED_SECTORS)
-        if place < len(fields)
-    )
+    return sum(int(fields[place]) for place in (_WRITTEN_SECTORS, _DISCARDED_SECTORS) if place < len(fields))

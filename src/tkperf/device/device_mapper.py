@@ -30,9 +30,7 @@ _HEADER = struct.Struct("=3I3IiIIIQ128s129s7x")
 # struct dm_target_spec: sector_start, length, status, next, target_type; its parameters follow.
 _TARGET = struct.Struct("=QQiI16s")
 _VERSION = (4, 0, 0)
-_GET_VERSION, _DEV_CREATE, _DEV_REMOVE, _DEV_SUSPEND, _DEV_STATUS, _TABLE_LOAD, _TABLE_STATUS = (
-    0, 3, 4, 6, 7, 9, 12,
-)  # fmt: skip
+_GET_VERSION, _DEV_CREATE, _DEV_REMOVE, _DEV_SUSPEND, _DEV_STATUS, _TABLE_LOAD, _TABLE_STATUS = (0, 3, 4, 6, 7, 9, 12)
 _STATUS_TABLE, _BUFFER_FULL, _DEFERRED_REMOVE = 1 << 4, 1 << 8, 1 << 17
 # The upper half of an event number is for udev's rules (libdevmapper.h): this switches off the subsystem, disk
 # and other rules, and marks tkperf as the source. The lower half is 0: nothing waits for udev.
@@ -122,9 +120,7 @@ def _remove_leftover(name: str) -> None:
     except DeviceError:
         return
     uuid = answer.uuid.rstrip(b"\0").decode(errors="replace")
-    if uuid != f"{UUID_PREFIX}{name}" or any(
-        target.kind != _NOTHING for target in read_table(name)
-    ):
+    if uuid != f"{UUID_PREFIX}{name}" or any(target.kind != _NOTHING for target in read_table(name)):
         raise DeviceError(f"a mapping {name} exists already; see 'dmsetup table {name}'")
     _call(_DEV_REMOVE, name, event=_LEFT_ALONE)
 
@@ -189,9 +185,7 @@ def _call(
 ) -> tuple[_Answer, bytes]:
     """Call the interface once; return the header and the data of the answer. Raises DeviceError."""
     size = _HEADER.size + max(len(data), room)
-    header = _HEADER.pack(
-        *_VERSION, size, _HEADER.size, count, 0, flags, event, 0, 0, name.encode(), uuid.encode()
-    )
+    header = _HEADER.pack(*_VERSION, size, _HEADER.size, count, 0, flags, event, 0, 0, name.encode(), uuid.encode())
     buffer = bytearray(header + data.ljust(max(len(data), room), b"\0"))
     request = 3 << 30 | _HEADER.size << 16 | 0xFD << 8 | command
     try:

@@ -13,15 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.sysfs import (
-    SYS_ROOT,
-    device_number,
-    find_disk,
-    find_node,
-    find_nvme_controller,
-    number,
-    text,
-)
+from tkperf.device.sysfs import SYS_ROOT, device_number, find_disk, find_node, find_nvme_controller, number, text
 from tkperf.model.errors import EngineError, reason_of
 from tkperf.model.telemetry import nvme, smartctl
 from tkperf.model.telemetry.reading import DriveFacts, LogDocument, Reading, read_temperature
@@ -63,9 +55,7 @@ class UnreadError(Exception):
 class DriveLog:
     """The log and the thermometer of one drive."""
 
-    def __init__(
-        self, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command
-    ) -> None:
+    def __init__(self, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command) -> None:
         """Find the tool and the thermometer of a disk, or of a partition's disk. Asks the drive nothing yet."""
         assert identity.major_minor is not None, "files have no log"
         self._disk = find_disk(find_node(identity.major_minor, sys_root))
@@ -175,8 +165,7 @@ class DriveLog:
         ours, its = self._serial.replace(" ", ""), found.serial.replace(" ", "")
         if ours not in its and its not in ours:
             raise UnreadError(
-                f"{self.name}: its log says serial number {found.serial}, the kernel {self._serial}: "
-                "it is not read",
+                f"{self.name}: its log says serial number {found.serial}, the kernel {self._serial}: it is not read",
                 for_good=True,
             )
 
@@ -199,9 +188,7 @@ class NvmeTool:
         self._has_ocp = False
 
     def find_facts(self, node: str) -> DriveFacts:
-        facts = nvme.parse_controller(
-            _read_json(self._run, ["nvme", "id-ctrl", "-o", "json", node]), drive=self._drive
-        )
+        facts = nvme.parse_controller(_read_json(self._run, ["nvme", "id-ctrl", "-o", "json", node]), drive=self._drive)
         ocp = self._ask_ocp(node)
         self._has_ocp = nvme.is_ocp_log(ocp)
         logs = "smart-log, OCP log C0h" if self._has_ocp else "smart-log"
@@ -209,9 +196,7 @@ class NvmeTool:
             facts,
             sources=(f"{self._version()}: {logs}",),
             nand_unit_bytes=1 if self._has_ocp else None,
-            gaps=()
-            if self._has_ocp
-            else ("no OCP log: the bytes written to its flash are not known",),
+            gaps=() if self._has_ocp else ("no OCP log: the bytes written to its flash are not known",),
         )
 
     def read(self, node: str, now_s: Clock) -> Reading:
@@ -275,20 +260,14 @@ class SmartctlTool:
 
     def _ask(self, node: str) -> LogDocument:
         # Some bits of its exit status only mean that the drive has seen errors.
-        document = _read_json(
-            self._run, ["smartctl", "--json", "-i", "-A", *self._logs, node], any_status=True
-        )
+        document = _read_json(self._run, ["smartctl", "--json", "-i", "-A", *self._logs, node], any_status=True)
         if failure := smartctl.find_failure(document):
             usual = failure == smartctl.NO_SMART or smartctl.UNKNOWN_BRIDGE in failure
-            raise UnreadError(
-                f"smartctl cannot read {self._drive}: {failure}", for_good=True, usual=usual
-            )
+            raise UnreadError(f"smartctl cannot read {self._drive}: {failure}", for_good=True, usual=usual)
         return document
 
 
-def _choose_tool(
-    disk: Path, name: str, run: RunTool
-) -> tuple[NvmeTool | SmartctlTool | None, str | None]:
+def _choose_tool(disk: Path, name: str, run: RunTool) -> tuple[NvmeTool | SmartctlTool | None, str | None]:
     """Return the tool of the drive's bus or, if one could be installed, the way to install it."""
     is_nvme = find_nvme_controller(disk) is not None
     if is_nvme and find_program("nvme") is not None:
@@ -325,7 +304,5 @@ def _read_json(run: RunTool, argv: list[str], *, any_status: bool = False) -> Lo
         return document
     # nvme-cli 3.0 prints a warning on stderr, and the reason on stdout.
     said = " ".join((done.stdout or done.stderr).split())[:120]
-    wrong = (
-        f"ended with status {done.exit_status}" if done.exit_status else "printed no JSON object"
-    )
+    wrong = f"ended with status {done.exit_status}" if done.exit_status else "printed no JSON object"
     raise UnreadError(f"'{' '.join(argv)}' {wrong}" + (f": {said}" if said else ""))

@@ -1,4 +1,6 @@
-"""The numbers by which a drive identifies itself, and the other disks of this host that report the same serial number."""
+"""The numbers by which a drive identifies itself, and the other disks of this host that report the same
+serial number.
+"""
 
 from __future__ import annotations
 

@@ -29,9 +29,7 @@ class PartContent(StrEnum):
     UNKNOWN = "zeros as far as it was read"
 
 
-def look_for_written_data(
-    descriptor: int, *, start_bytes: int, end_bytes: int, file_system: str | None
-) -> PartContent:
+def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, file_system: str | None) -> PartContent:
     """Read all written data of a part of a file, up to the first byte that is not zero.
 
     No samples are taken: a part of the file is left out only if the file system reports that it was never written.
@@ -83,9 +81,7 @@ def sync(descriptor: int) -> None:
             raise
 
 
-def _extents(
-    descriptor: int, start_bytes: int, end_bytes: int, file_system: str | None
-) -> Iterator[tuple[int, int]]:
+def _extents(descriptor: int, start_bytes: int, end_bytes: int, file_system: str | None) -> Iterator[tuple[int, int]]:
     """Yield the parts that may hold data."""
     if file_system not in MAPPING_FILE_SYSTEMS:
         yield start_bytes, end_bytes

@@ -18,24 +18,9 @@ from pathlib import Path
 
 from tkperf.device.content import Content, describe_write, read_content, read_write_marks
 from tkperf.device.file_map import READ_LIMIT_BYTES, PartContent, look_for_written_data
-from tkperf.device.identity import (
-    DeviceIdentity,
-    TargetKind,
-    file_system_of,
-    identify,
-    is_same_device,
-    open_target,
-)
+from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, identify, is_same_device, open_target
 from tkperf.device.signatures import Signature, describe_unknown_data, find_signatures
-from tkperf.device.sysfs import (
-    PROC_ROOT,
-    SYS_ROOT,
-    device_number,
-    find_node,
-    find_parts,
-    major_minor_of,
-    wait_until,
-)
+from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, device_number, find_node, find_parts, major_minor_of, wait_until
 from tkperf.device.usage.kernel import find_loops, open_device, open_named
 from tkperf.device.usage.processes import find_openers
 from tkperf.device.usage.subject import find_file_ranges
@@ -177,9 +162,7 @@ class Hold:
         identity = self.identity
         if identity.kind is TargetKind.FILE:
             signatures = find_signatures({identity.path: self.path})
-            return signatures or self._find_written(
-                self.anchor, 0, identity.capacity_bytes, identity.path
-            )
+            return signatures or self._find_written(self.anchor, 0, identity.capacity_bytes, identity.path)
         places = {identity.path: self.path}
         with ExitStack() as opened:
             for partition in find_parts(find_node(identity.major_minor or ""))[1:]:
@@ -210,18 +193,14 @@ class Hold:
                 return (Signature(device=identity.path, kind=kind, label=None, member=None),)
             try:
                 end_bytes = part.start_bytes + part.length_bytes
-                signatures = self._find_written(
-                    descriptor, part.start_bytes, end_bytes, str(part.path)
-                )
+                signatures = self._find_written(descriptor, part.start_bytes, end_bytes, str(part.path))
             finally:
                 os.close(descriptor)
             if signatures:
                 return signatures
         return ()
 
-    def _find_written(
-        self, descriptor: int, start_bytes: int, end_bytes: int, name: str
-    ) -> tuple[Signature, ...]:
+    def _find_written(self, descriptor: int, start_bytes: int, end_bytes: int, name: str) -> tuple[Signature, ...]:
         """Find written data of any kind in a part of a file."""
         try:
             written = look_for_written_data(
@@ -235,10 +214,7 @@ class Hold:
         if written is PartContent.DATA:
             return describe_unknown_data(self.identity.path, self.path)
         if written is PartContent.UNKNOWN:
-            kind = (
-                f"more than {format_capacity(READ_LIMIT_BYTES)} of written space, and tkperf "
-                "did not read the rest"
-            )
+            kind = f"more than {format_capacity(READ_LIMIT_BYTES)} of written space, and tkperf did not read the rest"
             return (Signature(device=name, kind=kind, label=None, member=None),)
         return ()
 
@@ -317,6 +293,4 @@ def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
         reason = str(error)
         if isinstance(cause, OSError):
             reason = "it is a link now" if cause.errno == errno.ELOOP else reason_of(cause)
-        raise RefusedError(
-            f"{identity.path} cannot be held exclusively: {reason}; nothing was touched"
-        ) from error
+        raise RefusedError(f"{identity.path} cannot be held exclusively: {reason}; nothing was touched") from error

@@ -219,9 +219,7 @@ def _identify_file(descriptor: int, real: Path, status: os.stat_result) -> Devic
     )
 
 
-def _identify_block_device(
-    descriptor: int, real: Path, status: os.stat_result, *, again: bool
-) -> DeviceIdentity:
+def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, *, again: bool) -> DeviceIdentity:
     major_minor = major_minor_of(status.st_rdev)
     gone = DeviceError(f"{real} has gone: it was removed, or its link failed")
     try:
@@ -235,9 +233,7 @@ def _identify_block_device(
     if not node.exists() or (again and not capacity_bytes):
         raise gone
     if not capacity_bytes:
-        raise DeviceError(
-            f"{real} has no capacity: no medium, an unused loop device, or a drive that has gone"
-        )
+        raise DeviceError(f"{real} has no capacity: no medium, an unused loop device, or a drive that has gone")
     disk = find_disk(node)
     properties = udev_properties(text(disk / "dev") or major_minor)
     backing = ask_backing(descriptor) if disk.name.startswith("loop") else None
@@ -252,9 +248,7 @@ def _identify_block_device(
         model=text(disk / "device/model") or properties.get("ID_MODEL"),
         serial=read_serial(disk, properties),
         wwn=read_wwn(disk, properties),
-        firmware=text(disk / "device/firmware_rev")
-        or text(disk / "device/rev")
-        or properties.get("ID_REVISION"),
+        firmware=text(disk / "device/firmware_rev") or text(disk / "device/rev") or properties.get("ID_REVISION"),
         interface=find_interface(disk, properties),
         rotational={0: False, 1: True, None: None}[number(disk / "queue/rotational")],
         write_cache=text(disk / "queue/write_cache"),

@@ -14,15 +14,7 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.links import read_link
-from tkperf.device.sysfs import (
-    SYS_ROOT,
-    find_disk,
-    find_node,
-    find_nvme_controller,
-    find_pci_function,
-    number,
-    text,
-)
+from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, find_nvme_controller, find_pci_function, number, text
 from tkperf.model.errors import EngineError
 from tkperf.system.process import RunTool, read_json_object, run_command
 
@@ -119,17 +111,25 @@ class DeviceFacts:
         return {**self.values, "sources": self.sources, "gaps": self.gaps}
 
 
-def inspect_device(
-    identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command
-) -> DeviceFacts:
+def inspect_device(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command) -> DeviceFacts:
     """Return all facts about a device. Never raises: a fact that cannot be read stays not known."""
     facts = DeviceFacts()
     kernel = identity.facts()
     source = {TargetKind.BLOCK: "kernel", TargetKind.FILE: "file system"}
     facts.add(source.get(identity.kind, "simulation"), **kernel)
     # Every result has these names, known or not.
-    for name in (*kernel, "vendor", "link", "link_fastest", "link_downgraded", "discard",
-                 "numa_node", "host_adapter", "security", "rotation_rate_rpm"):  # fmt: skip
+    for name in (
+        *kernel,
+        "vendor",
+        "link",
+        "link_fastest",
+        "link_downgraded",
+        "discard",
+        "numa_node",
+        "host_adapter",
+        "security",
+        "rotation_rate_rpm",
+    ):
         facts.values.setdefault(name, None)
     if identity.major_minor is None:
         return facts
@@ -151,8 +151,7 @@ def inspect_device(
 def _ask_sysfs(facts: DeviceFacts, disk: Path) -> None:
     link = read_link(disk)
     if link is not None:
-        facts.add(link.source, link=link.negotiated, link_fastest=link.fastest,
-                  link_downgraded=link.downgraded)  # fmt: skip
+        facts.add(link.source, link=link.negotiated, link_fastest=link.fastest, link_downgraded=link.downgraded)
     discard_bytes = number(disk / "queue/discard_max_bytes")
     discard = None if discard_bytes is None else discard_bytes > 0
     facts.add("sysfs queue/discard_max_bytes", discard=discard)
@@ -162,9 +161,7 @@ def _ask_sysfs(facts: DeviceFacts, disk: Path) -> None:
         # -1: the machine has a single node, or the firmware does not report it.
         facts.add(f"sysfs {function.name}/numa_node", numa_node=node if node != -1 else None)
         driver = (function / "driver").resolve().name if (function / "driver").exists() else ""
-        adapter = (
-            f"{function.name} {text(function / 'vendor')}:{text(function / 'device')} {driver}"
-        )
+        adapter = f"{function.name} {text(function / 'vendor')}:{text(function / 'device')} {driver}"
         facts.add("sysfs PCI", host_adapter=adapter.strip())
     vendor = text(disk / "device/vendor")
     facts.add("sysfs device/vendor", vendor=None if vendor in ("ATA", None) else vendor)
@@ -189,9 +186,7 @@ def _ask_nvme(facts: DeviceFacts, path: str, run: RunTool) -> None:
 
 def _ask_smartctl(facts: DeviceFacts, path: str, run: RunTool) -> None:
     """Add the facts of smartctl, which reads the serial number behind USB bridges, too."""
-    report = read_json_object(
-        ["smartctl", "--info", "--json", path], timeout_s=TOOL_LIMIT_S, run=run
-    )
+    report = read_json_object(["smartctl", "--info", "--json", path], timeout_s=TOOL_LIMIT_S, run=run)
     rotation = report.get("rotation_rate")
     facts.add(
         "smartctl --info",
@@ -199,9 +194,7 @@ def _ask_smartctl(facts: DeviceFacts, path: str, run: RunTool) -> None:
         # smartctl 7.2 prints the names of SCSI values without a prefix.
         vendor=_word(report.get("scsi_vendor") or report.get("vendor")),
         serial=_word(report.get("serial_number")),
-        firmware=_word(
-            report.get("firmware_version") or report.get("scsi_revision") or report.get("revision")
-        ),
+        firmware=_word(report.get("firmware_version") or report.get("scsi_revision") or report.get("revision")),
         rotation_rate_rpm=rotation if isinstance(rotation, int) and rotation > 0 else None,
     )
 

@@ -236,16 +236,11 @@ def watching(*identities: DeviceIdentity) -> Iterator[DeviceCounters]:
 class KernelLog:
     """Reader of the records that the kernel logs after the log was opened."""
 
-    def __init__(
-        self, majors_minors: Sequence[str], *, sys_root: Path = SYS_ROOT, kmsg: Path = KMSG
-    ) -> None:
-        names = {name for node in majors_minors
-                 for name in find_names(sys_root / "dev/block" / node)}  # fmt: skip
+    def __init__(self, majors_minors: Sequence[str], *, sys_root: Path = SYS_ROOT, kmsg: Path = KMSG) -> None:
+        names = {name for node in majors_minors for name in find_names(sys_root / "dev/block" / node)}
         longest_first = sorted(names, key=lambda name: (-len(name), name))
         self._about = (
-            re.compile(rf"(?<![\w:.-])({'|'.join(map(re.escape, longest_first))})(?![\w-]|[:.]\w)")
-            if names
-            else None
+            re.compile(rf"(?<![\w:.-])({'|'.join(map(re.escape, longest_first))})(?![\w-]|[:.]\w)") if names else None
         )
         self._file: int | None = None
         try:

@@ -76,9 +76,7 @@ class ErasePermit:
     def require_in_use(self) -> None:
         """Check that the permit was redeemed and not yet given back; raise RefusedError if not."""
         if not self._redeemed or not self._held.is_open:
-            raise RefusedError(
-                f"{self.identity.path} is written to only while a permit to erase it is in use"
-            )
+            raise RefusedError(f"{self.identity.path} is written to only while a permit to erase it is in use")
 
     def _require_at_hand(self) -> None:
         self.require_in_use()
@@ -100,9 +98,7 @@ class ErasePermit:
         self._held.require_same()
         if not self._has_begun:
             refuse_written(self.identity, self._held.describe_write(), begun=True)
-        refuse_objections(
-            self.identity, held=self._held.anchor, used_by_us=self.lent_to, begun=True
-        )
+        refuse_objections(self.identity, held=self._held.anchor, used_by_us=self.lent_to, begun=True)
         self._has_begun = True
 
     def require_kernel_name(self) -> str:
@@ -218,9 +214,7 @@ class ControllerPermit:
             )
 
 
-def grant_controller_permit(
-    serials: Mapping[str, str | None], *, confirmed_id: str
-) -> ControllerPermit:
+def grant_controller_permit(serials: Mapping[str, str | None], *, confirmed_id: str) -> ControllerPermit:
     """Return the permit for drives behind a RAID controller that the user confirmed by serial numbers.
 
     Raises:
@@ -231,10 +225,7 @@ def grant_controller_permit(
         raise RefusedError("a drive behind the controller reports no serial number: not touched")
     expected = ",".join(serial_of.values())
     if confirmed_id != expected:
-        raise RefusedError(
-            f"'{confirmed_id}' does not confirm the drives: expected '{expected}'. "
-            "Nothing was touched"
-        )
+        raise RefusedError(f"'{confirmed_id}' does not confirm the drives: expected '{expected}'. Nothing was touched")
     return ControllerPermit(serial_of, made_by=_MADE_HERE)
 
 
@@ -256,9 +247,7 @@ def hold_target(identity: DeviceIdentity) -> Hold:
         members = [signature for signature in held.data if signature.member]
         if members:
             what = ", ".join(map(str, members))
-            raise RefusedError(
-                f"{identity.path} must not be erased: it holds {what}. Nothing was touched"
-            )
+            raise RefusedError(f"{identity.path} must not be erased: it holds {what}. Nothing was touched")
     except BaseException:
         held.release()
         raise
@@ -309,9 +298,7 @@ def grant_set_permit(find_path: Callable[[], str], members: Sequence[ErasePermit
         slaves = find_node(identity.major_minor or "").glob("slaves/*")
         below = {text(slave / "dev") for slave in slaves}
         if below != {member.identity.major_minor for member in members}:
-            raise RefusedError(
-                f"{path} is not made of the confirmed devices: nothing is written to it"
-            )
+            raise RefusedError(f"{path} is not made of the confirmed devices: nothing is written to it")
         return identity
 
     return SetPermit(identify, made_by=_MADE_HERE)
@@ -349,9 +336,7 @@ def refuse_written(identity: DeviceIdentity, sign: str | None, *, begun: bool = 
     """
     if sign is not None:
         consequence = "Nothing more is written" if begun else "Nothing was touched"
-        raise RefusedError(
-            f"{identity.path} was written to since it was shown: {sign}. {consequence}"
-        )
+        raise RefusedError(f"{identity.path} was written to since it was shown: {sign}. {consequence}")
 
 
 def refuse_objections(
@@ -370,11 +355,7 @@ def refuse_objections(
         begun: the run has begun, so it may have written to the device already.
     """
     objections = find_objections(
-        identity,
-        held=held,
-        use_only=use_only,
-        used_by_us=used_by_us,
-        ask_processes=ask_processes,
+        identity, held=held, use_only=use_only, used_by_us=used_by_us, ask_processes=ask_processes
     )
     if objections:
         reasons = "; ".join(objection.text for objection in objections)

@@ -35,9 +35,14 @@ from tkperf.model.units import on_one_line
 
 # Makers of device-mapper devices by the beginning of dm/uuid.
 DM_OWNERS = {
-    "LVM-": "LVM volume", "CRYPT-": "encryption", "mpath-": "multipath", "part": "partition",
-    "DMRAID-": "firmware RAID", "stratis-": "Stratis", "TKPERF-": "segments that a tkperf measures, or has been killed at:",
-}  # fmt: skip
+    "LVM-": "LVM volume",
+    "CRYPT-": "encryption",
+    "mpath-": "multipath",
+    "part": "partition",
+    "DMRAID-": "firmware RAID",
+    "stratis-": "Stratis",
+    "TKPERF-": "segments that a tkperf measures, or has been killed at:",
+}
 
 
 class Reason(StrEnum):
@@ -93,9 +98,7 @@ def find_objections(
     """
     quick = held is not None or use_only
     files_only = quick and not ask_processes
-    survey = make_survey(
-        identity, sys_root=sys_root, proc_root=proc_root, held=held, files_only=files_only
-    )
+    survey = make_survey(identity, sys_root=sys_root, proc_root=proc_root, held=held, files_only=files_only)
     if identity.kind is TargetKind.FILE:
         return tuple(_file_objections(identity, survey, held))
     objections = [
@@ -134,9 +137,7 @@ def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objec
     names = {major_minor_of(device): node.name for device, node in subject.nodes.items()}
     for mount in survey.mounts:
         if (name := names.get(mount.major_minor)) is not None:
-            yield Objection(
-                Reason.MOUNTED, f"{name} is mounted at {on_one_line(mount.point)}{mount.where}"
-            )
+            yield Objection(Reason.MOUNTED, f"{name} is mounted at {on_one_line(mount.point)}{mount.where}")
     for file_system, major_minor in find_btrfs_members(survey.sys_root):
         if (name := names.get(major_minor)) is not None:
             yield Objection(Reason.MOUNTED, f"{name} belongs to the mounted btrfs {file_system}")
@@ -234,10 +235,7 @@ def _member_objections(identity: DeviceIdentity) -> Iterator[Objection]:
         return
     for signature in signatures:
         if signature.member:
-            sentence = (
-                f"it holds a {signature}; if that set is no longer needed: "
-                f"wipefs --all {signature.device}"
-            )
+            sentence = f"it holds a {signature}; if that set is no longer needed: wipefs --all {signature.device}"
             yield Objection(Reason.MEMBER, sentence)
 
 
@@ -263,7 +261,9 @@ def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objec
     for below in survey.subject.exact[1:]:
         name = survey.subject.nodes[below].name
         if _is_claimed(Path("/dev") / name, below):
-            sentence = f"{name}, which this device uses, is in use: another program or the kernel has it open exclusively"
+            sentence = (
+                f"{name}, which this device uses, is in use: another program or the kernel has it open exclusively"
+            )
             yield Objection(Reason.BUSY, sentence)
 
 
@@ -276,9 +276,7 @@ def _is_claimed(path: Path, device: int) -> bool:
     return False
 
 
-def _file_objections(
-    identity: DeviceIdentity, survey: Survey, held: int | None
-) -> Iterator[Objection]:
+def _file_objections(identity: DeviceIdentity, survey: Survey, held: int | None) -> Iterator[Objection]:
     # The descriptor, if there is one: the name may now lead to another file.
     path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):

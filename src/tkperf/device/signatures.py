@@ -94,8 +94,7 @@ def describe_unknown_data(name: str, path: str) -> tuple[Signature, ...]:
     if find_program("file") is not None:
         try:
             answer = run_command(
-                ["file", "--brief", "--dereference", "--special-files", path],
-                timeout_s=CONTENT_LIMIT_S,
+                ["file", "--brief", "--dereference", "--special-files", path], timeout_s=CONTENT_LIMIT_S
             )
         except EngineError:
             answer = Completed(exit_status=1, stdout="", stderr="")

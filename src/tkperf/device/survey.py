@@ -69,7 +69,8 @@ class Survey:
     def name_of_export(self, export: Export) -> str | None:
         """Return the name of the exported part of the target; None if there is none, or its path leads nowhere.
 
-        The path of a mounted file may be relative to an unknown folder; then a file of the same name counts, to be safe.
+        The path of a mounted file may be relative to an unknown folder; then a file of the same name counts, to be
+        safe.
         """
         if export.device is not None:
             return self.subject.name_of_device(export.device)
@@ -100,9 +101,7 @@ class Survey:
                 continue
             try:
                 for export in mounts:
-                    if holds_erofs(descriptor, export.offset_bytes) and self._may_have_moved(
-                        export
-                    ):
+                    if holds_erofs(descriptor, export.offset_bytes) and self._may_have_moved(export):
                         yield self.subject.files[file], export
             finally:
                 os.close(descriptor)
@@ -114,9 +113,7 @@ class Survey:
         same name.
         """
         others = {
-            other.superblock
-            for other in self.exports
-            if other.path == export.path and other.superblock is not None
+            other.superblock for other in self.exports if other.path == export.path and other.superblock is not None
         }
         path = export.find_path()
         if path is None or len(others) > 1:
@@ -162,9 +159,7 @@ class Survey:
         Locks on btrfs are not found, because the kernel's numbers there differ from those of stat.
         """
         files = self._files_by_kernel_number()
-        return tuple(
-            (files[lock.file], lock) for lock in read_locks(self.proc_root) if lock.file in files
-        )
+        return tuple((files[lock.file], lock) for lock in read_locks(self.proc_root) if lock.file in files)
 
     def find_files_open_over_nfs(self) -> list[str]:
         """Return the names of the target's files that clients of this machine's NFS server have open."""
@@ -259,9 +254,7 @@ def make_survey(
     )
 
 
-def _files_in_upper_layers(
-    subject: Subject, places: Mapping[FileId, MountedPath]
-) -> dict[FileId, str]:
+def _files_in_upper_layers(subject: Subject, places: Mapping[FileId, MountedPath]) -> dict[FileId, str]:
     """Return the files in the upper layers of overlays for the files that were reached through overlays."""
     upper_files = {}
     for file, place in places.items():

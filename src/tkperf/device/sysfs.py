@@ -1,4 +1,6 @@
-"""Readers of the kernel's description of block devices (sysfs) and of udev's database; the loop that waits for either."""
+"""Readers of the kernel's description of block devices (sysfs) and of udev's database; the loop that
+waits for either.
+"""
 
 from __future__ import annotations
 
@@ -121,11 +123,7 @@ def udev_properties(major_minor: str) -> dict[str, str]:
 
 
 def wait_until(
-    is_done: Callable[[], bool],
-    *,
-    limit_s: float,
-    every_s: float,
-    progress: Callable[[], object] = lambda: None,
+    is_done: Callable[[], bool], *, limit_s: float, every_s: float, progress: Callable[[], object] = lambda: None
 ) -> bool:
     """Ask until it is done; return False if that takes longer than the limit.
 

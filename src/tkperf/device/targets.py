@@ -1,8 +1,8 @@
 """A drive with its permit, or segments of one, as the runner sees them.
 
-Of some drives tkperf measures only segments (docs/adr/0027). A linear mapping joins the segments. So all I/O of fio to the mapping falls into the
-segments, and each place in them is equally likely. The mapping has the kernel's claim on the drive while it
-exists. Preconditioning writes to the drive itself meanwhile.
+Of some drives tkperf measures only segments (docs/adr/0027). A linear mapping joins the segments. So all I/O of fio to
+the mapping falls into the segments, and each place in them is equally likely. The mapping has the kernel's claim on the
+drive while it exists. Preconditioning writes to the drive itself meanwhile.
 """
 
 from __future__ import annotations
@@ -71,9 +71,7 @@ class SegmentMapping:
             DeviceError: there is none.
         """
         if self._mapping is None:
-            raise DeviceError(
-                f"{self.drive.identity.path}: its segments are not mapped at the moment"
-            )
+            raise DeviceError(f"{self.drive.identity.path}: its segments are not mapped at the moment")
         return str(self._mapping.node)
 
     def create(self) -> None:

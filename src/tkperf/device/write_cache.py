@@ -38,9 +38,7 @@ class NvmeSwitch:
         """Set the cache; raise DeviceError if the drive refuses."""
         done = self._nvme("set-feature", "--feature-id=6", f"--value={int(on)}")
         if done.exit_status:
-            raise DeviceError(
-                f"{self.path} does not allow setting its write cache: {done.words[:200]}"
-            )
+            raise DeviceError(f"{self.path} does not allow setting its write cache: {done.words[:200]}")
 
     def _nvme(self, command: str, *options: str) -> Completed:
         try:
@@ -64,9 +62,7 @@ class SysfsSwitch:
         try:
             self.attribute.write_text("write back" if on else "write through")
         except OSError as error:
-            raise DeviceError(
-                f"{self.path} does not allow setting its write cache: {reason_of(error)}"
-            ) from error
+            raise DeviceError(f"{self.path} does not allow setting its write cache: {reason_of(error)}") from error
 
 
 Switch = NvmeSwitch | SysfsSwitch

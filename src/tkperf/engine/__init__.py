@@ -63,9 +63,7 @@ class Next:
 
     @classmethod
     def for_certain(cls, load: EngineLoad, afterwards: tuple[EngineLoad, ...] = ()) -> Next:
-        return cls(
-            loads=(load,), choose=lambda _: load, certain=True, afterwards={load: afterwards}
-        )
+        return cls(loads=(load,), choose=lambda _: load, certain=True, afterwards={load: afterwards})
 
 
 class Engine(Protocol):
@@ -90,9 +88,7 @@ class Engine(Protocol):
         """Run one step."""
         ...
 
-    def measure_slice(
-        self, phase: Continuous, *, then: Next | None, on_sample: OnSample
-    ) -> Execution:
+    def measure_slice(self, phase: Continuous, *, then: Next | None, on_sample: OnSample) -> Execution:
         """Measure the next slice of a stream. Start the stream if another one runs or none.
 
         Args:

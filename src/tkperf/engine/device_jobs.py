@@ -105,9 +105,7 @@ class DeviceJobs:
             replace(
                 self._target,
                 path=member.identity.path,
-                active_range=ActiveRange(
-                    offset_bytes=0, length_bytes=member.identity.capacity_bytes
-                ),
+                active_range=ActiveRange(offset_bytes=0, length_bytes=member.identity.capacity_bytes),
             )
             for member in fill_permits
         )
@@ -129,9 +127,7 @@ class DeviceJobs:
 
         return self._start(self._fill_permits, self._fill_targets(phase), render)
 
-    def start_step(
-        self, step: Step, seed: int, starts_bytes: tuple[int, ...] = (), *, wait: bool = True
-    ) -> FioProcess:
+    def start_step(self, step: Step, seed: int, starts_bytes: tuple[int, ...] = (), *, wait: bool = True) -> FioProcess:
         """Start the fio of a step, on its way to its gate.
 
         Args:
@@ -144,13 +140,9 @@ class DeviceJobs:
         """
 
         def render(targets: Sequence[FioTarget], prerun: str | None) -> str:
-            return render_step_job(
-                step, targets[0], starts_bytes=starts_bytes, prerun=prerun, seed=seed
-            )
+            return render_step_job(step, targets[0], starts_bytes=starts_bytes, prerun=prerun, seed=seed)
 
-        return self._start(
-            (self._permit,), (self._target,), render, starts_bytes=starts_bytes, wait=wait
-        )
+        return self._start((self._permit,), (self._target,), render, starts_bytes=starts_bytes, wait=wait)
 
     def close(self) -> None:
         self._folder.close()
@@ -167,10 +159,7 @@ class DeviceJobs:
         self._started += 1
         name = f"{self._started:05d}"
         # The very devices that the permits hold, even if their names come to mean others.
-        held_targets = [
-            replace(target, path=permit.path)
-            for target, permit in zip(targets, permits, strict=True)
-        ]
+        held_targets = [replace(target, path=permit.path) for target, permit in zip(targets, permits, strict=True)]
         held = {id(permit): permit for permit in (self._permit, *self._fill_permits)}
         inherit = [lock for permit in held.values() for lock in permit.locks]
 

@@ -16,13 +16,9 @@ from tkperf.model.workload import Access, ActiveRange, Step, Workload
 def step_evidence(process: FioProcess, step: Step, active_range: ActiveRange) -> Evidence:
     """Return the evidence of a timed step that has ended."""
     workload = step.workload
-    shows_depth = workload.access is Access.RANDOM or _holds_a_full_queue(
-        workload, workload.region or active_range
-    )
+    shows_depth = workload.access is Access.RANDOM or _holds_a_full_queue(workload, workload.region or active_range)
     jobs = [
-        replace(
-            _job_seen(job), reached_depth=job.reached(workload.io_depth) if shows_depth else None
-        )
+        replace(_job_seen(job), reached_depth=job.reached(workload.io_depth) if shows_depth else None)
         for job in process.last.jobs
     ]
     return _at_the_clocks(process, jobs)
@@ -82,9 +78,7 @@ def earliest_s(process: FioProcess, origin: FioReading = NOTHING_YET) -> float:
     return process.released_s + origin.elapsed_s
 
 
-def _at_the_clocks(
-    process: FioProcess, jobs: Sequence[JobSeen], origin: FioReading = NOTHING_YET
-) -> Evidence:
+def _at_the_clocks(process: FioProcess, jobs: Sequence[JobSeen], origin: FioReading = NOTHING_YET) -> Evidence:
     last = process.last
     stamped = last.wall_clock_s - process.released_wall_clock_s - origin.elapsed_s
     return Evidence(

@@ -72,15 +72,7 @@ class FioEngine:
 
     name = "fio"
 
-    def __init__(
-        self,
-        jobs: DeviceJobs,
-        *,
-        version: str,
-        cpus: int,
-        seeds: Seeds,
-        io_clock: str | None = None,
-    ) -> None:
+    def __init__(self, jobs: DeviceJobs, *, version: str, cpus: int, seeds: Seeds, io_clock: str | None = None) -> None:
         self.version: str | None = version
         self.io_clock = io_clock
         self.seeds = seeds
@@ -136,9 +128,7 @@ class FioEngine:
         evidence = step_evidence(process, step, self._jobs.active_range)
         return self._ended(process, recorder, evidence)
 
-    def measure_slice(
-        self, phase: Continuous, *, then: Next | None, on_sample: OnSample
-    ) -> Execution:
+    def measure_slice(self, phase: Continuous, *, then: Next | None, on_sample: OnSample) -> Execution:
         stream = self._stream_for(phase, then)
         process, origin = stream.process, stream.cut
         stream.planned_s += phase.duration_s
@@ -188,9 +178,7 @@ class FioEngine:
 
     # The end of the current load, and the beginning of the next.
 
-    def _run_out(
-        self, process: FioProcess, step: Step, then: Next | None, recorder: Recorder
-    ) -> None:
+    def _run_out(self, process: FioProcess, step: Step, then: Next | None, recorder: Recorder) -> None:
         """Run a step to its end. Let go the next load at the planned end, or as soon as it is chosen."""
 
         def left_s() -> float:
@@ -206,10 +194,7 @@ class FioEngine:
                 self._let_go(load, process, recorder)
             elif then and process.wait_for_jobs(time.monotonic() + LONGEST_DRAIN_S, recorder):
                 self._choose_by_totals(process, recorder, then)
-        process.read_to_end(
-            recorder,
-            until_s=process.began_s + step.duration_s + fio_process.LONGEST_OVERRUN_S,
-        )
+        process.read_to_end(recorder, until_s=process.began_s + step.duration_s + fio_process.LONGEST_OVERRUN_S)
 
     def _read_until_left(
         self,
@@ -235,19 +220,14 @@ class FioEngine:
             cpu = process.last.cpu
             return (
                 GATHER_S
-                if cpu is not None
-                and cpu.all_threads_percent >= 100 * NO_SPARE_CPU_SHARE * self._cpus
+                if cpu is not None and cpu.all_threads_percent >= 100 * NO_SPARE_CPU_SHARE * self._cpus
                 else 0.0
             )
 
         return gather_s
 
     def _choose_early(
-        self,
-        process: FioProcess,
-        left_s: Callable[[], float],
-        then: Next | None,
-        recorder: Recorder,
+        self, process: FioProcess, left_s: Callable[[], float], then: Next | None, recorder: Recorder
     ) -> EngineLoad | None:
         """Return the load that follows, if it can be chosen shortly before the planned end."""
         if then is None or then.certain:
@@ -271,14 +251,10 @@ class FioEngine:
         if load is not None:
             self._let_go(load, process, recorder)
 
-    def _let_go(
-        self, load: EngineLoad, process: FioProcess, on_reading: fio_process.OnReading
-    ) -> None:
+    def _let_go(self, load: EngineLoad, process: FioProcess, on_reading: fio_process.OnReading) -> None:
         self._waiting.let_go(load, lambda until_s: process.read_until(until_s, on_reading))
 
-    def _run_to_cut(
-        self, stream: _Stream, slice_s: float, then: Next | None, recorder: Recorder
-    ) -> None:
+    def _run_to_cut(self, stream: _Stream, slice_s: float, then: Next | None, recorder: Recorder) -> None:
         """Run a stream to the report nearest to the slice's end: fio's own clock decides when it reports.
 
         A slice shorter than the interval of reports ends at a report on request.
@@ -286,9 +262,7 @@ class FioEngine:
         process, origin = stream.process, stream.cut
         if then:
             ahead_s = stream.planned_s - self._waiting.ahead_s
-            process.read_until(
-                process.began_s + ahead_s, recorder, gather_s=self._gather_s(process)
-            )
+            process.read_until(process.began_s + ahead_s, recorder, gather_s=self._gather_s(process))
             self._prepare(then.loads, stream.phase.workload)
         cut_s = stream.planned_s - STATUS_INTERVAL_S / 2
         if slice_s < STATUS_INTERVAL_S:
@@ -307,9 +281,7 @@ class FioEngine:
 
     # The running processes: at most one that measures, or one stream; others wait at their gates.
 
-    def _begin(
-        self, start: Callable[[], FioProcess], started: FioProcess | None = None
-    ) -> FioProcess:
+    def _begin(self, start: Callable[[], FioProcess], started: FioProcess | None = None) -> FioProcess:
         """Let fio go once all its threads wait. Start it again if it was killed before its first I/O.
 
         It is restarted only once: a second kill has a reason.
@@ -394,11 +366,7 @@ class FioEngine:
         return self._execution(process, measurement, evidence)
 
     def _execution(
-        self,
-        process: FioProcess,
-        measurement: Measurement,
-        evidence: Evidence,
-        origin: FioReading = NOTHING_YET,
+        self, process: FioProcess, measurement: Measurement, evidence: Evidence, origin: FioReading = NOTHING_YET
     ) -> Execution:
         # By now fio has reported when it really began.
         started_s = process.began_s + origin.elapsed_s

@@ -45,9 +45,7 @@ class FioTarget:
     clocksource: str | None = None
 
 
-def split_regions(
-    active_range: ActiveRange, jobs: int, block_size_bytes: int
-) -> tuple[ActiveRange, ...]:
+def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[ActiveRange, ...]:
     """Return disjoint regions of whole blocks, one for each job, equal to within a block.
 
     Raises:
@@ -116,12 +114,7 @@ def render_step_job(
 
 
 def render_fill_job(
-    workload: Workload,
-    passes: int,
-    targets: Sequence[FioTarget],
-    *,
-    prerun: str | None = None,
-    seed: int | None = None,
+    workload: Workload, passes: int, targets: Sequence[FioTarget], *, prerun: str | None = None, seed: int | None = None
 ) -> str:
     """Return the job file that writes the active range exactly ``passes`` times, for any number of jobs.
 
@@ -141,9 +134,7 @@ def render_fill_job(
             lines += ["", f"[fill{job}{name}]", *file, *_fill_lines(region, passes)]
         rest = active.length_bytes % block
         if rest:
-            region = ActiveRange(
-                offset_bytes=active.offset_bytes + active.length_bytes - rest, length_bytes=rest
-            )
+            region = ActiveRange(offset_bytes=active.offset_bytes + active.length_bytes - rest, length_bytes=rest)
             lines += ["", f"[rest{name}]", f"bs={rest}", *file, *_fill_lines(region, passes)]
     return _text(lines)
 
@@ -164,16 +155,10 @@ def planned_bytes(job_text: str) -> tuple[int, ...]:
 
 
 def _fill_lines(region: ActiveRange, passes: int) -> list[str]:
-    return [
-        f"offset={region.offset_bytes}",
-        f"size={region.length_bytes}",
-        f"io_size={region.length_bytes * passes}",
-    ]
+    return [f"offset={region.offset_bytes}", f"size={region.length_bytes}", f"io_size={region.length_bytes * passes}"]
 
 
-def _global_lines(
-    workload: Workload, target: FioTarget, prerun: str | None, seed: int | None
-) -> list[str]:
+def _global_lines(workload: Workload, target: FioTarget, prerun: str | None, seed: int | None) -> list[str]:
     lines = [
         "[global]",
         filename_option(target.path),
@@ -259,8 +244,7 @@ def find_poisson_setting(iops: float) -> int:
     gap_us = round(1e6 / iops + 0.5)
     choices = {near, near + 1, *(1_000_000 // us for us in (gap_us - 1, gap_us, gap_us + 1) if us)}
     return min(
-        (choice for choice in choices if 1 <= choice <= 1_000_000),
-        key=lambda choice: abs(poisson_iops(choice) - iops),
+        (choice for choice in choices if 1 <= choice <= 1_000_000), key=lambda choice: abs(poisson_iops(choice) - iops)
     )
 
 
@@ -341,15 +325,11 @@ class SequentialCursors:
         if step.workload.region:
             return
         positions = []
-        for region, start, moved in zip(
-            self._regions(workload), starts_bytes, job_bytes, strict=True
-        ):
+        for region, start, moved in zip(self._regions(workload), starts_bytes, job_bytes, strict=True):
             # After a wrap the position is the one of fio's own wrap.
             position = start + moved % (region.length_bytes - start)
             positions.append(position if position < region.length_bytes else 0)
-        self._cursors[workload] = _Cursor(
-            next_bytes=tuple(positions), bytes_per_s=sum(job_bytes) / step.duration_s
-        )
+        self._cursors[workload] = _Cursor(next_bytes=tuple(positions), bytes_per_s=sum(job_bytes) / step.duration_s)
 
     def _regions(self, workload: Workload) -> tuple[ActiveRange, ...]:
         return split_regions(self._active_range, workload.jobs, workload.block_size_bytes)

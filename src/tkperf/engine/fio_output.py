@@ -173,9 +173,7 @@ class DocumentSplitter:
             raise EngineError(f"fio printed more than {most_bytes >> 20} MiB {where}")
 
 
-def parse_document(
-    document: bytes, *, read_s: float | None = None, wall_ahead_s: float | None = None
-) -> FioReading:
+def parse_document(document: bytes, *, read_s: float | None = None, wall_ahead_s: float | None = None) -> FioReading:
     """Return one status document as a reading of all jobs together.
 
     Args:
@@ -318,8 +316,7 @@ class Recorder:
         whole = build_sample(self._origin, last)
         cpu = last.cpu
         limited = cpu is not None and (
-            cpu.busiest_thread_percent >= 100 * CPU_EXHAUSTED
-            or cpu.all_threads_percent >= 100 * CPU_EXHAUSTED * cpus
+            cpu.busiest_thread_percent >= 100 * CPU_EXHAUSTED or cpu.all_threads_percent >= 100 * CPU_EXHAUSTED * cpus
         )
         return Measurement(
             duration_s=whole.duration_s,
@@ -332,13 +329,7 @@ class Recorder:
 
 
 def find_fio_fault(
-    status: int,
-    job_errors: Sequence[int],
-    *,
-    device: str,
-    has_result: bool,
-    ended_at_gate: bool,
-    output: str,
+    status: int, job_errors: Sequence[int], *, device: str, has_result: bool, ended_at_gate: bool, output: str
 ) -> EngineError | None:
     """Return the error that makes a measurement unusable; None: fio ended as it should.
 

@@ -14,13 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tkperf.engine.fio_job import count_threads
-from tkperf.engine.fio_output import (
-    NOTHING_YET,
-    DocumentSplitter,
-    FioReading,
-    find_fio_fault,
-    parse_document,
-)
+from tkperf.engine.fio_output import NOTHING_YET, DocumentSplitter, FioReading, find_fio_fault, parse_document
 from tkperf.engine.gate import Gate
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError, reason_of
 from tkperf.model.units import format_count
@@ -125,13 +119,7 @@ class FioProcess:
         # Threads of fio other than job threads; None: unknown.
         self._other_tasks: int | None = None
         self._process = start_process(
-            [
-                "fio",
-                "--output-format=json+",
-                "--status-interval=1",
-                "--eta=never",
-                job_path.name,
-            ],
+            ["fio", "--output-format=json+", "--status-interval=1", "--eta=never", job_path.name],
             cwd=folder,
             stdout=PIPE,
             stderr=PIPE,
@@ -262,13 +250,7 @@ class FioProcess:
             self._process.send_signal(signal.SIGINT)
         self.wait_for_jobs(time.monotonic() + longest_s, ignore)
 
-    def read_until(
-        self,
-        deadline_s: float,
-        on_reading: OnReading,
-        *,
-        gather_s: Callable[[], float] = at_once,
-    ) -> bool:
+    def read_until(self, deadline_s: float, on_reading: OnReading, *, gather_s: Callable[[], float] = at_once) -> bool:
         """Read fio's output until a time on the monotonic clock. Return False if fio ended before
         that time.
 
@@ -314,8 +296,7 @@ class FioProcess:
                 )
             if now_s > until_s:
                 self._give_up(
-                    StepFailedError,
-                    "kept reporting long after its end and was stopped: the device hangs, or fio does",
+                    StepFailedError, "kept reporting long after its end and was stopped: the device hangs, or fio does"
                 )
             if now_s - self._still_since_s > still_s:
                 self._give_up(
@@ -327,9 +308,7 @@ class FioProcess:
         self.stop()
         raise kind(f"fio on {self._device} {what}; check the kernel log")
 
-    def read_to_end(
-        self, on_reading: OnReading, *, until_s: float = FOREVER, still_s: float = FOREVER
-    ) -> None:
+    def read_to_end(self, on_reading: OnReading, *, until_s: float = FOREVER, still_s: float = FOREVER) -> None:
         """Take in fio's output until it exits, and judge the exit.
 
         Raises:
@@ -397,10 +376,7 @@ class FioProcess:
                     f"fio on {self._device} reports {format_count(len(self.last.jobs), 'job')} "
                     f"where {self._threads} were started"
                 )
-            if (
-                self.last.read.bytes + self.last.write.bytes
-                > before.read.bytes + before.write.bytes
-            ):
+            if self.last.read.bytes + self.last.write.bytes > before.read.bytes + before.write.bytes:
                 self._still_since_s = self.last_at_s
             self._note_beginning()
             on_reading(self.last)
@@ -432,8 +408,7 @@ class FioProcess:
             began_wall_clock_s = self.last.wall_clock_s - self.last.elapsed_s
         self._began = True
         late_s = min(
-            self.last_at_s - self.last.elapsed_s - self.released_s,
-            began_wall_clock_s - self.released_wall_clock_s,
+            self.last_at_s - self.last.elapsed_s - self.released_s, began_wall_clock_s - self.released_wall_clock_s
         )
         if late_s > LATE_S:
             self.began_s = self.released_s + late_s
@@ -449,9 +424,7 @@ class FioPipes:
         self._stderr = process.stderr.fileno()
         self._open = [self._stdout, self._stderr]
         self._splitter = DocumentSplitter()
-        self._buffer = memoryview(
-            bytearray(PIPE_BYTES)
-        )  # created once, because creating it costs more than reading
+        self._buffer = memoryview(bytearray(PIPE_BYTES))  # created once, because creating it costs more than reading
         self._stderr_text = b""
         self.ended = False
         for pipe in self._open:

@@ -86,9 +86,7 @@ def choose_clock(root: Path = Path("/")) -> ChosenClock:
     if answer.exit_status != 0 or "reliable_tsc: yes" not in answer.stdout:
         return ChosenClock(words="clock_gettime, because fio finds the CPU's clock unreliable")
     if source != "tsc":
-        return ChosenClock(
-            words=f"the CPU's, tested by fio at each start, as the kernel's is {source}"
-        )
+        return ChosenClock(words=f"the CPU's, tested by fio at each start, as the kernel's is {source}")
     return ChosenClock(words="the CPU's (TSC), tested before the run", clocksource="cpu")
 
 
@@ -145,9 +143,7 @@ def choose_ioengine(
         if reason is None:
             return ChosenEngine(name=ioengine, instead_of="; ".join(reasons) or None)
         reasons.append(f"{ioengine}: {reason}")
-    raise EngineError(
-        f"fio cannot read {path} with the I/O engine that the run needs ({'; '.join(reasons)})"
-    )
+    raise EngineError(f"fio cannot read {path} with the I/O engine that the run needs ({'; '.join(reasons)})")
 
 
 def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
@@ -172,9 +168,7 @@ def find_rounding() -> str | None:
     return version if numbers < EXACT_URING_DEPTH else None
 
 
-def _why_not(
-    path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: int, direct: bool
-) -> str | None:
+def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: int, direct: bool) -> str | None:
     """Read a few blocks with fio. Return the reason of a failure, or None."""
     answer, job = _read(
         path,
@@ -192,9 +186,7 @@ def _why_not(
     words = _find_words(answer)
     reason = os.strerror(abs(error)) if error and abs(error) < 4096 else ""
     if not (words or reason):
-        reason = (
-            f"exit status {answer.exit_status}" if answer.exit_status else "it printed no result"
-        )
+        reason = f"exit status {answer.exit_status}" if answer.exit_status else "it printed no result"
     return ": ".join(phrase for phrase in (reason, words) if phrase)
 
 
@@ -218,9 +210,7 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
     raise EngineError(f"fio cannot read {path}: {_find_words(answer) or 'it says nothing'}")
 
 
-def _read(
-    path: str, *options: str, timeout_s: float, direct: bool = True
-) -> tuple[Completed, _ProbeJob | None]:
+def _read(path: str, *options: str, timeout_s: float, direct: bool = True) -> tuple[Completed, _ProbeJob | None]:
     """Read from a device without a permit.
 
     Return fio's answer, with the result of a failed job, or of any job if none failed. Options
@@ -257,8 +247,6 @@ def _find_words(answer: Completed) -> str:
 
     Lines such as ``fio: pid=1, err=12/file:...`` only repeat a job's error, with a number that differs each time.
     """
-    lines = [
-        line.strip() for line in f"{answer.stderr}\n{answer.stdout.partition('{')[0]}".splitlines()
-    ]
+    lines = [line.strip() for line in f"{answer.stderr}\n{answer.stdout.partition('{')[0]}".splitlines()]
     told = [line for line in lines if not re.match(r"fio: pid=\d+, err=", line)]
     return next((line for line in told if any(map(str.isalpha, line))), "")[:200]

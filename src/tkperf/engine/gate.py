@@ -38,9 +38,7 @@ class Gate:
     @property
     def command(self) -> str:
         """Return the shell command that exits with 0 once the gate is open, and fails if its owner died."""
-        lock, go, arrived = (
-            shlex.quote(str(path)) for path in (self._lock_path, self._go_path, self._arrived_path)
-        )
+        lock, go, arrived = (shlex.quote(str(path)) for path in (self._lock_path, self._go_path, self._arrived_path))
         return f"echo $$ >> {arrived} && exec 9< {lock} && flock -s 9 && test -e {go}"
 
     @property

@@ -38,14 +38,7 @@ class SimulatedEngine:
     version: str | None = None
     io_clock: str | None = None
 
-    def __init__(
-        self,
-        model: DriveModel,
-        active_range_bytes: int,
-        *,
-        seed: int = 1,
-        cold_start_s: float = 0.0,
-    ) -> None:
+    def __init__(self, model: DriveModel, active_range_bytes: int, *, seed: int = 1, cold_start_s: float = 0.0) -> None:
         """Build the drive.
 
         Args:
@@ -90,9 +83,7 @@ class SimulatedEngine:
         self._begin(step)
         return self._hand_over(self._run(step.workload, step.duration_s, on_sample), then)
 
-    def measure_slice(
-        self, phase: Continuous, *, then: Next | None, on_sample: OnSample
-    ) -> Execution:
+    def measure_slice(self, phase: Continuous, *, then: Next | None, on_sample: OnSample) -> Execution:
         if not phase.continues(self._stream):
             self._begin(phase)
         self._stream = phase
@@ -132,11 +123,7 @@ class SimulatedEngine:
         return replace(execution, handed_over_s=self._let_go and self._let_go[1])
 
     def _run(
-        self,
-        workload: Workload,
-        duration_s: float | None,
-        on_sample: OnSample,
-        amount_bytes: int | None = None,
+        self, workload: Workload, duration_s: float | None, on_sample: OnSample, amount_bytes: int | None = None
     ) -> Execution:
         """Run a workload for a time, or until an amount is written."""
         began_s = self._begins_s
@@ -161,9 +148,7 @@ class SimulatedEngine:
         self._clock_s = max(self._clock_s, ended_s)
         kind = "fill" if amount_bytes is not None else "step"
         return Execution(
-            measurement=Measurement(
-                duration_s=lasted_s, read=read, write=write, samples=tuple(draw.samples)
-            ),
+            measurement=Measurement(duration_s=lasted_s, read=read, write=write, samples=tuple(draw.samples)),
             started_s=began_s,
             ended_s=ended_s,
             job_file=f"; SIMULATED {kind}: {workload}, no fio job was run\n",
@@ -189,9 +174,7 @@ class SimulatedEngine:
         return self.drive.serve(workload, duration_s)
 
 
-def _build_drive(
-    model: DriveModel, active_range_bytes: int, random: np.random.Generator
-) -> SimulatedDrive:
+def _build_drive(model: DriveModel, active_range_bytes: int, random: np.random.Generator) -> SimulatedDrive:
     match model:
         case FlashModel():
             return FlashDrive(model, active_range_bytes, random)
@@ -260,8 +243,6 @@ class SimulatedTelemetry:
         """Read the whole log, or the temperature alone."""
         log = self._drive.read_log(now_s)
         if log is not None and not whole:
-            log = Reading(
-                at_s=now_s, drive=log.drive, source=log.source, temperature_c=log.temperature_c
-            )
+            log = Reading(at_s=now_s, drive=log.drive, source=log.source, temperature_c=log.temperature_c)
         if log is not None:
             self._readings.append(log)

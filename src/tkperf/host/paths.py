@@ -8,15 +8,7 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.links import Link, read_link, read_pcie_link, read_sas_link, read_usb_link
-from tkperf.device.sysfs import (
-    SYS_ROOT,
-    find_disk,
-    find_node,
-    find_nvme_controller,
-    find_pci_function,
-    number,
-    text,
-)
+from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, find_nvme_controller, find_pci_function, number, text
 from tkperf.host.audit.site import USB_HUB_CLASS, find_place_on_bus, parse_list, read_nodes
 from tkperf.model.drive_path import DrivePath, LinkGap, Part, PartKind, PathGap
 
@@ -31,7 +23,8 @@ _CONTROLLERS = {
 }
 # PCI vendors of devices that virtual machines emulate: virtio; QEMU's others.
 _EMULATED_VENDORS = ("0x1af4", "0x1b36")
-# Where Intel's chipsets have their functions on the first bus: USB, SATA, PCIe slots, SATA of older ones. The CPU's slots are elsewhere.
+# Where Intel's chipsets have their functions on the first bus: USB, SATA, PCIe slots, SATA of older ones. The CPU's
+# slots are elsewhere.
 _INTEL, _CHIPSET_DEVICES = "0x8086", ("14", "17", "1b", "1c", "1d", "1f")
 _ATA_PORT = re.compile(r"ata\d+")
 
@@ -121,7 +114,9 @@ def _read_parts(disk: Path) -> Iterator[Part]:
 
 
 def _find_chipset(function: Path) -> str | None:
-    """Return the key of the chipset that a function on the first bus belongs to; None: it is the CPU's, or not known."""
+    """Return the key of the chipset that a function on the first bus belongs to; None: it is the CPU's,
+    or not known.
+    """
     domain, bus, device = function.name.partition(".")[0].split(":")
     is_chipset = text(function / "vendor") == _INTEL and bus == "00" and device in _CHIPSET_DEVICES
     return f"chipset {domain}" if is_chipset else None
@@ -153,9 +148,7 @@ def _bridge_above(function: Path) -> Path | None:
     return above if (text(above / "class") or "").startswith(_PCI_BRIDGE) else None
 
 
-def _build(
-    kind: PartKind, key: str, name: str, link: Link | None, gap: LinkGap = LinkGap.NOT_SHOWN
-) -> Part:
+def _build(kind: PartKind, key: str, name: str, link: Link | None, gap: LinkGap = LinkGap.NOT_SHOWN) -> Part:
     carried = None if link is None else link.bytes_per_s
     return Part(
         key=key,
@@ -183,9 +176,7 @@ def _read_expanders_and_hubs(disk: Path) -> Iterator[Part]:
     for folder in disk.resolve().parents:
         if folder.name.startswith("expander-"):
             link = read_sas_link(folder)
-            yield _build(
-                PartKind.EXPANDER, f"sas {folder.name}", f"SAS expander {folder.name}", link
-            )
+            yield _build(PartKind.EXPANDER, f"sas {folder.name}", f"SAS expander {folder.name}", link)
         # Each port of a root hub, whose name is usb1 or the like, has its own link.
         is_hub = text(folder / "bDeviceClass") == USB_HUB_CLASS
         if is_hub and not folder.name.startswith("usb"):

@@ -37,10 +37,7 @@ class Setting:
     def is_changed(self) -> bool:
         """Return whether tkperf would set it."""
         return (
-            self.wanted is not None
-            and self.now is not None
-            and self.now != self.wanted
-            and self.offered is not False
+            self.wanted is not None and self.now is not None and self.now != self.wanted and self.offered is not False
         )
 
 
@@ -50,10 +47,7 @@ def find_settings(site: Site, drives: Sequence[AuditedDrive]) -> tuple[Setting, 
     The drive of a measured file is left out: it has other users.
     """
     queues = {drive.disk.name: drive for drive in drives if not drive.is_file}
-    return (
-        *_of_cpus(site),
-        *(setting for drive in queues.values() for setting in _of_queue(site, drive)),
-    )
+    return (*_of_cpus(site), *(setting for drive in queues.values() for setting in _of_queue(site, drive)))
 
 
 def read_setting(path: Path) -> str | None:
@@ -66,11 +60,14 @@ def _of_cpus(site: Site) -> Iterator[Setting]:
     """Yield the CPUs' settings, the governor first: it decides which preferences the CPU takes."""
     policies = sorted((site.cpu_folder / "cpufreq").glob("policy*"))
     for name, subject, choices, why in (
-        ("scaling_governor", "CPU governor", "scaling_available_governors",
-         "the same clock at every load"),
-        ("energy_performance_preference", "energy preference",
-         "energy_performance_available_preferences", "the highest clock at once"),
-    ):  # fmt: skip
+        ("scaling_governor", "CPU governor", "scaling_available_governors", "the same clock at every load"),
+        (
+            "energy_performance_preference",
+            "energy preference",
+            "energy_performance_available_preferences",
+            "the highest clock at once",
+        ),
+    ):
         for policy in policies:
             now, offered = text(policy / name), text(policy / choices)
             if now is None and not (policy / name).exists():
@@ -92,15 +89,18 @@ def _of_queue(site: Site, drive: AuditedDrive) -> Iterator[Setting]:
     scheduler = find_selected(text(queue / "scheduler"))
     wanted = None if scheduler is None else choose_scheduler(drive, scheduler)
     for name, subject, value, offered, why in (
-        ("scheduler", "I/O scheduler", wanted, wanted in choices,
-         "the drive gets I/Os as they are issued"),
+        ("scheduler", "I/O scheduler", wanted, wanted in choices, "the drive gets I/Os as they are issued"),
         # A change of the scheduler resets it.
         ("nr_requests", "requests of the queue", None, None, "put back with the scheduler"),
-        ("rq_affinity", "completion affinity", "2", None,
-         "each CPU completes its own I/Os, so that no single one completes all"),
-        ("wbt_lat_usec", "writeback throttling", "0", None,
-         "no I/O is timed or delayed for others"),
-    ):  # fmt: skip
+        (
+            "rq_affinity",
+            "completion affinity",
+            "2",
+            None,
+            "each CPU completes its own I/Os, so that no single one completes all",
+        ),
+        ("wbt_lat_usec", "writeback throttling", "0", None, "no I/O is timed or delayed for others"),
+    ):
         if not (queue / name).exists():
             continue
         yield Setting(

@@ -176,9 +176,7 @@ class Restored:
     rebooted: bool = False
 
 
-def apply_settings(
-    settings: Sequence[Setting], owner: str = BY_COMMAND, *, root: Path = Path("/")
-) -> tuple[str, ...]:
+def apply_settings(settings: Sequence[Setting], owner: str = BY_COMMAND, *, root: Path = Path("/")) -> tuple[str, ...]:
     """Apply the settings that change. Return each change as ``PATH: BEFORE -> AFTER``.
 
     A setting that fails does not stop the others.

@@ -15,11 +15,6 @@ LATENCY_SIZES_KIB = (8, 4, 0.5)
 THROUGHPUT_SIZES_KIB = (1024, 64, 8, 4, 0.5)
 """On a device with sectors of 4 KiB the last block size of each list is missing."""
 # The tests in its files, and the profile table with the numbers of each.
-TKPERF_TABLES = {
-    "iops": "iops",
-    "lat": "latency",
-    "tp": "throughput",
-    "writesat": "write_saturation",
-}
+TKPERF_TABLES = {"iops": "iops", "lat": "latency", "tp": "throughput", "writesat": "write_saturation"}
 # The name of a run imported from such a file, in place of a profile name.
 TKPERF_PROFILE = "TKperf XML"

@@ -14,13 +14,7 @@ from itertools import pairwise
 
 from tkperf.interop.fio_series import CellSeries, Result
 from tkperf.interop.imported import NaturalKey, Remarks, natural_key, readable
-from tkperf.interop.result_names import (
-    family_of_file,
-    find_numbers,
-    find_rounds,
-    rank_of_rounds,
-    split_path,
-)
+from tkperf.interop.result_names import family_of_file, find_numbers, find_rounds, rank_of_rounds, split_path
 from tkperf.model.figures import LoadCaution
 from tkperf.model.workload import Workload
 
@@ -30,9 +24,7 @@ _FILL = "fill by amount"
 _WITH_OTHER_FILES = "at once with another file"
 
 
-def arrange_series(
-    results: Iterable[Result], names: Sequence[str], remarks: Remarks
-) -> list[CellSeries]:
+def arrange_series(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -> list[CellSeries]:
     """Return the results as series, each with its section.
 
     The order does not depend on the order of the files.
@@ -45,9 +37,7 @@ def arrange_series(
     by_key: dict[object, CellSeries] = {}
     for result in results:
         key = result.workload, result.series_key
-        series = by_key.setdefault(
-            key, CellSeries(workload=result.workload, series_key=result.series_key)
-        )
+        series = by_key.setdefault(key, CellSeries(workload=result.workload, series_key=result.series_key))
         series.rounds.append(result)
     keys = [natural_key(name) for name in names]
     run_folders = _find_run_folders(by_key.values(), names)
@@ -103,8 +93,7 @@ def _find_run_folders(all_series: Iterable[CellSeries], names: Sequence[str]) ->
             folder, file = split_path(names[result.source])
             folders.setdefault(folder, []).append(file)
         counted = any(
-            len({family_of_file(file) for file in set(files)}) < len(set(files))
-            for files in folders.values()
+            len({family_of_file(file) for file in set(files)}) < len(set(files)) for files in folders.values()
         )
         times_given = Counter(file for files in folders.values() for file in set(files))
         if counted and max(times_given.values()) > 1:
@@ -116,10 +105,10 @@ def _find_run_folders(all_series: Iterable[CellSeries], names: Sequence[str]) ->
     return found
 
 
-def _divide_by_folder(
-    series: CellSeries, names: Sequence[str], run_folders: set[str]
-) -> Iterator[CellSeries]:
-    """Yield a series for each folder that contains a run. Preparations are divided by every folder: each run has its own."""
+def _divide_by_folder(series: CellSeries, names: Sequence[str], run_folders: set[str]) -> Iterator[CellSeries]:
+    """Yield a series for each folder that contains a run. Preparations are divided by every folder: each run has its
+    own.
+    """
     by_folder: dict[str, list[Result]] = {}
     for result in series.rounds:
         folder = split_path(names[result.source])[0]
@@ -175,9 +164,7 @@ def _find_run_words(series: CellSeries, names: Sequence[str]) -> Iterator[str]:
         yield from (word for _, word in varying[1:] if word != varying[0][1])
 
 
-def _divide_by_name(
-    series: CellSeries, names: Sequence[str], run_words: set[str]
-) -> Iterator[CellSeries]:
+def _divide_by_name(series: CellSeries, names: Sequence[str], run_words: set[str]) -> Iterator[CellSeries]:
     """Yield a series for each run, if names count runs and rounds: ``run2_round5``, ``980pro_5``."""
     runs = _group_by_run(series, names, run_words)
     if len(runs) == 1:
@@ -187,9 +174,7 @@ def _divide_by_name(
         yield _part_of(series, rounds, file=f"{series.series_key.file} {run}")
 
 
-def _group_by_run(
-    series: CellSeries, names: Sequence[str], run_words: set[str]
-) -> dict[object, list[Result]]:
+def _group_by_run(series: CellSeries, names: Sequence[str], run_words: set[str]) -> dict[object, list[Result]]:
     rounds = series.rounds
     whole: dict[object, list[Result]] = {(): rounds}
     columns = _columns(rounds, names)
@@ -245,9 +230,7 @@ def _divide_by_time(
         )
 
 
-def _find_overlapping(
-    in_time: Sequence[Result], names: Sequence[str], remarks: Remarks
-) -> list[Result]:
+def _find_overlapping(in_time: Sequence[Result], names: Sequence[str], remarks: Remarks) -> list[Result]:
     """Return the results that ran at the same time as their neighbour in time, from another file."""
     found: dict[int, Result] = {}
     for before, after in pairwise(in_time):
@@ -281,11 +264,7 @@ def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]
 
 
 def _order(
-    series: CellSeries,
-    names: Sequence[str],
-    keys: Sequence[NaturalKey],
-    remarks: Remarks,
-    run_words: set[str],
+    series: CellSeries, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks, run_words: set[str]
 ) -> None:
     """Give each round its number: the number in its name, or else its place in the order of the
     times that fio wrote.
@@ -301,8 +280,7 @@ def _order(
             if result.written_ms is None:
                 remarks.say(
                     "no-time-stamps",
-                    "no time in the results: the rounds are in the order of the files' names, "
-                    "where r2 is before r10",
+                    "no time in the results: the rounds are in the order of the files' names, where r2 is before r10",
                     names[result.source],
                 )
     series.rounds, series.numbers = rounds, tuple(range(1, len(rounds) + 1))
@@ -337,11 +315,7 @@ def _numbers_in_names(
     """Return the numbers behind words that count rounds; None: some names have no number, or two
     have the same number.
     """
-    columns = {
-        column: values
-        for column, values in _columns(rounds, names).items()
-        if column[1] not in run_words
-    }
+    columns = {column: values for column, values in _columns(rounds, names).items() if column[1] not in run_words}
     for values in columns.values():
         if len(set(values)) == len(values):
             return values
@@ -434,9 +408,7 @@ def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]
     add([key.host for key in keys], hosts)
     add([key.job for key in keys], [f"job {series.rounds[0].job}" for series in group])
     add([key.folder for key in keys], [f"in {folder}" for folder in folders])
-    runtimes = [
-        "no runtime" if key.runtime_s is None else f"runtime {key.runtime_s:g} s" for key in keys
-    ]
+    runtimes = ["no runtime" if key.runtime_s is None else f"runtime {key.runtime_s:g} s" for key in keys]
     add([key.runtime_s for key in keys], runtimes)
     options = [dict(key.conditions) for key in keys]
     for name in sorted({name for conditions in options for name in conditions}):
@@ -463,10 +435,7 @@ def _name_folders(folders: Sequence[str]) -> list[str]:
         first += 1
     last = max(map(len, paths))
     if len(set(map(len, paths))) == 1:
-        last = (
-            max((at for at in range(last) if len({path[at] for path in paths}) > 1), default=first)
-            + 1
-        )
+        last = max((at for at in range(last) if len({path[at] for path in paths}) > 1), default=first) + 1
     parts = [path[first:last] for path in paths]
     if first and not all(any(map(str.isalpha, "".join(part))) for part in parts):
         parts = [[path[first - 1], *part] for path, part in zip(paths, parts, strict=True)]
@@ -481,11 +450,7 @@ def _name_files(files: Sequence[str]) -> list[str]:
     words = [re.split(r"(?:[-_ ()]|\.(?![0-7](?!\w)))+", file) for file in files]
     if len(set(map(len, words))) > 1:
         return list(files)
-    differing = [
-        at
-        for at in range(len(words[0]))
-        if len({family_of_file(of_file[at]) for of_file in words}) > 1
-    ]
+    differing = [at for at in range(len(words[0])) if len({family_of_file(of_file[at]) for of_file in words}) > 1]
     named = ["-".join(of_file[at] for at in differing) for of_file in words]
     return named if len(set(named)) == len(set(files)) and all(named) else list(files)
 

@@ -39,9 +39,7 @@ ALL_CLIENTS = "All clients"
 SIGNALLED = "fio: terminating on signal"
 STOPPED = "stopped by a signal"
 
-_TOO_MUCH_MEMORY = (
-    f"its values would need more than {MOST_PER_BYTE} times its size in memory; is it fio's output?"
-)
+_TOO_MUCH_MEMORY = f"its values would need more than {MOST_PER_BYTE} times its size in memory; is it fio's output?"
 _BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
 # Old versions print C's words for no number. The replacement has as many characters, so that positions stay.
 _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
@@ -128,9 +126,7 @@ class Documents:
                 ended = position
 
 
-def _replace(
-    pattern: re.Pattern[str], text: str, find_new: Callable[[re.Match[str]], str | None]
-) -> str:
+def _replace(pattern: re.Pattern[str], text: str, find_new: Callable[[re.Match[str]], str | None]) -> str:
     """Replace matches, except those without a new text.
 
     ``Pattern.sub`` would keep an object for each match and each text between them: up to 20 times the size of the text.
@@ -230,10 +226,7 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     if first_ms is not None and second_ms is not None:
         idle_ms = min(IDLE_MS, max((runtime_ms for runtime_ms, _, _ in later), default=0.0) / 2)
         passed_ms = second_ms - first_ms
-        return (
-            _jobs_by_host(before) == _jobs_by_host(after)
-            or -idle_ms <= passed_ms <= ran_ms + idle_ms
-        )
+        return _jobs_by_host(before) == _jobs_by_host(after) or -idle_ms <= passed_ms <= ran_ms + idle_ms
     # Runtime, I/Os and bytes of a direction grow together, or all stay.
     consistent = all(len({value > 0 for value in side}) == 1 for side in grown)
     return consistent and ran_ms >= SHORTEST_INTERVAL_MS
@@ -276,7 +269,9 @@ def _identity(document: Mapping[str, Any]) -> object:
 
 
 def _jobs_by_host(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the jobs in an order that all reports of one fio share: its client writes hosts as their reports arrive."""
+    """Return the jobs in an order that all reports of one fio share: its client writes hosts as their
+    reports arrive.
+    """
     jobs = [job for job in document["jobs"] if isinstance(job, dict)]
     return sorted(jobs, key=lambda job: host_of(job) or "")
 
@@ -288,9 +283,7 @@ def _counters(document: Mapping[str, Any]) -> list[tuple[float, float, float]]:
         for side in ("read", "write"):
             direction = job.get(side)
             direction = direction if isinstance(direction, dict) else {}
-            runtime, ios, moved = (
-                _finite(direction.get(name)) or 0.0 for name in ("runtime", "total_ios", "io_bytes")
-            )
+            runtime, ios, moved = (_finite(direction.get(name)) or 0.0 for name in ("runtime", "total_ios", "io_bytes"))
             counters.append((runtime, ios, moved))
     return counters
 

@@ -24,20 +24,10 @@ from tkperf.interop.fio_documents import (
     stamp_ms,
 )
 from tkperf.interop.fio_options import find_server_fault, options_of
-from tkperf.interop.fio_result import (
-    Job,
-    job_name,
-    read_result,
-)
+from tkperf.interop.fio_result import Job, job_name, read_result
 from tkperf.interop.fio_rounds import build_test
 from tkperf.interop.fio_series import ENDED_EARLY, CellSeries, Result, build_series_key, start_of
-from tkperf.interop.fio_together import (
-    ALONE,
-    LoadsBeside,
-    find_jobs_at_once,
-    find_loads_beside,
-    group_jobs,
-)
+from tkperf.interop.fio_together import ALONE, LoadsBeside, find_jobs_at_once, find_loads_beside, group_jobs
 from tkperf.interop.imported import (
     LARGEST_DEMAND,
     MOST_LISTED,
@@ -104,9 +94,7 @@ class FioResults:
         else:
             cut = "its JSON is cut off or damaged" if documents.cut_off else None
             none = describe_text(text) or (
-                "holds no JSON result of fio (--output-format=json or json+)"
-                if text.strip()
-                else "it is empty"
+                "holds no JSON result of fio (--output-format=json or json+)" if text.strip() else "it is empty"
             )
             self.remarks.leave_out_file(file, unusable[0] if unusable else Unusable(cut or none))
 
@@ -136,7 +124,8 @@ class FioResults:
         test = build_test(FIO_TEST, series, self._names)
         if len(test.outcomes) > MOST_SECTIONS:
             raise InputFileError(
-                f"{place}: these results make {len(test.outcomes):,} sections, but a run file can contain {MOST_SECTIONS:,}: "
+                f"{place}: these results make {len(test.outcomes):,} sections, but a run file can contain "
+                f"{MOST_SECTIONS:,}: "
                 f"import them in parts{_name_parts(series, self._names)}"
             )
         require_room(test.steps, place=place)
@@ -315,10 +304,7 @@ class FioResults:
             file,
         )
         # Limits and runtimes of the servers are part of the load that the servers ran.
-        workloads = {
-            (one.job, one.workload, one.series_key.always, one.series_key.runtime_s)
-            for one in results
-        }
+        workloads = {(one.job, one.workload, one.series_key.always, one.series_key.runtime_s) for one in results}
         if len(workloads) != 1 or len(results) != len(hosts):
             why = Unusable("fio's sum over all clients is one of several workloads")
             self.remarks.leave_out_job(file, ALL_CLIENTS, why)
@@ -356,9 +342,7 @@ def _name_parts(series: Sequence[CellSeries], names: Sequence[str]) -> str:
     if len(counted) < 2:
         return ", such as the files of one block size or depth at a time"
     folders = sorted(counted, key=natural_key)
-    named = ", ".join(
-        f"{readable(folder)} ({counted[folder]:,})" for folder in folders[:MOST_LISTED]
-    )
+    named = ", ".join(f"{readable(folder)} ({counted[folder]:,})" for folder in folders[:MOST_LISTED])
     more = len(folders) - MOST_LISTED
     return f", one folder at a time: {named}" + (f" and {more:,} more" if more > 0 else "")
 
@@ -374,8 +358,7 @@ def _compare_sum(total: Result, hosts: Sequence[Result]) -> Unusable | None:
         added = sum(getattr(host.measurement, name) for host in hosts)
         if abs(given - added) > SUM_TOLERANCE * added:
             return Unusable(
-                f"fio's sum over all clients contradicts its hosts in {words}",
-                f": {given:,} instead of {added:,}",
+                f"fio's sum over all clients contradicts its hosts in {words}", f": {given:,} instead of {added:,}"
             )
     return None
 

@@ -22,9 +22,20 @@ _SIZES = ("bs", "blocksize", *_RANGES)
 # Longer numbers are not from fio.
 _MOST_DIGITS = 30
 _TIME_UNITS_S = {
-    "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "": 1.0,
-    "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86_400.0, "day": 86_400.0,
-}  # fmt: skip
+    "us": 1e-6,
+    "usec": 1e-6,
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "hour": 3600.0,
+    "d": 86_400.0,
+    "day": 86_400.0,
+}
 
 
 def options_of(document: Options, job: Options) -> dict[str, Any]:

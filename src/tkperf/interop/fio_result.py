@@ -136,23 +136,18 @@ def _require_plain(jobs: Sequence[Job], options: Options) -> None:
             raise Unusable("some of its I/Os failed (continue_on_error)", f": {failed:,}")
     job, pattern = jobs[0], pattern_of(options)
     if "read_iolog" in options:
-        raise Unusable(
-            "it replays a recorded sequence of I/Os (read_iolog), which is not a defined workload"
-        )
+        raise Unusable("it replays a recorded sequence of I/Os (read_iolog), which is not a defined workload")
     if is_unified(job):
         raise Unusable(
             "unified_rw_reporting counted its reads and writes together; run fio without it, or with "
             "unified_rw_reporting=both"
         )
     if "trim" in pattern and pattern not in ("trim", "randtrim"):
-        raise Unusable(
-            f"rw={shorten_value(pattern)} trims blocks and writes them: no plain writing"
-        )
+        raise Unusable(f"rw={shorten_value(pattern)} trims blocks and writes them: no plain writing")
     own = job.get("job options")
     if isinstance(own, dict) and "name" in own and not _is_named(job, str(own["name"])):
         raise Unusable(
-            "fio shows several jobs as one (group_reporting), with the first one's name and the last "
-            "one's options"
+            "fio shows several jobs as one (group_reporting), with the first one's name and the last one's options"
         )
 
 
@@ -286,9 +281,7 @@ def _histogram(bins: object, place: str) -> Histogram:
             raise ValueError("more I/Os than fio counts")
         return Histogram.from_bins(counts)
     except (ValueError, TypeError, OverflowError) as error:
-        raise Unusable(
-            f"{place}: fio's latency bins cannot be read", f": {shorten_value(error)}"
-        ) from None
+        raise Unusable(f"{place}: fio's latency bins cannot be read", f": {shorten_value(error)}") from None
 
 
 def _bounded(value: object, largest: float, place: str) -> float:
@@ -332,10 +325,7 @@ def _uneven(clones: Sequence[_Clone], threads: int) -> str | None:
     total_ms = clones[0].total_ms
     if total_ms is None or not 1.05 < total_ms / longest_ms < 0.95 * threads:
         return None
-    return (
-        f"{threads} clones for {total_ms / 1000:.1f} s together, the longest "
-        f"{longest_ms / 1000:.1f} s"
-    )
+    return f"{threads} clones for {total_ms / 1000:.1f} s together, the longest {longest_ms / 1000:.1f} s"
 
 
 def _access(clones: Sequence[_Clone], options: Options, file: str) -> Access:
@@ -349,9 +339,7 @@ def _access(clones: Sequence[_Clone], options: Options, file: str) -> Access:
         return Access.RANDOM if pattern.startswith("rand") else Access.SEQUENTIAL
     if options.keys() - _ADDED:
         if any(clone.write.ios for clone in clones):
-            raise Unusable(
-                "it wrote, but none of its options is rw: some of its options are missing"
-            )
+            raise Unusable("it wrote, but none of its options is rw: some of its options are missing")
         return Access.SEQUENTIAL
     names = (job_name(clones[0].job), file.rpartition("/")[2])
     return Access.SEQUENTIAL if any("seq" in name.lower() for name in names) else Access.RANDOM
@@ -359,10 +347,7 @@ def _access(clones: Sequence[_Clone], options: Options, file: str) -> Access:
 
 def _mix(clones: Sequence[_Clone], options: Options) -> int:
     """Return the share of reads: the nominal one, or without options the measured one."""
-    reads, writes = (
-        sum(clone.read.ios for clone in clones),
-        sum(clone.write.ios for clone in clones),
-    )
+    reads, writes = (sum(clone.read.ios for clone in clones), sum(clone.write.ios for clone in clones))
     if not writes or not reads:
         return 100 if reads else 0
     share = reads / (reads + writes)
@@ -383,9 +368,7 @@ def _mix(clones: Sequence[_Clone], options: Options) -> int:
     return nominal
 
 
-def _block_size(
-    clones: Sequence[_Clone], options: Options, demand: int, file: str, remarks: Remarks
-) -> int:
+def _block_size(clones: Sequence[_Clone], options: Options, demand: int, file: str, remarks: Remarks) -> int:
     """Return the single size of its I/Os: from its options, if bytes and I/Os agree with it."""
     sides = [side for side in SIDES if any(getattr(clone, side).ios for clone in clones)]
     if not is_size_given(options):
@@ -484,7 +467,8 @@ def _io_depth(job: Job, options: Options, file: str, remarks: Remarks) -> int:
         remarks.say(
             "job-options-missing",
             "this fio did not write its job options: access is taken as random, unless a name says seq, mix "
-            "and block size as they came out, queue depth from fio's depth levels (to a power of two), threads as listed; "
+            "and block size as they came out, queue depth from fio's depth levels (to a power of two), threads as "
+            "listed; "
             "files are rounds of one series if their names differ in numbers only",
             file,
         )
@@ -502,15 +486,11 @@ def _io_depth(job: Job, options: Options, file: str, remarks: Remarks) -> int:
     return io_depth
 
 
-def _option(
-    options: Options, name: str, default: int, *, least: int = 1, most: int = LARGEST_DEMAND
-) -> int:
+def _option(options: Options, name: str, default: int, *, least: int = 1, most: int = LARGEST_DEMAND) -> int:
     """Return a whole number from a job's options; fio writes them as text."""
     if name not in options:
         return default
     number = parse_number(options[name], kb_base_of(options))
     if number is None or not least <= number <= most:
-        raise Unusable(
-            f"{name}={shorten_value(options[name])} is not a number from {least} to {most:,}"
-        )
+        raise Unusable(f"{name}={shorten_value(options[name])} is not a number from {least} to {most:,}")
     return number

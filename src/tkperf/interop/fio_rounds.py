@@ -47,9 +47,7 @@ def build_test(name: str, series: Sequence[CellSeries], files: Sequence[str]) ->
     return imported_test(name, steps, verdicts, sections, plan)
 
 
-def _divide_by_window(
-    series: Sequence[CellSeries], criteria: Criteria
-) -> Iterator[tuple[str, list[CellSeries]]]:
+def _divide_by_window(series: Sequence[CellSeries], criteria: Criteria) -> Iterator[tuple[str, list[CellSeries]]]:
     """Yield the sections with their cells, in order.
 
     A section has one window. If a cell has other rounds than the tracked cell, its section names
@@ -85,11 +83,7 @@ def find_window(numbers: Sequence[int], criteria: Criteria) -> tuple[int, ...]:
 def _window_until(numbers: Sequence[int], at: int, criteria: Criteria) -> tuple[int, ...]:
     """Return the consecutive rounds that end with the round at this place, at most a window of them."""
     first = at
-    while (
-        first > 0
-        and numbers[first - 1] == numbers[first] - 1
-        and at - first + 1 < criteria.window_rounds
-    ):
+    while first > 0 and numbers[first - 1] == numbers[first] - 1 and at - first + 1 < criteria.window_rounds:
         first -= 1
     return tuple(numbers[first : at + 1])
 
@@ -127,8 +121,12 @@ def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
                 SETTLED,
                 *(
                     over_rounds(
-                        "iops", f"Steady state convergence: {order} {_words(mix)}", mix, log=True,
-                        view=(_words(mix),), printed=True,
+                        "iops",
+                        f"Steady state convergence: {order} {_words(mix)}",
+                        mix,
+                        log=True,
+                        view=(_words(mix),),
+                        printed=True,
                     )
                     for mix in sorted({workload.read_percent for workload in workloads})
                 ),
@@ -138,11 +136,9 @@ def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
         prepares=cells[0].series_key.prepares,
         state=_name_state(section),
         cautions=tuple(
-            caution
-            for caution in LoadCaution
-            if any(caution in cell.series_key.cautions for cell in cells)
+            caution for caution in LoadCaution if any(caution in cell.series_key.cautions for cell in cells)
         ),
-    )  # fmt: skip
+    )
 
 
 def _name_state(section: str) -> str:
@@ -150,9 +146,7 @@ def _name_state(section: str) -> str:
     without the beginning.
     """
     state = section.partition(", ")[2]
-    return (
-        state if len(state) <= _LONGEST_STATE else f"{state[: _LONGEST_STATE - 3].rstrip(', ')}..."
-    )
+    return state if len(state) <= _LONGEST_STATE else f"{state[: _LONGEST_STATE - 3].rstrip(', ')}..."
 
 
 def _rates(workloads: Sequence[Workload]) -> tuple[str, str]:
@@ -207,9 +201,7 @@ def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
     )
 
 
-def _judge(
-    section: str, cells: Sequence[CellSeries], criteria: Criteria
-) -> tuple[list[VerdictRecord], SectionOutcome]:
+def _judge(section: str, cells: Sequence[CellSeries], criteria: Criteria) -> tuple[list[VerdictRecord], SectionOutcome]:
     """Return a verdict for each cell, and the verdict of the section, which is that of the tracked
     cell.
     """
@@ -220,10 +212,7 @@ def _judge(
             "the drive and is not judged"
         )
         return [], SectionOutcome(
-            section=section,
-            window=tuple(numbers)[-criteria.window_rounds :],
-            verdict=None,
-            ended_because=because,
+            section=section, window=tuple(numbers)[-criteria.window_rounds :], verdict=None, ended_because=because
         )
     tracked = _track(cells, criteria)
     records, finals = [], {}
@@ -278,7 +267,5 @@ def _describe_others(finals: dict[Workload, SteadyStateVerdict]) -> str:
     clause = f"; by their own rounds {len(judged) - len(unsteady)} of {len(judged)} other cells are steady"
     if unsteady:
         more = len(unsteady) - MOST_LISTED
-        clause += f", not {', '.join(unsteady[:MOST_LISTED])}" + (
-            f" and {more} more" if more > 0 else ""
-        )
+        clause += f", not {', '.join(unsteady[:MOST_LISTED])}" + (f" and {more} more" if more > 0 else "")
     return clause

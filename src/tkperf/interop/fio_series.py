@@ -12,21 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tkperf.interop.fio_documents import ALL_CLIENTS
-from tkperf.interop.fio_options import (
-    is_rate_set,
-    kb_base_of,
-    parse_number,
-    parse_time_s,
-    pattern_of,
-)
+from tkperf.interop.fio_options import is_rate_set, kb_base_of, parse_number, parse_time_s, pattern_of
 from tkperf.interop.fio_together import ALONE, LoadsBeside, is_place_counted
 from tkperf.interop.imported import readable
-from tkperf.interop.result_names import (
-    family_of_file,
-    family_of_folder,
-    split_path,
-    without_round,
-)
+from tkperf.interop.result_names import family_of_file, family_of_folder, split_path, without_round
 from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import Measurement
 from tkperf.model.purposes import find_purposes, prepares
@@ -34,39 +23,108 @@ from tkperf.model.workload import Workload
 
 # Limits and other distributions of a load are part of the workload.
 _LIMITS = (
-    "rate", "rate_iops", "rate_process", "thinktime", "flow", "random_distribution",
-    "percentage_random", "zonemode", "zonesize", "zoneskip", "rw_sequencer", "dedupe_percentage",
-    "buffer_compress_percentage", "fsync", "fdatasync", "latency_target",
-)  # fmt: skip
+    "rate",
+    "rate_iops",
+    "rate_process",
+    "thinktime",
+    "flow",
+    "random_distribution",
+    "percentage_random",
+    "zonemode",
+    "zonesize",
+    "zoneskip",
+    "rw_sequencer",
+    "dedupe_percentage",
+    "buffer_compress_percentage",
+    "fsync",
+    "fdatasync",
+    "latency_target",
+)
 _USUAL = {"random_distribution": "random", "percentage_random": "100", "zonemode": "none"}
 # Options that belong to the workload or the series in another way, or do not affect the measurement.
-_OTHERWISE = frozenset({
-    "name", "description", "rw", "readwrite", "bs", "blocksize", "bsrange", "blocksize_range", "bssplit",
-    "kb_base", "rwmixread", "rwmixwrite", "numjobs", "iodepth", "runtime", "timeout", "group_reporting",
-    "stonewall", "wait_for", "new_group", "startdelay", "start_delay", "thread", "time_based", "randseed",
-    "exec_prerun", "exec_postrun", "job_start_clock_id", "comm", "per_job_logs", "unit_base", "disk_util", "percentile_list",
-    "lat_percentiles", "clat_percentiles", "slat_percentiles", "unified_rw_reporting", *_LIMITS,
-})  # fmt: skip
-_OUTPUT = (
-    "write_bw_log",
-    "write_lat_log",
-    "write_iops_log",
-    "write_hist_log",
-    "log_",
-    "bwavgtime",
-    "iopsavgtime",
+_OTHERWISE = frozenset(
+    {
+        "name",
+        "description",
+        "rw",
+        "readwrite",
+        "bs",
+        "blocksize",
+        "bsrange",
+        "blocksize_range",
+        "bssplit",
+        "kb_base",
+        "rwmixread",
+        "rwmixwrite",
+        "numjobs",
+        "iodepth",
+        "runtime",
+        "timeout",
+        "group_reporting",
+        "stonewall",
+        "wait_for",
+        "new_group",
+        "startdelay",
+        "start_delay",
+        "thread",
+        "time_based",
+        "randseed",
+        "exec_prerun",
+        "exec_postrun",
+        "job_start_clock_id",
+        "comm",
+        "per_job_logs",
+        "unit_base",
+        "disk_util",
+        "percentile_list",
+        "lat_percentiles",
+        "clat_percentiles",
+        "slat_percentiles",
+        "unified_rw_reporting",
+        *_LIMITS,
+    }
 )
+_OUTPUT = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "log_", "bwavgtime", "iopsavgtime")
 # Part of the section's name, like a name from the user.
 ENDED_EARLY, BUFFERED = "ended early", "buffered I/O"
 # Engines of the kernel that use its page cache without ``direct=1`` (fio 3.42, engines/). The first is fio's default.
-_CACHED_ENGINES = frozenset({
-    "psync", "sync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "splice", "solarisaio", "windowsaio",
-})  # fmt: skip
+_CACHED_ENGINES = frozenset(
+    {
+        "psync",
+        "sync",
+        "vsync",
+        "pvsync",
+        "pvsync2",
+        "libaio",
+        "io_uring",
+        "posixaio",
+        "splice",
+        "solarisaio",
+        "windowsaio",
+    }
+)
 # Engines without storage, and engines that change no data of a device.
-_ENGINES_WITHOUT_DEVICE = frozenset({
-    "null", "cpuio", "net", "netsplice", "rdma", "exec", "filecreate", "filestat", "filedelete", "fileoperations",
-    "dircreate", "dirstat", "dirdelete", "mkdir", "falloc", "ftruncate", "page_fault",
-})  # fmt: skip
+_ENGINES_WITHOUT_DEVICE = frozenset(
+    {
+        "null",
+        "cpuio",
+        "net",
+        "netsplice",
+        "rdma",
+        "exec",
+        "filecreate",
+        "filestat",
+        "filedelete",
+        "fileoperations",
+        "dircreate",
+        "dirstat",
+        "dirdelete",
+        "mkdir",
+        "falloc",
+        "ftruncate",
+        "page_fault",
+    }
+)
 # Files in memory, and devices that store no data. fio's ``directory`` is put before each file name.
 _FILES_WITHOUT_DEVICE = re.compile(
     r"/+dev/+(null|zero|full|u?random|nullb\d+|ram\d+|zram\d+|shm(/.*)?)$|/+run/+shm(/.*)?$"
@@ -239,9 +297,7 @@ def _limits(options: Mapping[str, Any]) -> Iterator[str]:
         yield f"rw with :{readable(modifier[:40])}"
 
 
-def _is_cut_short(
-    options: Mapping[str, Any], runtime_s: float | None, threads: int, measurement: Measurement
-) -> bool:
+def _is_cut_short(options: Mapping[str, Any], runtime_s: float | None, threads: int, measurement: Measurement) -> bool:
     """Return whether a job ran for less than its runtime, although no option ends it earlier.
 
     With ``time_based`` no amount ends a job (``keep_running`` in fio's backend.c). fio does not list the

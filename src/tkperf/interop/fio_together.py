@@ -94,9 +94,7 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     return _join_overlapping(document, parts)
 
 
-def _split_delayed(
-    document: Mapping[str, Any], group: list[dict[str, Any]]
-) -> list[list[dict[str, Any]]]:
+def _split_delayed(document: Mapping[str, Any], group: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Split a group whose jobs did not all overlap, because some of them began later (``startdelay``)."""
     options = [options_of(document, job) for job in group]
     if not any(name in of_job for of_job in options for name in _DELAYS):
@@ -146,15 +144,11 @@ def _join_overlapping(
     return sorted(joined, key=lambda group: places[id(group[0])])
 
 
-def _join_of_host(
-    document: Mapping[str, Any], groups: Sequence[list[dict[str, Any]]]
-) -> list[list[dict[str, Any]]]:
+def _join_of_host(document: Mapping[str, Any], groups: Sequence[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
     spans = [_span_ms(document, group) for group in groups]
     known = [span for span in spans if span is not None]
     if len(known) < len(groups):
-        return (
-            [[job for group in groups for job in group]] if _is_too_short(groups) else list(groups)
-        )
+        return [[job for group in groups for job in group]] if _is_too_short(groups) else list(groups)
     return _join_by_spans(known, groups)
 
 
@@ -186,11 +180,7 @@ def _is_too_short(groups: Sequence[Sequence[Job]]) -> bool:
 
 def _span_ms(document: Mapping[str, Any], group: Sequence[Job]) -> tuple[float, float] | None:
     """Return when a group began and ended, in ms since 1970; None: fio did not report it."""
-    starts_ms = [
-        start
-        for job in group
-        if isinstance(start := job.get("job_start"), int) and 0 < start < 1e15
-    ]
+    starts_ms = [start for job in group if isinstance(start := job.get("job_start"), int) and 0 < start < 1e15]
     if len(starts_ms) < len(group):
         return None
     ends_ms = [
@@ -202,17 +192,12 @@ def _span_ms(document: Mapping[str, Any], group: Sequence[Job]) -> tuple[float, 
 
 def _runtime_ms(job: Job) -> float:
     runtimes = [side.get("runtime") for name in _SIDES if isinstance(side := job.get(name), dict)]
-    return max(
-        (float(value) for value in runtimes if isinstance(value, int | float) and value < 1e12),
-        default=0.0,
-    )
+    return max((float(value) for value in runtimes if isinstance(value, int | float) and value < 1e12), default=0.0)
 
 
 def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of jobs that shared the device; clones of one job (numjobs) are one load."""
-    names_at_once = (
-        dict.fromkeys(str(job.get("jobname")) for job in group) for group in group_jobs(document)
-    )
+    names_at_once = (dict.fromkeys(str(job.get("jobname")) for job in group) for group in group_jobs(document))
     return tuple(name for names in names_at_once if len(names) > 1 for name in names)
 
 
@@ -242,9 +227,7 @@ def find_loads_beside(
         together.setdefault(number, []).append(at)
     keys = [str(sorted(load.key for load in of_group)) for of_group in loads]
     keys_of_hosts = {
-        number: str(sorted(f"{host_of(groups[at][0])} {keys[at]}" for at in places))
-        if len(places) > 1
-        else ""
+        number: str(sorted(f"{host_of(groups[at][0])} {keys[at]}" for at in places)) if len(places) > 1 else ""
         for number, places in together.items()
     }
     found = []
@@ -278,8 +261,7 @@ def find_loads_beside(
 def _name_others(loads: Sequence[_Load], *, with_files: bool) -> list[str]:
     """Return for each load the words of the others: ``at once with SEQ 8k writes TC1/QD4``; empty if it was alone."""
     words = [
-        f"{load.words} on {readable(load.file[:40])}" if with_files and load.file else load.words
-        for load in loads
+        f"{load.words} on {readable(load.file[:40])}" if with_files and load.file else load.words for load in loads
     ]
     counted = Counter(words)
     # Of these loads, a load leaves out only itself, so a few more loads than the names need are
@@ -289,10 +271,7 @@ def _name_others(loads: Sequence[_Load], *, with_files: bool) -> list[str]:
     for own in words:
         names = [each for each in first if counted[each] > (each == own)][:_MOST_NAMED]
         more = len(counted) - (counted[own] == 1) - len(names)
-        named = [
-            each if (count := counted[each] - (each == own)) == 1 else f"{count} x {each}"
-            for each in names
-        ]
+        named = [each if (count := counted[each] - (each == own)) == 1 else f"{count} x {each}" for each in names]
         others = f" and {more} more" if more > 0 else ""
         texts.append(f"at once with {' + '.join(named)}{others}" if named else "")
     return texts
@@ -329,19 +308,19 @@ def _name_load(options: Options, listed: int) -> str:
     """Return a text such as ``SEQ 8k writes TC1/QD4``, with the limits of the load's rate."""
     pattern = pattern_of(options) or "read"
     order = "RND" if pattern.startswith("rand") else "SEQ"
-    share = parse_number(options.get("rwmixread", "")) or 100 - (
-        parse_number(options.get("rwmixwrite", "50")) or 50
-    )
+    share = parse_number(options.get("rwmixread", "")) or 100 - (parse_number(options.get("rwmixwrite", "50")) or 50)
     mix = f"R/W {format_mix(min(100, max(0, share)))}"
     what = {
-        "read": "reads", "write": "writes", "trim": "trims", "rw": mix, "readwrite": mix, "trimwrite": "trims and writes",
-    }.get(pattern.removeprefix("rand"), readable(pattern[:20]))  # fmt: skip
+        "read": "reads",
+        "write": "writes",
+        "trim": "trims",
+        "rw": mix,
+        "readwrite": mix,
+        "trimwrite": "trims and writes",
+    }.get(pattern.removeprefix("rand"), readable(pattern[:20]))
     side = "write" if pattern.endswith("write") and "read" not in pattern else "read"
     sizes = dict.fromkeys(block_sizes_of(options, side, kb_base_of(options)) or (None,))
-    size = "/".join(
-        format_block_size(one) if one and not one % 512 else "?"
-        for one in list(sizes)[:_MOST_NAMED]
-    )
+    size = "/".join(format_block_size(one) if one and not one % 512 else "?" for one in list(sizes)[:_MOST_NAMED])
     threads = max(parse_number(options.get("numjobs", "1")) or 1, listed)
     depth = parse_number(options.get("iodepth", "1")) or 1
     limits = [

@@ -92,9 +92,7 @@ def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
         ("ns of latency", max((side.latency_sum_ns for side in sides), default=0)),
     ):
         if largest > LARGEST_COUNT:
-            raise InputFileError(
-                f"{place}: {largest:.3g} {quantity} are more than a run file can hold"
-            )
+            raise InputFileError(f"{place}: {largest:.3g} {quantity} are more than a run file can hold")
 
 
 def readable(text: str) -> str:
@@ -132,10 +130,7 @@ class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault o
 def natural_key(name: str) -> NaturalKey:
     """Return a sort key in which numbers count as numbers: ``r2`` before ``r10``."""
     pieces = re.split(r"(\d+)", name)
-    key = tuple(
-        (len(piece.lstrip("0")), piece.lstrip("0")) if at % 2 else piece
-        for at, piece in enumerate(pieces)
-    )
+    key = tuple((len(piece.lstrip("0")), piece.lstrip("0")) if at % 2 else piece for at, piece in enumerate(pieces))
     return key, name
 
 
@@ -170,9 +165,7 @@ class Remarks:
         ]
         more = len(kinds) - MOST_WARNINGS
         if more > 0:
-            text = (
-                f"and {format_count(more, 'more kind')} of warnings; import fewer files to see them"
-            )
+            text = f"and {format_count(more, 'more kind')} of warnings; import fewer files to see them"
             warnings.append(RunWarning(code="more", text=text))
         return tuple(warnings)
 

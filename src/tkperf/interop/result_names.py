@@ -14,28 +14,145 @@ from functools import lru_cache
 # Words before the number of a round. If a name contains several counts, the earlier word in this
 # list decides.
 ROUND_WORDS = (
-    "round", "r", "iteration", "iter", "it", "loop", "cycle", "pass", "repetition", "repeat", "rep", "trial", "try",
-    "attempt", "run",
-)  # fmt: skip
-# Job names contain other numbers, too, so only full words count rounds there.
-_JOB_ROUND = re.compile(
-    r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE
+    "round",
+    "r",
+    "iteration",
+    "iter",
+    "it",
+    "loop",
+    "cycle",
+    "pass",
+    "repetition",
+    "repeat",
+    "rep",
+    "trial",
+    "try",
+    "attempt",
+    "run",
 )
+# Job names contain other numbers, too, so only full words count rounds there.
+_JOB_ROUND = re.compile(r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE)
 # More words before a number that does not distinguish conditions: "result3", "day2".
-_COUNTED = frozenset({
-    *ROUND_WORDS, "test", "tests", "result", "results", "out", "output", "exp", "experiment", "measurement", "sample",
-    "set", "day", "date", "week", "part", "no", "nr", "data", "log", "fio", "bench", "benchmark", "time", "file",
-})  # fmt: skip
+_COUNTED = frozenset(
+    {
+        *ROUND_WORDS,
+        "test",
+        "tests",
+        "result",
+        "results",
+        "out",
+        "output",
+        "exp",
+        "experiment",
+        "measurement",
+        "sample",
+        "set",
+        "day",
+        "date",
+        "week",
+        "part",
+        "no",
+        "nr",
+        "data",
+        "log",
+        "fio",
+        "bench",
+        "benchmark",
+        "time",
+        "file",
+    }
+)
 # A number after these words is part of the name of a drive, a host or a condition.
-_CONDITIONS = frozenset({
-    "lbaf", "lba", "format", "fmt", "sector", "nvme", "disk", "drive", "dev", "device", "ssd", "hdd", "slot", "bay",
-    "port", "host", "node", "vm", "server", "client", "machine", "fw", "firmware", "kernel", "linux", "ns", "namespace",
-    "raid", "md", "lun", "vol", "volume", "pool", "osd", "cpu", "numa", "core", "socket", "zone", "zones", "temp",
-    "config", "cfg", "conf", "variant", "version", "ver", "v", "op", "partition", "bs", "qd", "iodepth", "depth",
-    "numjobs", "nj", "tc", "threads", "thread", "gen", "pcie", "dut", "drv", "sn", "serial", "unit", "ch", "channel",
-    "ctrl", "controller", "hba", "enclosure", "shelf", "tray", "rack", "box", "mmcblk", "dm", "nullb", "pmem",
-    "ada", "da", "nda", "nvd", "zvol", "bcache",
-})  # fmt: skip
+_CONDITIONS = frozenset(
+    {
+        "lbaf",
+        "lba",
+        "format",
+        "fmt",
+        "sector",
+        "nvme",
+        "disk",
+        "drive",
+        "dev",
+        "device",
+        "ssd",
+        "hdd",
+        "slot",
+        "bay",
+        "port",
+        "host",
+        "node",
+        "vm",
+        "server",
+        "client",
+        "machine",
+        "fw",
+        "firmware",
+        "kernel",
+        "linux",
+        "ns",
+        "namespace",
+        "raid",
+        "md",
+        "lun",
+        "vol",
+        "volume",
+        "pool",
+        "osd",
+        "cpu",
+        "numa",
+        "core",
+        "socket",
+        "zone",
+        "zones",
+        "temp",
+        "config",
+        "cfg",
+        "conf",
+        "variant",
+        "version",
+        "ver",
+        "v",
+        "op",
+        "partition",
+        "bs",
+        "qd",
+        "iodepth",
+        "depth",
+        "numjobs",
+        "nj",
+        "tc",
+        "threads",
+        "thread",
+        "gen",
+        "pcie",
+        "dut",
+        "drv",
+        "sn",
+        "serial",
+        "unit",
+        "ch",
+        "channel",
+        "ctrl",
+        "controller",
+        "hba",
+        "enclosure",
+        "shelf",
+        "tray",
+        "rack",
+        "box",
+        "mmcblk",
+        "dm",
+        "nullb",
+        "pmem",
+        "ada",
+        "da",
+        "nda",
+        "nvd",
+        "zvol",
+        "bcache",
+    }
+)
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _DATES = re.compile(
     # 2023-01-05, 20230105T120000Z, 2023-01-05_12:00
@@ -68,11 +185,11 @@ _SERIAL = re.compile(
 )
 _WORD_BEFORE = re.compile(r"([A-Za-z]+)([-_ .(#=]*)$")
 _LAST_OF_CAMEL_CASE = re.compile(r"[A-Z]?[a-z]+$")
-_DEVICE_BEFORE = re.compile(
-    r"((nvme\d+(c\d+)?n|nvme\d+n\d+p)|(^|[^A-Za-z])(sd|hd|vd|xvd)[a-z]{1,2})$"
-)
+_DEVICE_BEFORE = re.compile(r"((nvme\d+(c\d+)?n|nvme\d+n\d+p)|(^|[^A-Za-z])(sd|hd|vd|xvd)[a-z]{1,2})$")
 _SEPARATORS = re.compile(r"[-_ .()#\[\],=+]+")
-_UNIT_AFTER = re.compile(r"(k|kb|kib|m|mb|mib|g|gb|gib|tb|tib|pct|percent|qd|jobs|threads|op|c|w|rpm)(?![A-Za-z])|%", re.IGNORECASE)  # fmt: skip
+_UNIT_AFTER = re.compile(
+    r"(k|kb|kib|m|mb|mib|g|gb|gib|tb|tib|pct|percent|qd|jobs|threads|op|c|w|rpm)(?![A-Za-z])|%", re.IGNORECASE
+)
 _ROUND = re.compile(
     rf"(?:(?<![A-Za-z])(?i:({'|'.join(ROUND_WORDS)}))|(?<=[a-z])(Round|Iteration|Iter|Loop|Cycle|Pass|Run))"
     # These words do not match r70_w30, which is a mix of reads and writes.
@@ -114,9 +231,7 @@ def _family(name: str, *, is_folder: bool) -> str:
 
     text = _DATES.sub("", _WORLD_WIDE.sub(keep, name))
     text = _SERIAL.sub(keep, text)
-    text = re.sub(
-        r"\d+", lambda match: keep(match) if _distinguishes(match, is_folder) else "", text
-    )
+    text = re.sub(r"\d+", lambda match: keep(match) if _distinguishes(match, is_folder) else "", text)
     return _SEPARATORS.sub("", text).lower()
 
 
@@ -152,10 +267,7 @@ def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
     have separate places: ``r70_r3.json`` is round 3 of a mix, ``r3_r70.json`` may be.
     """
     folder, name = split_path(file)
-    places = [
-        ("file", name),
-        ("job", "".join(match[0] + " " for match in _JOB_ROUND.finditer(job))),
-    ]
+    places = [("file", name), ("job", "".join(match[0] + " " for match in _JOB_ROUND.finditer(job)))]
     places += [(f"folder {at}", part) for at, part in enumerate(reversed(folder.split("/")))]
     found: dict[tuple[str, str], int] = {}
     for place, text in places:

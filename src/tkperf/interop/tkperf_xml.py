@@ -59,9 +59,7 @@ TRACKED_BYTES = 4 * KIB
 # Placeholder for an unknown number of I/Os, so that a mean keeps all its digits.
 UNKNOWN_IOS = 1_000_000
 # Beginnings of tkperf's own notices: its export puts them above the device's description.
-NOTICE = re.compile(
-    r"(SIMULATED|FILE TARGET|NOT PURGED|ALTERED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*"
-)
+NOTICE = re.compile(r"(SIMULATED|FILE TARGET|NOT PURGED|ALTERED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*")
 NOTICE_LINES = 8
 
 _Count: TypeAlias = Annotated[int, Meta(ge=1, le=LARGEST_DEMAND)]
@@ -76,13 +74,10 @@ _IopsRound: TypeAlias = Annotated[
     list[Annotated[list[_Iops], Meta(min_length=7, max_length=8)]], Meta(min_length=7, max_length=7)
 ]
 _LatencyRound: TypeAlias = Annotated[
-    list[Annotated[list[_Times], Meta(min_length=2, max_length=3)]],
-    Meta(min_length=3, max_length=3),
+    list[Annotated[list[_Times], Meta(min_length=2, max_length=3)]], Meta(min_length=3, max_length=3)
 ]
 # Of each block size the rounds of reads and of writes.
-_Throughput: TypeAlias = Annotated[
-    list[tuple[list[_KibPerS], list[_KibPerS]]], Meta(min_length=1, max_length=5)
-]
+_Throughput: TypeAlias = Annotated[list[tuple[list[_KibPerS], list[_KibPerS]]], Meta(min_length=1, max_length=5)]
 _Stream: TypeAlias = tuple[list[_Iops], list[_Times]]
 
 T = TypeVar("T")
@@ -126,9 +121,7 @@ class _Element:
     def error(self, child: str, reason: str) -> InputFileError:
         return InputFileError(f"{self._file}, {self.name}/{child}: {reason}")
 
-    def step(
-        self, section: str, number: int, workload: Workload, measurement: Measurement, **more: Any
-    ) -> StepRecord:
+    def step(self, section: str, number: int, workload: Workload, measurement: Measurement, **more: Any) -> StepRecord:
         given: dict[str, Any] = {"kind": StepKind.ROUND, "position": 0, **more}
         return StepRecord(
             section=section,
@@ -179,16 +172,12 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     try:
         root = fromstring(text, forbid_dtd=True)
     except DefusedXmlException as error:
-        raise InputFileError(
-            f"{file}: refused, it declares document types or entities: {error}"
-        ) from None
+        raise InputFileError(f"{file}: refused, it declares document types or entities: {error}") from None
     except (ParseError, ValueError, LookupError) as error:
         raise InputFileError(f"{file}: not XML: {error}") from None
     found = [element.tag for element in root if element.tag in TKPERF_TABLES]
     if not found:
-        raise InputFileError(
-            f"{file}: no result of TKperf: it has none of {', '.join(TKPERF_TABLES)}"
-        )
+        raise InputFileError(f"{file}: no result of TKperf: it has none of {', '.join(TKPERF_TABLES)}")
     if len(set(found)) < len(found):
         raise InputFileError(f"{file}: a test is in it twice")
     elements = [_Element(file, element) for element in root if element.tag in TKPERF_TABLES]
@@ -201,9 +190,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         warnings += [*_missing(element), *_disagreements(element, test)]
     header = _Element(file, root)
     tool = header.line("ioperfversion") or "TKperf"
-    if (
-        not tool.startswith(("tkperf ", "TKperf ")) and tool != "TKperf"
-    ):  # TKperf gives only its version
+    if not tool.startswith(("tkperf ", "TKperf ")) and tool != "TKperf":  # TKperf gives only its version
         tool = f"TKperf {tool}"
     notices, description = _notices(header.text("devinfo"))
     versions = (element.line("fioversion") for element in elements)
@@ -219,8 +206,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         feature_matrix=header.text("featmatrix"),
         host={
             "kernel": header.line("kernel"),
-            "operating_system": one_line((header.text("lsb") or "").removeprefix("Description:"))
-            or None,
+            "operating_system": one_line((header.text("lsb") or "").removeprefix("Description:")) or None,
         },
         notices=notices,
         tests=tuple(tests),
@@ -269,9 +255,7 @@ def _latency(element: _Element) -> TestRecord:
         for at, workload, triple in _cells(element, mixes, LATENCY_MIXES, LATENCY_SIZES_KIB):
             times = element.times(triple, ios=UNKNOWN_IOS)
             read, write = (times, NO_IO) if workload.read_percent else (NO_IO, times)
-            measurement = Measurement(
-                duration_s=element.step_s, read=read, write=write, rates_known=False
-            )
+            measurement = Measurement(duration_s=element.step_s, read=read, write=write, rates_known=False)
             steps.append(element.step("Latency", number, workload, measurement, position=at))
     return _judged(element, steps, "RND 0/100 4k mean latency", "us", mean_latency_us)
 
@@ -287,14 +271,8 @@ def _throughput(element: _Element) -> TestRecord:
             for at, (mix, kib_per_s) in enumerate(zip((100, 0), rates, strict=True)):
                 workload = element.workload(Access.SEQUENTIAL, mix, size_kib)
                 measurement = _rate(workload, kib_per_s / size_kib, element.step_s)
-                steps.append(
-                    element.step(f"Throughput {size}", number, workload, measurement, position=at)
-                )
-        tests.append(
-            _judged(
-                element, steps, f"SEQ 0/100 {size} MB/s", "MB/s", lambda seen: seen.megabytes_per_s
-            )
-        )
+                steps.append(element.step(f"Throughput {size}", number, workload, measurement, position=at))
+        tests.append(_judged(element, steps, f"SEQ 0/100 {size} MB/s", "MB/s", lambda seen: seen.megabytes_per_s))
     return imported_test(
         "tp",
         [step for test in tests for step in test.steps],
@@ -318,10 +296,7 @@ def _write_saturation(element: _Element) -> TestRecord:
         seen = replace(rate, write=replace(times, ios=rate.ios, bytes=rate.bytes))
         steps.append(element.step(section, number, workload, seen, kind=StepKind.CONTINUOUS))
     ended = SectionOutcome(
-        section=section,
-        window=(),
-        verdict=None,
-        ended_because=f"{len(steps)} rounds in the imported file",
+        section=section, window=(), verdict=None, ended_because=f"{len(steps)} rounds in the imported file"
     )
     return imported_test("writesat", steps, (), (ended,))
 
@@ -350,18 +325,13 @@ def _rate(workload: Workload, iops: float, duration_s: float) -> Measurement:
 
 
 def _judged(
-    element: _Element,
-    steps: list[StepRecord],
-    tracking: str,
-    unit: str,
-    value_of: Callable[[Measurement], float],
+    element: _Element, steps: list[StepRecord], tracking: str, unit: str, value_of: Callable[[Measurement], float]
 ) -> TestRecord:
     """Return the test with tkperf's verdict after each round."""
     tracked = [
         step
         for step in steps
-        if step.workload.read_percent == 0
-        and (element.name == "tp" or step.workload.block_size_bytes == TRACKED_BYTES)
+        if step.workload.read_percent == 0 and (element.name == "tp" or step.workload.block_size_bytes == TRACKED_BYTES)
     ]
     if not tracked:
         raise element.error("roundmat", "no rounds")
@@ -379,10 +349,7 @@ def _judged(
         verdict=verdicts[-1],
         ended_because=describe_rounds(len(tracked), "file", verdicts[-1]),
     )
-    records = [
-        VerdictRecord(section=section, number=verdict.rounds[-1], verdict=verdict)
-        for verdict in verdicts
-    ]
+    records = [VerdictRecord(section=section, number=verdict.rounds[-1], verdict=verdict) for verdict in verdicts]
     return imported_test(element.name, steps, records, (ended,))
 
 

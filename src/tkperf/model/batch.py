@@ -36,7 +36,8 @@ class DriveStage(StrEnum):
 
 
 IN_TROUBLE = (DriveStage.FAILED, DriveStage.KILLED, DriveStage.CONSENT_ENDED, DriveStage.STOPPED)
-"""Stages of drives that were not measured to their end and are no longer measured: ``tkperf resume`` goes on with them."""
+"""Stages of drives that were not measured to their end and are no longer measured: ``tkperf resume`` goes on with them.
+"""
 
 
 class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +75,9 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Its name for people, by its slot and serial number: ``slot 7 (S4510-17)``, without a serial number by its run."""
+        """Its name for people, by its slot and serial number: ``slot 7 (S4510-17)``, without a serial number by its
+        run.
+        """
         serial = self.serial or self.name
         if not self.slot:
             return drop_controls(serial)
@@ -139,7 +142,9 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_place(host: Mapping[str, object]) -> BatchPlace | None:
-    """Return the place of a run in its batch by the facts of its host; None: it was measured by itself, or it is not known."""
+    """Return the place of a run in its batch by the facts of its host; None: it was measured by itself, or it is not
+    known.
+    """
     kept = host.get("batch")
     try:
         return None if kept is None else msgspec.convert(kept, BatchPlace)
@@ -218,7 +223,9 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_under_way(self) -> bool:
-        """Return whether a drive is measured, waits for its turn, or is measured once more, alone; elsewhere: as far as a process follows."""
+        """Return whether a drive is measured, waits for its turn, or is measured once more, alone; elsewhere: as far as
+        a process follows.
+        """
         return self.supervisor is not None or any(
             drive.stage is DriveStage.RUNNING and drive.shown.host is None for drive in self.drives
         )

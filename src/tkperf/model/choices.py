@@ -43,31 +43,25 @@ HDD_PROFILES = ("quick", "tkperf-2.2")
 DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
 
 SIMULATED = "sim:"
-PRESETS = (
-    "sata-ssd",
-    "nvme-4kn",
-    "client-tlc",
-    "client-qlc",
-    "hdd",
-    "unsteady",
-    "cliffs",
-    "spikes-13min",
-    "dying",
-)
+PRESETS = ("sata-ssd", "nvme-4kn", "client-tlc", "client-qlc", "hdd", "unsteady", "cliffs", "spikes-13min", "dying")
 
 IO_ENGINES = ("io_uring", "libaio")
 WRITE_CACHE = ("on", "off", "keep")
 NVME_PURGES = (
-    "nvme-format", "nvme-format-crypto", "nvme-sanitize-block", "nvme-sanitize-crypto",
+    "nvme-format",
+    "nvme-format-crypto",
+    "nvme-sanitize-block",
+    "nvme-sanitize-crypto",
     "nvme-sanitize-overwrite",
-)  # fmt: skip
+)
 ATA_PURGES = (
-    "ata-sanitize-block", "ata-sanitize-crypto", "ata-sanitize-overwrite", "ata-security-erase",
+    "ata-sanitize-block",
+    "ata-sanitize-crypto",
+    "ata-sanitize-overwrite",
+    "ata-security-erase",
     "ata-security-erase-enhanced",
-)  # fmt: skip
-SCSI_PURGES = (
-    "scsi-sanitize-block", "scsi-sanitize-crypto", "scsi-sanitize-overwrite", "scsi-format",
-)  # fmt: skip
+)
+SCSI_PURGES = ("scsi-sanitize-block", "scsi-sanitize-crypto", "scsi-sanitize-overwrite", "scsi-format")
 KERNEL_PURGES = ("discard", "write-zeroes")
 # For --purge; the order means nothing.
 PURGES = (*NVME_PURGES, *ATA_PURGES, *SCSI_PURGES, *KERNEL_PURGES)
@@ -80,7 +74,9 @@ LONGEST_STEP_S = 86_400
 RUN_FILE_SUFFIX = ".tkperf"
 BATCH_SUFFIX = ".batch"
 
-NO_BATCH_OF_SETS = "a batch measures drives next to each other, and a RAID set is one device made of several: run 'tkperf raid'"
+NO_BATCH_OF_SETS = (
+    "a batch measures drives next to each other, and a RAID set is one device made of several: run 'tkperf raid'"
+)
 
 
 def tests_of(suite: str) -> dict[str, Offered]:

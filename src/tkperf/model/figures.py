@@ -115,9 +115,16 @@ def drawn(
 ) -> Figure:
     """Return a figure of all mixes."""
     return Figure(
-        kind=kind, quantities=quantities, title=title, log=log, axis=axis, apart=apart, view=view,
-        printed=printed, groups=groups,
-    )  # fmt: skip
+        kind=kind,
+        quantities=quantities,
+        title=title,
+        log=log,
+        axis=axis,
+        apart=apart,
+        view=view,
+        printed=printed,
+        groups=groups,
+    )
 
 
 def over_rounds(
@@ -225,12 +232,7 @@ def plan_histogram_run(name: str) -> SectionPlan:
             *distributed(),
             *asking(
                 EVEN,
-                drawn(
-                    FigureKind.SECONDS,
-                    "latency_mean_us",
-                    "latency_max_us",
-                    view=("response times",),
-                ),
+                drawn(FigureKind.SECONDS, "latency_mean_us", "latency_max_us", view=("response times",)),
                 drawn(FigureKind.SECONDS, "iops", view=("IOPS",)),
             ),
         ),
@@ -251,17 +253,23 @@ def stream_latencies(question: str) -> tuple[Figure, ...]:
     return asking(
         question,
         drawn(
-            FigureKind.OVER_TIME, *LATENCIES,
-            title="Latency over time", log=True, view=("mean, 99.9 %, maximum",), printed=True,
+            FigureKind.OVER_TIME,
+            *LATENCIES,
+            title="Latency over time",
+            log=True,
+            view=("mean, 99.9 %, maximum",),
+            printed=True,
         ),
         drawn(
-            FigureKind.OVER_TIME, *PERCENTILE_KEYS,
-            title="Latency percentiles over time", log=True, view=("percentiles",), printed=True,
+            FigureKind.OVER_TIME,
+            *PERCENTILE_KEYS,
+            title="Latency percentiles over time",
+            log=True,
+            view=("percentiles",),
+            printed=True,
         ),
-        drawn(
-            FigureKind.SECONDS, "latency_mean_us", "latency_max_us", view=("every second",)
-        ),
-    )  # fmt: skip
+        drawn(FigureKind.SECONDS, "latency_mean_us", "latency_max_us", view=("every second",)),
+    )
 
 
 def matrices(*quantities: str) -> tuple[Figure, ...]:
@@ -271,12 +279,7 @@ def matrices(*quantities: str) -> tuple[Figure, ...]:
 
 def matrix_keys(plan: SectionPlan) -> tuple[str, ...]:
     """Return the quantities that a section has tables of."""
-    return tuple(
-        key
-        for figure in plan.figures
-        if figure.kind is FigureKind.MATRIX
-        for key in figure.quantities
-    )
+    return tuple(key for figure in plan.figures if figure.kind is FigureKind.MATRIX for key in figure.quantities)
 
 
 def generic_section(name: str, *, areas: bool = False, stream: bool = False) -> SectionPlan:

@@ -36,9 +36,7 @@ def _bucket_edges_ns() -> tuple[IntArray, IntArray]:
 
 BUCKET_LOWER_NS, BUCKET_UPPER_NS = _bucket_edges_ns()
 BUCKET_MIDDLE_NS: IntArray = np.where(
-    np.arange(BUCKETS) < 2 * SUB_BUCKETS,
-    BUCKET_LOWER_NS,
-    (BUCKET_LOWER_NS + BUCKET_UPPER_NS + 1) // 2,
+    np.arange(BUCKETS) < 2 * SUB_BUCKETS, BUCKET_LOWER_NS, (BUCKET_LOWER_NS + BUCKET_UPPER_NS + 1) // 2
 )
 
 
@@ -71,9 +69,7 @@ def _buckets_of_ns(values_ns: IntArray) -> IntArray:
     within = np.minimum(values_ns, BUCKET_UPPER_NS[-1])
     shift = np.maximum(np.frexp(within.astype(np.float64))[1].astype(np.int64) - 7, 0)
     exact = within < 2 * SUB_BUCKETS
-    buckets: IntArray = np.where(
-        exact, within, (shift + 1) * SUB_BUCKETS + ((within >> shift) & (SUB_BUCKETS - 1))
-    )
+    buckets: IntArray = np.where(exact, within, (shift + 1) * SUB_BUCKETS + ((within >> shift) & (SUB_BUCKETS - 1)))
     return buckets
 
 

@@ -152,13 +152,9 @@ def compare_looks(looks: Sequence[HostLook]) -> HostUse | None:
         seen_s=round(seen_s, 3),
         cpu_busy_percent=None if cpus is None else percent(cpus.busy_s, cpus.cpus * seen_s),
         cpu_iowait_percent=None if cpus is None else percent(cpus.iowait_s, cpus.cpus * seen_s),
-        allowed_cpu_busy_percent=None
-        if allowed is None
-        else percent(allowed.busy_s, allowed.cpus * seen_s),
+        allowed_cpu_busy_percent=None if allowed is None else percent(allowed.busy_s, allowed.cpus * seen_s),
         allowed_cpus=None if allowed is None else allowed.cpus,
-        steal_percent=None
-        if allowed is None
-        else percent(allowed.steal_s, allowed.busy_s + allowed.steal_s),
+        steal_percent=None if allowed is None else percent(allowed.steal_s, allowed.busy_s + allowed.steal_s),
         own_cpu_percent=percent(_grown(before.own_cpu_s, after.own_cpu_s)),
         others_cpu_percent=percent(others_s),
         others=others,
@@ -196,9 +192,7 @@ def _between(before: CpuTimes | None, after: CpuTimes | None) -> CpuTimes | None
     return after.since(before)
 
 
-def _others(
-    looks: Sequence[HostLook], cpus: CpuTimes | None
-) -> tuple[float | None, tuple[str, ...]]:
+def _others(looks: Sequence[HostLook], cpus: CpuTimes | None) -> tuple[float | None, tuple[str, ...]]:
     """Return the CPU time of other programs in s, and the names of the greatest users.
 
     If fewer than two looks have the processes, the time is the rest of the user mode. Kernel threads, which work
@@ -218,9 +212,7 @@ def _others(
         (program.with_children_s - (first[pid].with_children_s if pid in first else 0.0), program)
         for pid, program in last.items()
     )
-    used = sorted(
-        ((100 * used_s / seen_s, program.name) for used_s, program in grown), reverse=True
-    )
+    used = sorted(((100 * used_s / seen_s, program.name) for used_s, program in grown), reverse=True)
     named = _name_greatest(used, 100 * total_s / seen_s)
     return total_s * (after.at_s - before.at_s) / seen_s, named
 

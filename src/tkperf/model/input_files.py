@@ -117,7 +117,8 @@ def read_input(
             _require_readable_kind(status.st_mode)
             if stat.S_ISREG(status.st_mode) and _is_database(descriptor):
                 raise _UnfitError(
-                    "it is a run file or another database of SQLite; show, report and compare read run files as they are"
+                    "it is a run file or another database of SQLite; show, report and compare read run files as they "
+                    "are"
                 )
             if status.st_size > limit_bytes:
                 raise _UnfitError(_too_large(limit_bytes))
@@ -179,9 +180,7 @@ def _read_to_end(descriptor: int, limit_bytes: int, *, is_pipe: bool) -> bytes:
             if not is_pipe:
                 raise _UnfitError("it is no file with an end") from None
             if not _has_something(descriptor, SILENT_WRITER_S):
-                raise _UnfitError(
-                    f"it is a pipe whose writer was silent for {SILENT_WRITER_S} s"
-                ) from None
+                raise _UnfitError(f"it is a pipe whose writer was silent for {SILENT_WRITER_S} s") from None
             continue
         if not piece:
             return b"".join(pieces)

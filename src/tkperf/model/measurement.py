@@ -10,21 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tkperf.model import histogram
-from tkperf.model.disturbance.codes import (
-    HOST_LIMITED,
-    WORDS,
-    Disturbance,
-    DisturbanceCode,
-    find_doubtful,
-)
+from tkperf.model.disturbance.codes import HOST_LIMITED, WORDS, Disturbance, DisturbanceCode, find_doubtful
 from tkperf.model.histogram import LEAST_IOS_BEYOND, REPORTED_PERCENTILES, Histogram
 
 TOO_FEW_IOS = f"fewer than {LEAST_IOS_BEYOND} I/Os expected beyond that percentile"
 
 
-def explain_rare(
-    percentiles: Iterable[Mapping[str, float | None]], only: str | None = None
-) -> tuple[str, ...]:
+def explain_rare(percentiles: Iterable[Mapping[str, float | None]], only: str | None = None) -> tuple[str, ...]:
     """Return the footnote of a table with dashes for cells with too few I/Os; no footnote without such a dash.
 
     Args:
@@ -237,23 +229,10 @@ def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | No
     reported percentiles alone, of reads, of writes and of both together: those stay the same, to the bucket.
     """
     histograms = [stats.histogram for stats in (measurement.read, measurement.write)]
-    both = (
-        [sum(histograms, histogram.EMPTY)] if all(each.indices.size for each in histograms) else []
-    )
-    found = {
-        each.bucket_of_percentile(percent)
-        for each in (*histograms, *both)
-        for percent in REPORTED_PERCENTILES
-    }
+    both = [sum(histograms, histogram.EMPTY)] if all(each.indices.size for each in histograms) else []
+    found = {each.bucket_of_percentile(percent) for each in (*histograms, *both) for percent in REPORTED_PERCENTILES}
     ends = [bucket for bucket in found if bucket is not None]
     read, write = (
-        replace(stats, histogram=stats.histogram.gathered(ends))
-        for stats in (measurement.read, measurement.write)
+        replace(stats, histogram=stats.histogram.gathered(ends)) for stats in (measurement.read, measurement.write)
     )
-    return replace(
-        measurement,
-        read=read,
-        write=write,
-        samples=(),
-        disturbed_by=find_doubtful(disturbances or ()),
-    )
+    return replace(measurement, read=read, write=write, samples=(), disturbed_by=find_doubtful(disturbances or ()))

@@ -83,10 +83,7 @@ class Continuous:
 
     def continues(self, before: object) -> bool:
         """Return whether this slice continues the stream that ``before`` is a slice of."""
-        return isinstance(before, Continuous) and (self.section, self.workload) == (
-            before.section,
-            before.workload,
-        )
+        return isinstance(before, Continuous) and (self.section, self.workload) == (before.section, before.workload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,9 +121,7 @@ def why_implausible(measurement: Measurement, plan: Plan, evidence: Evidence) ->
     return None
 
 
-def require_plausible(
-    measurement: Measurement, plan: Plan, evidence: Evidence, *, device: object
-) -> None:
+def require_plausible(measurement: Measurement, plan: Plan, evidence: Evidence, *, device: object) -> None:
     """Require a plausible measurement; every measurement passes this check before any part of it is kept.
 
     Raises:
@@ -150,8 +148,7 @@ def _numbers(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str |
             return f"latencies lie between {low} and {high} ns"
     cpu = measurement.cpu
     if cpu and not all(
-        math.isfinite(percent) and percent >= 0
-        for percent in (cpu.busiest_thread_percent, cpu.all_threads_percent)
+        math.isfinite(percent) and percent >= 0 for percent in (cpu.busiest_thread_percent, cpu.all_threads_percent)
     ):
         return "the CPU time is negative or no number"
     workload = plan.workload
@@ -243,9 +240,7 @@ def _bytes(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | No
 def _chance_ios(load: Workload, ios: int) -> float:
     """Return the number of mean-sized I/Os by which chance may change the bytes of a mix."""
     mean_bytes = load.mean_block_bytes
-    variance = sum(
-        share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2 for share in load.block_mix
-    )
+    variance = sum(share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2 for share in load.block_mix)
     return CHANCE_DEVIATIONS * math.sqrt(ios * variance) / mean_bytes
 
 
@@ -257,11 +252,7 @@ def _blocks(load: Workload) -> str:
 
 def _latencies(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str | None:
     for stats in (measurement.read, measurement.write):
-        reason = (
-            _running_latencies(stats, measurement, plan)
-            if plan.running
-            else _exact_latencies(stats)
-        )
+        reason = _running_latencies(stats, measurement, plan) if plan.running else _exact_latencies(stats)
         if reason:
             return reason
     return None
@@ -293,9 +284,7 @@ def _exact_latencies(stats: IoStats) -> str | None:
     most = np.dot(histogram.counts.astype(float), BUCKET_UPPER_NS[histogram.indices])
     # fio prints means with six digits after the point; sums of floats are good to parts of 10^9.
     slack = stats.ios + 1e-6 * most
-    if stats.latency_sum_ns < least - slack or (
-        last < BUCKETS - 1 and stats.latency_sum_ns > most + slack
-    ):
+    if stats.latency_sum_ns < least - slack or (last < BUCKETS - 1 and stats.latency_sum_ns > most + slack):
         return f"a mean latency of {mean_ns:.0f} ns is not that of the histogram"
     return None
 
@@ -361,10 +350,7 @@ def _depth(_measurement: Measurement, plan: Plan, evidence: Evidence) -> str | N
     enough = FULL_QUEUE_ROUNDS * plan.workload.io_depth
     for number, job in enumerate(evidence.jobs or (), start=1):
         if job.reached_depth is False and job.ios >= enough:
-            return (
-                f"job {number} of {len(evidence.jobs or ())} never had {plan.workload.io_depth} "
-                "I/Os outstanding"
-            )
+            return f"job {number} of {len(evidence.jobs or ())} never had {plan.workload.io_depth} I/Os outstanding"
     return None
 
 

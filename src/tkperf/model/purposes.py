@@ -28,11 +28,7 @@ def find_purposes(*names: str, folder: str = "") -> tuple[str, ...]:
         return ()
     if re.fullmatch(_FOLDER, folder.lower()):
         lowered.append(folder.lower())
-    return tuple(
-        purpose
-        for purpose, pattern in _PURPOSES.items()
-        if any(re.search(pattern, name) for name in lowered)
-    )
+    return tuple(purpose for purpose, pattern in _PURPOSES.items() if any(re.search(pattern, name) for name in lowered))
 
 
 def prepares(*names: str, folder: str = "", writes: bool = True) -> bool:
@@ -42,10 +38,6 @@ def prepares(*names: str, folder: str = "", writes: bool = True) -> bool:
         writes: the load writes. A load without writes fills and preconditions nothing; it can warm up a cache.
     """
     purposes = find_purposes(
-        *(
-            re.sub(f"{_AFTERWARDS}|{_CONDITIONS}", "", name.lower(), flags=re.DOTALL)
-            for name in names
-        ),
-        folder=folder,
+        *(re.sub(f"{_AFTERWARDS}|{_CONDITIONS}", "", name.lower(), flags=re.DOTALL) for name in names), folder=folder
     )
     return bool(purposes) and (writes or "warm-up" in purposes)

@@ -56,9 +56,7 @@ class Measure:
     @property
     def title(self) -> str:
         """Return ``mean latency (µs)``; a rate with its unit as label has no parentheses."""
-        return (
-            f"{self.label} ({self.unit})" if self.unit and self.unit != self.label else self.label
-        )
+        return f"{self.label} ({self.unit})" if self.unit and self.unit != self.label else self.label
 
     @property
     def unit_in_data(self) -> str:
@@ -120,11 +118,7 @@ class Window:
     def sides(self) -> tuple[IoStats, ...]:
         """Return the parts measured separately: an extreme or percentile of some must not pass for one of all."""
         if self.direction is Direction.ALL:
-            both = (
-                side
-                for measurement in self.rounds
-                for side in (measurement.read, measurement.write)
-            )
+            both = (side for measurement in self.rounds for side in (measurement.read, measurement.write))
             return tuple(side for side in both if side.latency_ios)
         return tuple(side for side in self.stats if side.latency_ios)
 
@@ -195,11 +189,7 @@ def _percentile_us(percent: float) -> Combine:
 
 def _cpu_percents(window: Window) -> list[float]:
     """Return the CPU use of both directions together, because threads issue both."""
-    used = [
-        measurement.cpu.all_threads_percent
-        for measurement in window.rounds
-        if measurement.cpu is not None
-    ]
+    used = [measurement.cpu.all_threads_percent for measurement in window.rounds if measurement.cpu is not None]
     complete = window.direction is Direction.ALL and len(used) == len(window.rounds)
     return used if complete else []
 
@@ -232,69 +222,104 @@ def to_us(value_ns: float | None) -> float | None:
     return None if value_ns is None else value_ns / 1000
 
 
-def _build_mean(
-    key: str, label: str, short: str, unit: str, better: Better, of_rounds: OfRounds
-) -> Quantity:
+def _build_mean(key: str, label: str, short: str, unit: str, better: Better, of_rounds: OfRounds) -> Quantity:
     return Quantity(
-        key=key, label=label, short=short, unit=unit, better=better, over="mean",
-        combine=_mean_of(of_rounds), of_rounds=of_rounds,
-    )  # fmt: skip
+        key=key,
+        label=label,
+        short=short,
+        unit=unit,
+        better=better,
+        over="mean",
+        combine=_mean_of(of_rounds),
+        of_rounds=of_rounds,
+    )
 
 
 IOPS = _build_mean("iops", "IOPS", "IOPS", "IOPS", Better.HIGHER, _rates(lambda side: side.ios, 1))
 THROUGHPUT = _build_mean(
     "megabytes_per_s", "throughput", "MB/s", "MB/s", Better.HIGHER, _rates(lambda side: side.bytes, 1e6)
-)  # fmt: skip
+)
 LATENCY_MEAN = _build_mean("latency_mean_us", "mean latency", "mean", "µs", Better.LOWER, _means_us)
 LATENCY_MIN = Quantity(
-    key="latency_min_us", label="minimum latency", short="min", unit="µs", better=Better.LOWER, over="least",
+    key="latency_min_us",
+    label="minimum latency",
+    short="min",
+    unit="µs",
+    better=Better.LOWER,
+    over="least",
     combine=_min_us,
-)  # fmt: skip
+)
 LATENCY_MAX = Quantity(
-    key="latency_max_us", label="maximum latency", short="max", unit="µs", better=Better.LOWER, over="greatest",
+    key="latency_max_us",
+    label="maximum latency",
+    short="max",
+    unit="µs",
+    better=Better.LOWER,
+    over="greatest",
     combine=_max_us,
-)  # fmt: skip
+)
 PERCENTILES = tuple(
     Quantity(
-        key=f"p{percent:g}_us", label=f"p{percent:g} latency", short=f"p{percent:g}", unit="µs", better=Better.LOWER,
-        over="all I/Os", combine=_percentile_us(percent),
+        key=f"p{percent:g}_us",
+        label=f"p{percent:g} latency",
+        short=f"p{percent:g}",
+        unit="µs",
+        better=Better.LOWER,
+        over="all I/Os",
+        combine=_percentile_us(percent),
     )
     for percent in REPORTED_PERCENTILES
-)  # fmt: skip
+)
 BACKLOG = Quantity(
-    key="backlog_ios", label="backlog", short="backlog", unit="I/Os", better=Better.LOWER, over="greatest",
-    digits=0, combine=_backlog_ios,
-)  # fmt: skip
-BEHIND = Quantity(
-    key="behind_us", label="time behind", short="behind", unit="µs", better=Better.LOWER, over="greatest",
-    combine=_behind_us,
-)  # fmt: skip
-LATENCY_WITH_WAIT = Quantity(
-    key="latency_with_wait_us", label="mean latency with wait", short="mean with wait", unit="µs",
-    better=Better.LOWER, over="mean", combine=_not_by_rounds,
-)  # fmt: skip
-IOS = Quantity(
-    key="ios",
-    label="I/Os",
-    short="I/Os",
-    unit="",
-    better=Better.NEITHER,
-    over="all",
+    key="backlog_ios",
+    label="backlog",
+    short="backlog",
+    unit="I/Os",
+    better=Better.LOWER,
+    over="greatest",
     digits=0,
-    combine=_ios,
+    combine=_backlog_ios,
 )
-CPU = _build_mean(
-    "cpu_percent", "CPU use of fio", "CPU", "% of one CPU", Better.NEITHER, _cpu_percents
+BEHIND = Quantity(
+    key="behind_us",
+    label="time behind",
+    short="behind",
+    unit="µs",
+    better=Better.LOWER,
+    over="greatest",
+    combine=_behind_us,
 )
+LATENCY_WITH_WAIT = Quantity(
+    key="latency_with_wait_us",
+    label="mean latency with wait",
+    short="mean with wait",
+    unit="µs",
+    better=Better.LOWER,
+    over="mean",
+    combine=_not_by_rounds,
+)
+IOS = Quantity(
+    key="ios", label="I/Os", short="I/Os", unit="", better=Better.NEITHER, over="all", digits=0, combine=_ios
+)
+CPU = _build_mean("cpu_percent", "CPU use of fio", "CPU", "% of one CPU", Better.NEITHER, _cpu_percents)
 
 # In the order of tables and exports.
 QUANTITIES: dict[str, Quantity] = {
     quantity.key: quantity
     for quantity in (
-        IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MIN, LATENCY_MAX, *PERCENTILES, IOS, CPU,
-        BACKLOG, BEHIND, LATENCY_WITH_WAIT,
+        IOPS,
+        THROUGHPUT,
+        LATENCY_MEAN,
+        LATENCY_MIN,
+        LATENCY_MAX,
+        *PERCENTILES,
+        IOS,
+        CPU,
+        BACKLOG,
+        BEHIND,
+        LATENCY_WITH_WAIT,
     )
-}  # fmt: skip
+}
 
 
 def find_quantities(keys: Iterable[str]) -> tuple[Quantity, ...]:
@@ -311,9 +336,7 @@ Figures = dict[str, float | int | None]
 """Values by the keys of their quantities; counts are integers."""
 
 
-def combine(
-    rounds: Sequence[Measurement], workload: Workload, direction: Direction = Direction.ALL
-) -> Figures:
+def combine(rounds: Sequence[Measurement], workload: Workload, direction: Direction = Direction.ALL) -> Figures:
     """Return every quantity of the rounds of a window, by its key; None: not measured."""
     window = Window(rounds=rounds, workload=workload, direction=direction)
     return {key: quantity.combine(window) for key, quantity in QUANTITIES.items()}

@@ -99,11 +99,7 @@ class RunInfo:
         """Return ``active_range_text`` with its place; for segments with the data to draw their places again."""
         if self._segments == 1:
             offset_bytes = self.active_range_offset_bytes
-            return (
-                None
-                if offset_bytes is None
-                else f"{self.active_range_text} from byte {offset_bytes}"
-            )
+            return None if offset_bytes is None else f"{self.active_range_text} from byte {offset_bytes}"
         words = [f"{self.active_range_text} at random places"]
         drawn = self.device.get("segments")
         if isinstance(drawn, dict):
@@ -128,9 +124,7 @@ class RunInfo:
     @property
     def preconditioned_range(self) -> str:
         """Return ``the active range``, or ``the first 80 % of the device``."""
-        capacity_bytes, length_bytes = (
-            self.device.get("capacity_bytes"), self.preconditioned_length_bytes
-        )  # fmt: skip
+        capacity_bytes, length_bytes = (self.device.get("capacity_bytes"), self.preconditioned_length_bytes)
         if self.table("preconditioning").get("length") is None or length_bytes is None:
             return "the active range"
         if not isinstance(capacity_bytes, int) or not capacity_bytes:

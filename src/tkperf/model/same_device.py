@@ -146,10 +146,7 @@ def is_unique_name(wwn: object) -> bool:
 def _describe(fact: ComparedFact, before: Facts, now: Facts) -> str:
     then, here = _without_boot_part(fact.name, before), _without_boot_part(fact.name, now)
     if fact.name not in before:
-        return (
-            "an older tkperf wrote the run file, which does not contain the "
-            f"{fact.words}: start a new run"
-        )
+        return f"an older tkperf wrote the run file, which does not contain the {fact.words}: start a new run"
     if fact.name == "capacity_bytes" and isinstance(then, int) and isinstance(here, int):
         sizes = [format_capacity(then), format_capacity(here)]
         if sizes[0] == sizes[1]:

@@ -83,12 +83,8 @@ def draw_segments(*, count: int, amount_bytes: int, within_bytes: int, seed: int
             f"touching, do not fit in {format_capacity(within_bytes)}: take fewer, or less in all"
         )
     chosen = sorted(_choose(free + count, count, _draw(seed)))
-    starts = tuple(
-        step_bytes * (place - number + number * (steps + 1)) for number, place in enumerate(chosen)
-    )
-    return Segments(
-        seed=seed, length_bytes=length_bytes, within_bytes=within_bytes, starts_bytes=starts
-    )
+    starts = tuple(step_bytes * (place - number + number * (steps + 1)) for number, place in enumerate(chosen))
+    return Segments(seed=seed, length_bytes=length_bytes, within_bytes=within_bytes, starts_bytes=starts)
 
 
 def _choose(size: int, count: int, draws: Iterator[int]) -> set[int]:

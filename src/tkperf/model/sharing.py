@@ -1,4 +1,6 @@
-"""What drives that are measured at once share: budgets of parts, CPUs, reads alone and together. Codes and numbers only."""
+"""What drives that are measured at once share: budgets of parts, CPUs, reads alone and together. Codes and numbers
+only.
+"""
 
 from __future__ import annotations
 

@@ -133,14 +133,10 @@ def judge(
         slope_excursion = abs(fit.slope) * (window_rounds[-1] - window_rounds[0])
     allowed_data = criteria.max_data_excursion * average
     allowed_slope = criteria.max_slope_excursion * average
-    unsteady = _explain(
-        window, criteria, average, data_excursion, allowed_data, slope_excursion, allowed_slope
-    )
+    unsteady = _explain(window, criteria, average, data_excursion, allowed_data, slope_excursion, allowed_slope)
     doubted = {
         number: doubt
-        for number, doubt in zip(
-            rounds[-criteria.window_rounds :], doubts[-criteria.window_rounds :], strict=False
-        )
+        for number, doubt in zip(rounds[-criteria.window_rounds :], doubts[-criteria.window_rounds :], strict=False)
         if doubt is not None
     }
     doubtful = _describe_doubts(doubted)
@@ -197,10 +193,6 @@ def _explain(
             f"exceeds {100 * criteria.max_data_excursion:.0f} % of the average"
         )
     if slope_excursion is None or slope_excursion > allowed_slope:
-        measured = (
-            "unknown" if slope_excursion is None else f"{100 * slope_excursion / average:.1f} %"
-        )
-        faults.append(
-            f"slope excursion {measured} exceeds {100 * criteria.max_slope_excursion:.0f} % of the average"
-        )
+        measured = "unknown" if slope_excursion is None else f"{100 * slope_excursion / average:.1f} %"
+        faults.append(f"slope excursion {measured} exceeds {100 * criteria.max_slope_excursion:.0f} % of the average")
     return " and ".join(faults) or None

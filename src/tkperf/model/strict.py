@@ -24,12 +24,7 @@ _UNSEEN = object()
 
 
 def decode_strictly(
-    parse: Callable[[], object],
-    type_: type[T],
-    *,
-    what: str,
-    language: str,
-    error: type[UsageError] = InputFileError,
+    parse: Callable[[], object], type_: type[T], *, what: str, language: str, error: type[UsageError] = InputFileError
 ) -> T:
     """Return the plain data that ``parse`` makes of a file, as a ``type_``; errors name ``what`` and the key.
 
@@ -45,9 +40,7 @@ def decode_strictly(
         raise error(f"{what}: not valid {language}: {reason_of(mistake)}") from mistake
 
 
-def convert_strictly(
-    value: object, type_: type[T], *, what: str, error: type[UsageError] = InputFileError
-) -> T:
+def convert_strictly(value: object, type_: type[T], *, what: str, error: type[UsageError] = InputFileError) -> T:
     """Return plain data as a ``type_``; errors name ``what`` and the key.
 
     Raises:
@@ -123,9 +116,7 @@ def describe_values(type_: msgspec.inspect.Type) -> str:
         case msgspec.inspect.IntType() | msgspec.inspect.FloatType():
             return _between(bare)
         case msgspec.inspect.LiteralType() | msgspec.inspect.EnumType():
-            return _alternatives(
-                [f'"{word}"' if isinstance(word, str) else f"{word}" for word in _words(bare)]
-            )
+            return _alternatives([f'"{word}"' if isinstance(word, str) else f"{word}" for word in _words(bare)])
         case msgspec.inspect.VarTupleType(max_length=None):
             return f"list of {bare.min_length or 0} or more: {describe_values(bare.item_type)}"
         case msgspec.inspect.VarTupleType():
@@ -179,9 +170,7 @@ def _bare(type_: msgspec.inspect.Type) -> msgspec.inspect.Type:
     return type_
 
 
-def _below(
-    type_: msgspec.inspect.Type, value: object, step: str
-) -> tuple[msgspec.inspect.Type, object]:
+def _below(type_: msgspec.inspect.Type, value: object, step: str) -> tuple[msgspec.inspect.Type, object]:
     """Return the type at a key or place, and its value if it can be found."""
     match type_:
         case msgspec.inspect.StructType() | msgspec.inspect.DataclassType():

@@ -71,9 +71,7 @@ def by_drive(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
     return drives
 
 
-def find_throttling(
-    readings: Iterable[Reading], pauses: Sequence[tuple[float, float]] = ()
-) -> Iterator[Throttled]:
+def find_throttling(readings: Iterable[Reading], pauses: Sequence[tuple[float, float]] = ()) -> Iterator[Throttled]:
     """Yield each stretch of time in which a drive was throttled.
 
     Args:
@@ -82,24 +80,15 @@ def find_throttling(
     paused = Intervals(pauses)
     for of_drive in by_drive(readings).values():
         for before, after in pairwise(reading for reading in of_drive if reading.is_full):
-            if not paused.overlap(before.at_s, after.at_s) and (
-                because := find_heat(before, after)
-            ):
-                yield Throttled(
-                    drive=after.drive,
-                    began_s=before.at_s,
-                    ended_s=after.at_s,
-                    because=because,
-                )
+            if not paused.overlap(before.at_s, after.at_s) and (because := find_heat(before, after)):
+                yield Throttled(drive=after.drive, began_s=before.at_s, ended_s=after.at_s, because=because)
 
 
 def find_heat(before: Reading, after: Reading) -> str:
     """Return the evidence that a drive was throttled between two readings; empty if there is none."""
     reasons = []
     if _heat_values(before) != _heat_values(after):  # which is rare, and a day has many readings
-        reasons = [
-            words for name, words in _HEAT.items() if (counter_delta(before, after, name) or 0) > 0
-        ]
+        reasons = [words for name, words in _HEAT.items() if (counter_delta(before, after, name) or 0) > 0]
     warned = (before.critical_warning or 0) | (after.critical_warning or 0)
     if warned & TEMPERATURE_WARNING:
         reasons.append("its critical warning says that its temperature is beyond a limit")
@@ -114,16 +103,12 @@ def counter_delta(before: Reading, after: Reading, name: str) -> int | None:
     return None if first is None or last is None or last < first else int(last - first)
 
 
-def find_amplification(
-    before: Reading, after: Reading, facts: DriveFacts | None = None
-) -> float | None:
+def find_amplification(before: Reading, after: Reading, facts: DriveFacts | None = None) -> float | None:
     """Return the bytes written to the flash for each byte from the host between two readings.
 
     None: the drive does not count both, or wrote too little for its counting units.
     """
-    host, nand = (
-        counter_delta(before, after, name) for name in ("host_written_bytes", "nand_written_bytes")
-    )
+    host, nand = (counter_delta(before, after, name) for name in ("host_written_bytes", "nand_written_bytes"))
     if not host or nand is None:
         return None
     units = (1, 1) if facts is None else (facts.host_unit_bytes or 1, facts.nand_unit_bytes or 1)
@@ -153,9 +138,7 @@ def find_span(readings: Sequence[Reading], began_s: float, ended_s: float) -> Ti
     within = tuple(reading for reading in readings if began_s <= reading.at_s <= ended_s)
     beyond_s = EDGE_S + 1.0
     full = [
-        reading
-        for reading in readings
-        if began_s - beyond_s <= reading.at_s <= ended_s + beyond_s and reading.is_full
+        reading for reading in readings if began_s - beyond_s <= reading.at_s <= ended_s + beyond_s and reading.is_full
     ]
     first, last = _nearest(full, began_s), _nearest(full, ended_s)
     inside = [reading for reading in full if began_s <= reading.at_s <= ended_s]
@@ -228,9 +211,7 @@ def _test(test: TestRecord, stretches: Sequence[Sequence[Throttled]]) -> TestRec
     return replace(test, steps=tuple(_step(step, stretches) for step in test.steps))
 
 
-def _overlapping(
-    stretches: Sequence[Throttled], began_s: float, ended_s: float
-) -> Iterator[Throttled]:
+def _overlapping(stretches: Sequence[Throttled], began_s: float, ended_s: float) -> Iterator[Throttled]:
     """Yield the overlapping stretches of one drive, which are in order: a day may have one for each minute."""
     first = bisect_right(stretches, began_s, key=lambda stretch: stretch.ended_s)
     yield from takewhile(lambda stretch: stretch.began_s < ended_s, islice(stretches, first, None))

@@ -54,9 +54,7 @@ def parse_size_bytes(text: str) -> int:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
     if match is None or match[2].lower() not in _FACTORS:
-        raise UsageError(
-            f"'{text[:40]}' is not a size; write for example 512MiB, 16GiB, 960GB or a number of bytes"
-        )
+        raise UsageError(f"'{text[:40]}' is not a size; write for example 512MiB, 16GiB, 960GB or a number of bytes")
     amount = Decimal(match[1])
     # Compare first: a product with more digits than Decimal's precision raises its own error.
     size_bytes = _TOO_LARGE if amount >= _TOO_LARGE else int(amount * _FACTORS[match[2].lower()])
@@ -137,9 +135,7 @@ def is_copied(line: str) -> bool:
 _COMMAND = re.compile(r"'(?:sudo )?tkperf [^']*'")
 
 
-def wrap_words(
-    text: str, width: int, *, indent: int = 0, hanging: int = 0, break_long_words: bool = True
-) -> list[str]:
+def wrap_words(text: str, width: int, *, indent: int = 0, hanging: int = 0, break_long_words: bool = True) -> list[str]:
     """Return a text in lines of whole words; a quoted command that fits on a line stays whole, as users copy it.
 
     Args:
@@ -153,15 +149,17 @@ def wrap_words(
         return whole.replace(" ", "\0") if len(whole) <= width - hanging else whole
 
     lines = textwrap.wrap(
-        _COMMAND.sub(bind, text), width, break_on_hyphens=False,
-        break_long_words=break_long_words, initial_indent=" " * indent, subsequent_indent=" " * hanging,
-    )  # fmt: skip
+        _COMMAND.sub(bind, text),
+        width,
+        break_on_hyphens=False,
+        break_long_words=break_long_words,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * hanging,
+    )
     return [line.replace("\0", " ") for line in lines]
 
 
-CONTROLS = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters other than tab and line feed, characters that change the direction of the
 following text, and halves of a surrogate pair.
 

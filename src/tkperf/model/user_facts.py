@@ -76,9 +76,7 @@ def _parse(option: str, texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, *rest = re.split("[=:]", text, maxsplit=1)
         if not "".join(rest).strip():
-            raise UsageError(
-                f"{option} '{on_one_line(text)[:80]}': write NAME=TEXT, as in 'NAND type=3D TLC'"
-            )
+            raise UsageError(f"{option} '{on_one_line(text)[:80]}': write NAME=TEXT, as in 'NAND type=3D TLC'")
         pairs.append((name, rest[0]))
     return check_names(option, pairs)
 
@@ -102,8 +100,6 @@ def check_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str
             )
         text = on_one_line(fact) if isinstance(fact, str) else ""
         if not 1 <= len(text) <= LONGEST_FACT:
-            raise UsageError(
-                f"{option}: {name} has {len(text)} characters of text; use 1 to {LONGEST_FACT}"
-            )
+            raise UsageError(f"{option}: {name} has {len(text)} characters of text; use 1 to {LONGEST_FACT}")
         found[name] = text
     return found

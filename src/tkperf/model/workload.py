@@ -41,9 +41,7 @@ class ActiveRange:
 
     def within(self, outer: ActiveRange) -> ActiveRange:
         """Return this range, counted from the start of another one, as bytes of the device."""
-        return ActiveRange(
-            offset_bytes=outer.offset_bytes + self.offset_bytes, length_bytes=self.length_bytes
-        )
+        return ActiveRange(offset_bytes=outer.offset_bytes + self.offset_bytes, length_bytes=self.length_bytes)
 
 
 class Arrival(StrEnum):
@@ -111,9 +109,7 @@ class Workload:
         if self.offered_iops is not None and not self.offered_iops > 0:
             raise ValueError(f"offered_iops {self.offered_iops} is not more than 0")
         if self.compressible_percent is not None and not 0 <= self.compressible_percent <= 100:
-            raise ValueError(
-                f"compressible_percent {self.compressible_percent} is not within 0..100"
-            )
+            raise ValueError(f"compressible_percent {self.compressible_percent} is not within 0..100")
 
     def _check_block_mix(self) -> None:
         sizes = [share.block_size_bytes for share in self.block_mix]
@@ -152,7 +148,8 @@ class Workload:
         return sum(share.block_size_bytes * share.percent for share in self.block_mix) / 100
 
     def arrivals_deviation(self, due_ios: float) -> float:
-        """Return the standard deviation of the number of I/Os offered in a time in which ``due_ios`` are due on average.
+        """Return the standard deviation of the number of I/Os offered in a time in which ``due_ios`` are due on
+        average.
 
         The number of random arrivals varies by definition. A mix of block sizes is offered evenly
         in bytes, while fio draws the size of each I/O: the number of I/Os varies with the sizes.
@@ -161,10 +158,7 @@ class Workload:
         if self.arrival is Arrival.POISSON:
             return math.sqrt(due_ios)
         mean_bytes = self.mean_block_bytes
-        variance = sum(
-            share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2
-            for share in self.block_mix
-        )
+        variance = sum(share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2 for share in self.block_mix)
         return math.sqrt(due_ios * variance) / mean_bytes
 
     @property
@@ -186,10 +180,7 @@ class Workload:
         """Return ``4k``, or ``4k 60 % + 64k 40 %``."""
         if not self.block_mix:
             return format_block_size(self.block_size_bytes)
-        return " + ".join(
-            f"{format_block_size(share.block_size_bytes)} {share.percent} %"
-            for share in self.block_mix
-        )
+        return " + ".join(f"{format_block_size(share.block_size_bytes)} {share.percent} %" for share in self.block_mix)
 
     def __str__(self) -> str:
         words = [

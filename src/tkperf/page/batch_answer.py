@@ -9,14 +9,7 @@ from functools import partial
 from shlex import quote
 from urllib.parse import quote as quote_address
 
-from tkperf.analysis.batch import (
-    BatchAnswer,
-    BatchCode,
-    BatchDriveResult,
-    ModelGroup,
-    is_simulated,
-    judge_batch,
-)
+from tkperf.analysis.batch import BatchAnswer, BatchCode, BatchDriveResult, ModelGroup, is_simulated, judge_batch
 from tkperf.analysis.claim_findings import ClaimFinding, ClaimKind
 from tkperf.analysis.comparing.arrangements import FEWEST_SCORED, CohortFigure, Outlier
 from tkperf.analysis.comparing.comparison import Arrangement, compare
@@ -49,14 +42,7 @@ from tkperf.page.marking import mark_charts
 from tkperf.page.naming import name_links
 from tkperf.page.page import ChartView, Note, NotesView, ReportView, TableView, TestView
 from tkperf.page.subject import find_section_key
-from tkperf.page.verdict import (
-    CLAIM_LEVELS,
-    NoteLevel,
-    Verdict,
-    describe_reason,
-    level_of,
-    word_verdict,
-)
+from tkperf.page.verdict import CLAIM_LEVELS, NoteLevel, Verdict, describe_reason, level_of, word_verdict
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import WarningGroup, describe_sharing, leave_out_said
 from tkperf.page.words.uncertainty import two_digits
@@ -69,9 +55,11 @@ _LONGEST_KEPT, _NO_BREAK = 24, "\N{NO-BREAK SPACE}"
 _MOST_POINTS = 160
 MOST_MAIL_LINES = 12
 _WORDS = (
-    "A drive passes if it was measured to its end and meets every claim; a value that was not measured or did not reach steady "
+    "A drive passes if it was measured to its end and meets every claim; a value that was not measured or did not "
+    "reach steady "
     "state passes none. Without claims nothing passes or fails: the drives are compared with each other.",
-    "Unlike the others: a headline figure farther from the median of the drives than 3.5 by the modified z-score (0.6745 × the "
+    "Unlike the others: a headline figure farther from the median of the drives than 3.5 by the modified z-score "
+    "(0.6745 × the "
     "distance from the median / median absolute deviation), and farther than its own uncertainty; "
     f"sought among {FEWEST_SCORED} drives of one model or more.",
 )
@@ -82,12 +70,7 @@ def build_batch_page(answer: BatchAnswer) -> ReportView:
     state = answer.state
     results = [one.result for one in answer.drives if one.result is not None]
     notices = _find_notices(results)
-    tables = (
-        build_drives_table(answer),
-        build_claims_matrix(answer),
-        _rest(answer),
-        _measured_again(answer),
-    )
+    tables = (build_drives_table(answer), build_claims_matrix(answer), _rest(answer), _measured_again(answer))
     groups = _find_differences(answer)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
     verdict = describe_batch_verdict(answer)
@@ -115,10 +98,7 @@ def _find_differences(answer: BatchAnswer) -> list[WarningGroup]:
     for group in answer.groups:
         for found in find_conditions(group.compared.names, group.compared.results):
             texts.setdefault(found.title, {}).update(dict.fromkeys(found.texts))
-    return [
-        WarningGroup(title=title, count=len(of_title), texts=tuple(of_title))
-        for title, of_title in texts.items()
-    ]
+    return [WarningGroup(title=title, count=len(of_title), texts=tuple(of_title)) for title, of_title in texts.items()]
 
 
 def _find_notices(results: Sequence[RunResult]) -> tuple[str, ...]:
@@ -153,26 +133,17 @@ def describe_batch_verdict(answer: BatchAnswer) -> Verdict:
     texts = [_describe(reason, answer, drives) for reason in judged.reasons]
     shown = list(texts)
     if answer.has_claims:
-        shown.insert(
-            0, f"{len(answer.passing)} of {format_count(len(answer.drives), 'drive')} pass"
-        )
+        shown.insert(0, f"{len(answer.passing)} of {format_count(len(answer.drives), 'drive')} pass")
     if (more := len(shown) - _MOST_REASONS) > 1:
         shown[_MOST_REASONS:] = [f"and {more} more remarks"]
-    return replace(
-        word_verdict(judged, texts, title=_title(answer), reasons=shown),
-        level=level_of(judged.state),
-    )
+    return replace(word_verdict(judged, texts, title=_title(answer), reasons=shown), level=level_of(judged.state))
 
 
 def _title(answer: BatchAnswer) -> str:
     simulated = "SIMULATED. " if is_simulated(answer.state) else ""
     count, done = len(answer.drives), len(answer.done)
     if not answer.has_claims:
-        of = (
-            format_count(count, "drive")
-            if done == count
-            else f"{done} of {format_count(count, 'drive')}"
-        )
+        of = format_count(count, "drive") if done == count else f"{done} of {format_count(count, 'drive')}"
         return f"{simulated}{of} measured"
     kinds = {
         one.checked.judge(finding)
@@ -185,9 +156,7 @@ def _title(answer: BatchAnswer) -> str:
     return f"{simulated}{'Fail' if ClaimKind.FAILED in kinds else 'Not judged'}"
 
 
-def _describe(
-    reason: NamedReason, answer: BatchAnswer, drives: Mapping[str, BatchDriveResult]
-) -> str:
+def _describe(reason: NamedReason, answer: BatchAnswer, drives: Mapping[str, BatchDriveResult]) -> str:
     about = [drives[number] for number in reason.names]
     everyone = 1 < len(about) == len(answer.drives)
     names = "all" if everyone else list_names([_label(one) for one in about])
@@ -217,14 +186,14 @@ def _label(one: BatchDriveResult) -> str:
 
 
 def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
-    """Yield ``slot 7 (S4510-17) fails 3 claims (4 KiB random read IOPS ≥ 75,000; ...)``, drives with the same claims together."""
+    """Yield ``slot 7 (S4510-17) fails 3 claims (4 KiB random read IOPS ≥ 75,000; ...)``, drives with the same claims
+    together.
+    """
     alike: dict[tuple[str, ...], list[BatchDriveResult]] = {}
     for one in drives:
         if (checked := one.checked) is not None:
             failed = tuple(
-                finding.title
-                for finding in checked.not_passed
-                if checked.judge(finding) is ClaimKind.FAILED
+                finding.title for finding in checked.not_passed if checked.judge(finding) is ClaimKind.FAILED
             )
             alike.setdefault(failed, []).append(one)
     for titles, of_drives in alike.items():
@@ -323,9 +292,7 @@ def _rest(answer: BatchAnswer) -> NotesView | None:
     for one in answer.drives:
         drive = one.state
         if one.error:
-            notes.append(
-                Note(text=f"{_label(one)}: {drop_controls(one.error)}", level=NoteLevel.FAILURE)
-            )
+            notes.append(Note(text=f"{_label(one)}: {drop_controls(one.error)}", level=NoteLevel.FAILURE))
         if one.not_checked:
             text = f"{_label(one)} could not be checked: {drop_controls(one.not_checked)}"
             notes.append(Note(text=text, level=NoteLevel.CAUTION))
@@ -335,9 +302,7 @@ def _rest(answer: BatchAnswer) -> NotesView | None:
     if not notes:
         return None
     if any(one.state.stage in IN_TROUBLE for one in answer.drives):
-        notes.append(
-            Note(text="Continue these drives:", command=f"tkperf resume {quote(answer.state.path)}")
-        )
+        notes.append(Note(text="Continue these drives:", command=f"tkperf resume {quote(answer.state.path)}"))
     return NotesView(title="Not measured to their end", notes=tuple(notes))
 
 
@@ -400,17 +365,13 @@ def build_drives_table(answer: BatchAnswer) -> TableView:
 
 def _find_columns(answer: BatchAnswer) -> Iterator[_Column]:
     if answer.has_claims:
-        yield _Column(
-            "Claims", 1, lambda one: describe_outcome(one.checked) if one.is_done else _NOTHING
-        )
+        yield _Column("Claims", 1, lambda one: describe_outcome(one.checked) if one.is_done else _NOTHING)
     yield _Column("Measurement", 2, _describe_measurement)
     if answer.outliers:
         yield _Column("Unlike the others", 3, lambda one: _describe_strays(one, answer))
     yield from _find_figure_columns(answer)
     yield _Column(
-        "Hottest (°C)",
-        5,
-        lambda one: (NOT_MEASURED if one.hottest_c is None else f"{one.hottest_c:.0f}", None),
+        "Hottest (°C)", 5, lambda one: (NOT_MEASURED if one.hottest_c is None else f"{one.hottest_c:.0f}", None)
     )
     yield _Column("Throttled", 10, _describe_throttled)
     for rank, (title, fact) in enumerate(_FACTS.items(), start=11):
@@ -483,9 +444,7 @@ def _find_cell(column: Mapping[int, _Cell], one: BatchDriveResult) -> _Cell:
     return column.get(one.number, _NOTHING)
 
 
-def _find_values(
-    one: BatchDriveResult, group: ModelGroup
-) -> Mapping[tuple[object, ...], float | None]:
+def _find_values(one: BatchDriveResult, group: ModelGroup) -> Mapping[tuple[object, ...], float | None]:
     """Return the values of a drive without a group by the places of the rows that it has in common with one."""
     assert one.result is not None
     try:
@@ -498,9 +457,7 @@ def _find_values(
 def _choose_figures(group: ModelGroup) -> tuple[CohortFigure, ...]:
     """Return the figures that get a column: those with outliers, then the first of each test."""
     by_place = {figure.row.place: figure for figure in group.figures}
-    ordered = [
-        by_place[row.place] for row in sort_headlines(group.compared) if row.place in by_place
-    ]
+    ordered = [by_place[row.place] for row in sort_headlines(group.compared) if row.place in by_place]
     strays = [figure for figure in ordered if figure.outliers]
     firsts: dict[str, CohortFigure] = {}
     for figure in group.figures:
@@ -524,9 +481,7 @@ def _describe_measurement(one: BatchDriveResult) -> _Cell:
 def _describe_throttled(one: BatchDriveResult) -> _Cell:
     if one.throttled_s is None:
         return _NOTHING
-    return (
-        (format_duration(one.throttled_s), NoteLevel.CAUTION) if one.throttled_s else ("no", None)
-    )
+    return (format_duration(one.throttled_s), NoteLevel.CAUTION) if one.throttled_s else ("no", None)
 
 
 def _find_common(answer: BatchAnswer) -> Iterator[str]:
@@ -560,8 +515,7 @@ def build_claims_matrix(answer: BatchAnswer) -> TableView | None:
         title="Drives and claims",
         columns=("Drive", *columns.values()),
         rows=tuple(
-            (_label(one), *(text for text, _ in of_drive))
-            for one, of_drive in zip(checked, cells, strict=True)
+            (_label(one), *(text for text, _ in of_drive)) for one, of_drive in zip(checked, cells, strict=True)
         ),
         levels=tuple(tuple(CLAIM_LEVELS.get(kind) for _, kind in of_drive) for of_drive in cells),
         pages=tuple(one.report for one in checked),
@@ -570,7 +524,9 @@ def build_claims_matrix(answer: BatchAnswer) -> TableView | None:
 
 
 def _find_addresses(one: BatchDriveResult) -> Iterator[str]:
-    """Yield for each claim the address of the seconds behind its value, on the drive's own page; empty: there is none."""
+    """Yield for each claim the address of the seconds behind its value, on the drive's own page; empty:
+    there is none.
+    """
     findings = () if one.checked is None else one.checked.findings
     for finding in {finding.title: finding for finding in findings}.values():
         key = _find_cell_key(one.result, finding)
@@ -580,9 +536,7 @@ def _find_addresses(one: BatchDriveResult) -> Iterator[str]:
 def _find_cell_key(result: RunResult | None, finding: ClaimFinding) -> str:
     for test in () if result is None or finding.workload is None else result.tests:
         for number, section in enumerate(test.sections):
-            is_meant = test.name == finding.about.test and finding.about.section in (
-                None, section.name,
-            )  # fmt: skip
+            is_meant = test.name == finding.about.test and finding.about.section in (None, section.name)
             workloads = [cell.workload for cell in section.cells]
             if is_meant and finding.workload in workloads and not section.plan.prepares:
                 return name_links(find_section_key(test, number), workloads)[finding.workload]
@@ -600,9 +554,7 @@ def _build_figures(answer: BatchAnswer) -> Iterator[TestView]:
             continue
         of, suffix = _name_model(answer, group), f"-{number + 1}" if number else ""
         title = f"Distribution over {format_count(len(group.drives), 'drive')}{of}"
-        *bars, spread = (
-            _with_suffix(view, suffix) for view in build_headline_charts(group.compared)
-        )
+        *bars, spread = (_with_suffix(view, suffix) for view in build_headline_charts(group.compared))
         yield TestView(
             key=f"figures{suffix}",
             title=f"Headline figures{of}",
@@ -639,7 +591,9 @@ def _with_suffix(view: ChartView, suffix: str) -> ChartView:
 
 
 def _build_small_multiples(answer: BatchAnswer) -> Iterator[TestView]:
-    """Yield a part for each section that is a stream: a small chart of its IOPS for each drive, all with the same axes."""
+    """Yield a part for each section that is a stream: a small chart of its IOPS for each drive, all with
+    the same axes.
+    """
     by_section: dict[tuple[str, str], list[tuple[BatchDriveResult, SectionResult]]] = {}
     for one in answer.drives:
         for test in () if one.result is None else one.result.tests:
@@ -672,14 +626,12 @@ def _build_small_multiples(answer: BatchAnswer) -> Iterator[TestView]:
                 )
                 for one, points in courses
             ),
-        )  # fmt: skip
+        )
 
 
 def _course(section: SectionResult, unit_s: float) -> tuple[Point, ...]:
     """Return the IOPS of as many slices as a small chart can show, with the extremes."""
-    measured = [
-        (each, value) for each in section.slices if (value := each.values.value(IOPS)) is not None
-    ]
+    measured = [(each, value) for each in section.slices if (value := each.values.value(IOPS)) is not None]
     places = places_of_extremes([value for _, value in measured], _MOST_POINTS)
     return tuple(
         Point(round((each.start_s + each.duration_s / 2) / unit_s, 4), round(value))
@@ -693,10 +645,7 @@ def _course(section: SectionResult, unit_s: float) -> tuple[Point, ...]:
 def build_batch_mail(answer: BatchAnswer) -> tuple[str, ...]:
     """Return the results as at most twelve lines for a mail."""
     verdict = describe_batch_verdict(answer)
-    lines = [
-        f"{drop_controls(answer.state.name)}: {verdict.title}",
-        *(f"- {text}" for text in verdict.reasons),
-    ]
+    lines = [f"{drop_controls(answer.state.name)}: {verdict.title}", *(f"- {text}" for text in verdict.reasons)]
     stages = describe_stages(answer.state)
     if len(answer.done) < len(answer.drives):
         lines.insert(1, "; ".join(stages.reasons))

@@ -20,11 +20,7 @@ def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
     asked = sum(drive.confirm_id is not None for drive in drives)
     title = format_count(len(drives), "drive")
     hosts = any(drive.host is not None for drive in drives)
-    lost = (
-        "nothing can be lost"
-        if not asked
-        else f"{asked} of them {'is' if asked == 1 else 'are'} erased"
-    )
+    lost = "nothing can be lost" if not asked else f"{asked} of them {'is' if asked == 1 else 'are'} erased"
     return TableView(
         title=f"{title}: {'all are erased' if asked == len(drives) else lost}",
         columns=("", *("host",) * hosts, "slot", "drive", "model", "serial number", "size", "holds", "run"),
@@ -43,7 +39,7 @@ def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
             )
             for drive in drives
         ),
-    )  # fmt: skip
+    )
 
 
 def describe_groups(groups: Sequence[DriveGroup]) -> str:
@@ -54,9 +50,7 @@ def describe_groups(groups: Sequence[DriveGroup]) -> str:
     return f"in {len(groups)} groups, one after the other ({sizes})"
 
 
-def describe_neighbours(
-    groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | None]
-) -> Iterator[str]:
+def describe_neighbours(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | None]) -> Iterator[str]:
     """Yield a sentence for each link whose budget is exceeded, for what is not known, and for CPUs that are shared."""
     for group in groups:
         for budget in group.budgets:
@@ -66,17 +60,10 @@ def describe_neighbours(
                     f"{budget.demand_bytes_per_s / 1e9:.1f} GB/s, it carries "
                     f"{(budget.part.bytes_per_s or 0) / 1e9:.1f} GB/s"
                 )
-    unknown = [
-        group for group in groups if len(group.drives) > 1 and group.state is BudgetState.NOT_KNOWN
-    ]
+    unknown = [group for group in groups if len(group.drives) > 1 and group.state is BudgetState.NOT_KNOWN]
     if unknown:
         count = format_count(sum(len(group.drives) for group in unknown), "drive")
-        hidden = {
-            budget.part.name
-            for group in unknown
-            for budget in group.budgets
-            if budget.part.bytes_per_s is None
-        }
+        hidden = {budget.part.name for group in unknown for budget in group.budgets if budget.part.bytes_per_s is None}
         why = f"; not seen: {list_names(sorted(hidden))}" if hidden else ""
         yield f"whether they slow each other down is not known: the links of {count} are not all known{why}"
     if any(one.is_shared for plan in cpus if plan is not None for one in plan.assignments):

@@ -1,4 +1,6 @@
-"""Page of a batch's plan: whether it could begin and what it would come to, each drive, what drives share, the conditions."""
+"""Page of a batch's plan: whether it could begin and what it would come to, each drive, what drives share, the
+conditions.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,7 @@ from tkperf.analysis.batch_outlook import BatchOutlook, DriveOutlook, judge_batc
 from tkperf.analysis.outlook import MUCH_OF_A_LIFE, PlanCode
 from tkperf.analysis.verdict import NamedReason
 from tkperf.model.sharing import BudgetState
-from tkperf.model.units import (
-    NOT_MEASURED,
-    format_capacity,
-    format_count,
-    format_durations,
-    format_ranges,
-    list_names,
-)
+from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations, format_ranges, list_names
 from tkperf.page.batch_consent import describe_groups, describe_neighbours, fold_texts
 from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK
 from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
@@ -114,11 +109,7 @@ def _refusals(outlook: BatchOutlook) -> Iterator[str]:
 
 
 def _build_drives(outlook: BatchOutlook) -> TableView:
-    group_of = {
-        name: str(number)
-        for number, group in enumerate(outlook.groups, start=1)
-        for name in group.drives
-    }
+    group_of = {name: str(number) for number, group in enumerate(outlook.groups, start=1) for name in group.drives}
     has_rating = outlook.shares is not None
     cpus = {
         one.drive: format_ranges(one.cpus) + " (shared)" * one.is_shared
@@ -130,10 +121,7 @@ def _build_drives(outlook: BatchOutlook) -> TableView:
     ranks = (0, 1, 0, 0, 0, 0, 2, 4, 3)
     has = {"Of its life": has_rating, "CPUs": bool(cpus)}
     kept = [at for at, name in enumerate(columns) if has.get(name, True)]
-    rows = [
-        _row(one, group_of.get(one.name, NOT_MEASURED), cpus.get(one.name, NOT_MEASURED))
-        for one in outlook.drives
-    ]
+    rows = [_row(one, group_of.get(one.name, NOT_MEASURED), cpus.get(one.name, NOT_MEASURED)) for one in outlook.drives]
     levels = [NoteLevel.FAILURE if one.refusals else None for one in outlook.drives]
     return TableView(
         title="Drives",
@@ -168,9 +156,7 @@ def _build_links(outlook: BatchOutlook) -> TableView:
                     str(number),
                     budget.part.name,
                     f"{len(budget.drives)}",
-                    f"{format_capacity(budget.demand_bytes_per_s)}/s"
-                    if budget.demand_bytes_per_s
-                    else NOT_KNOWN_TEXT,
+                    f"{format_capacity(budget.demand_bytes_per_s)}/s" if budget.demand_bytes_per_s else NOT_KNOWN_TEXT,
                     "not seen" if carried is None else f"{format_capacity(carried)}/s",
                     budget.state.value,
                 )

@@ -38,9 +38,8 @@ class BatchProgressView:
         remaining: the time until all drives are done, in words.
         ends_s: likewise the shortest and the longest, for a clock; None: not known, or simulated.
         table: a list.
-        widths: for each of its columns the width that it keeps while values change from second to second; None: they do not.
-        stages: the stage of each row.
-        levels: the weight of each row; the first ``troubled`` rows are in trouble.
+        widths: for each of its columns the width that it keeps while values change from second to second; None: they do
+        not. stages: the stage of each row. levels: the weight of each row; the first ``troubled`` rows are in trouble.
         remarks: those of the whole batch, then one for each drive in trouble that has something to say.
     """
 
@@ -105,16 +104,14 @@ class _Line:
 
 
 # A drive that runs with doubts comes between those in trouble and those that run, so the numbers there are one apart.
-_ORDER: tuple[DriveStage | None, ...] = (
-    *IN_TROUBLE, None, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE,
-)  # fmt: skip
+_ORDER: tuple[DriveStage | None, ...] = (*IN_TROUBLE, None, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
 
 
 def build_batch_progress(state: BatchState, runs: Runs) -> BatchProgressView:
-    """Return what is shown of a batch; ``runs``: the states of the runs by the drives' numbers, as far as they are known."""
-    briefs = {
-        number: run if isinstance(run, Brief) else brief_of(run) for number, run in runs.items()
-    }
+    """Return what is shown of a batch; ``runs``: the states of the runs by the drives' numbers, as far as they are
+    known.
+    """
+    briefs = {number: run if isinstance(run, Brief) else brief_of(run) for number, run in runs.items()}
     lines = sorted(
         (_Line(drive, briefs.get(drive.shown.number)) for drive in state.drives),
         key=lambda line: (line.rank, line.drive.shown.number),
@@ -243,16 +240,9 @@ def _shorten_serials(lines: Sequence[_Line]) -> tuple[str, ...]:
     serials = [line.drive.shown.serial or "" for line in lines]
     longest, kinds = max(map(len, serials), default=0), len(set(serials))
     most = next(
-        (
-            many
-            for many in range(_END_OF_SERIAL, longest)
-            if len({one[-many:] for one in serials}) == kinds
-        ),
-        longest,
+        (many for many in range(_END_OF_SERIAL, longest) if len({one[-many:] for one in serials}) == kinds), longest
     )
-    return tuple(
-        one if len(one) <= most + 1 else f"\N{HORIZONTAL ELLIPSIS}{one[-most:]}" for one in serials
-    )
+    return tuple(one if len(one) <= most + 1 else f"\N{HORIZONTAL ELLIPSIS}{one[-most:]}" for one in serials)
 
 
 def _of_run(of: Callable[[Brief], str | None]) -> Callable[[_Line], str]:
@@ -297,9 +287,7 @@ def _describe_others(line: _Line) -> str:
 
 
 # Fit nearly all values; at 80 columns a longer one costs the end of the line.
-_WIDTHS = {
-    "test": 5, "round": 12, "load": 12, "newest": 12, "heat": 5, "max left": 9, "others": 6, "doubts": 20,
-}  # fmt: skip
+_WIDTHS = {"test": 5, "round": 12, "load": 12, "newest": 12, "heat": 5, "max left": 9, "others": 6, "doubts": 20}
 _LAST = 11
 # Title, cell, priority. Of a narrow terminal 80 columns have those up to 6.
 _COLUMNS: tuple[tuple[str, Callable[[_Line], str], int], ...] = (
@@ -317,4 +305,4 @@ _COLUMNS: tuple[tuple[str, Callable[[_Line], str], int], ...] = (
     ("max left", _of_running(lambda run: format_duration(run.left_s[1]) if run.left_s else ""), 4),
     ("others", _describe_others, 12),
     ("doubts", lambda line: ", ".join(line.doubts) or NOT_MEASURED, 9),
-)  # fmt: skip
+)

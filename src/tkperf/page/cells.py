@@ -177,9 +177,7 @@ def _host(detail: CellDetail, areas: int | None) -> TableView | None:
                 str(part.number),
                 *(format_number(fact.value(use), fact.digits) for fact in shown),
                 ", ".join(use.others) or NOT_MEASURED,
-                "not known"
-                if use.kernel_lines is None
-                else "; ".join(use.kernel_lines) or "nothing",
+                "not known" if use.kernel_lines is None else "; ".join(use.kernel_lines) or "nothing",
             )
             for part, use in parts
         ),

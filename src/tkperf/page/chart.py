@@ -75,9 +75,7 @@ class SpotKind(StrEnum):
 
 
 # Names of colours; those of curves are easy to distinguish in this order.
-PALETTE = (
-    "blue", "vermilion", "green", "amber", "violet", "sky", "pink", "brown", "olive", "crimson", "slate", "teal",
-)  # fmt: skip
+PALETTE = ("blue", "vermilion", "green", "amber", "violet", "sky", "pink", "brown", "olive", "crimson", "slate", "teal")
 MANY_COLOURS = (*PALETTE, "orange", "azure", "leaf", "plum")
 """Colours of parts of a chart that do not overlap: more than in ``PALETTE``, so harder to distinguish."""
 NEUTRAL = "neutral"
@@ -271,9 +269,7 @@ class Chart(Picture):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the curves, each once; none that is empty or in the background."""
-        return tuple(
-            dict.fromkeys(each.name for each in self.curves if each.name and not each.muted)
-        )
+        return tuple(dict.fromkeys(each.name for each in self.curves if each.name and not each.muted))
 
     def _flags(self) -> Iterator[str]:
         yield from (each.text for each in self.shades if each.kind is ShadeKind.FLAGGED)

@@ -10,14 +10,7 @@ from typing import NamedTuple
 
 from tkperf.analysis.axes import ACCESS, AXES, BLOCKS, MIX
 from tkperf.analysis.characteristics import CHARACTERISTICS
-from tkperf.analysis.claim_findings import (
-    Checked,
-    CheckedFile,
-    ClaimFinding,
-    ClaimKind,
-    Doubt,
-    limit_of,
-)
+from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimFinding, ClaimKind, Doubt, limit_of
 from tkperf.analysis.verdict import CheckCode, CheckReason, Judgement, judge_check
 from tkperf.model.quantity import QUANTITIES, Direction, Measure
 from tkperf.model.units import (
@@ -32,13 +25,7 @@ from tkperf.model.units import (
 )
 from tkperf.page.naming import name_figure, name_load
 from tkperf.page.page import ReportView, TableView
-from tkperf.page.verdict import (
-    CLAIM_LEVELS,
-    NoteLevel,
-    Verdict,
-    count_passed,
-    word_verdict,
-)
+from tkperf.page.verdict import CLAIM_LEVELS, NoteLevel, Verdict, count_passed, word_verdict
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
 from tkperf.page.words.run import find_badges, find_notices, leave_out_said
 from tkperf.page.words.uncertainty import INTERVAL
@@ -52,8 +39,10 @@ _MOST_REASONS = 5
 _MOST_CLAIMS = 3
 _NOT_CHECKED = "could not be checked"
 _MEANING = (
-    "Only a claim that is met passes. A claim is not judged, and no failure of the drive, if its value was not measured or "
-    "did not reach steady state, if its load does not show what the device alone can do (such as buffered I/O), or if the "
+    "Only a claim that is met passes. A claim is not judged, and no failure of the drive, if its value was not "
+    "measured or "
+    "did not reach steady state, if its load does not show what the device alone can do (such as buffered I/O), or if "
+    "the "
     "run has not ended or its file is damaged. Among several runs, a run passes by its least margin."
 )
 _MARGIN = (
@@ -102,10 +91,7 @@ def name_claims(findings: Iterable[ClaimFinding]) -> dict[str, str]:
     places = {claim: one.about.section or one.about.test for claim, one in by_claim.items()}
     for more in (places, {claim: claim for claim in by_claim}):
         times = Counter(names.values())
-        names = {
-            claim: f"{name} ({more[claim]})" if times[name] > 1 else name
-            for claim, name in names.items()
-        }
+        names = {claim: f"{name} ({more[claim]})" if times[name] > 1 else name for claim, name in names.items()}
     return names
 
 
@@ -182,11 +168,7 @@ def build_claims_table(checked: Checked) -> TableView:
         columns=("Claim", "State", "Margin", "Measured", "Limit", "Note", "Source"),
         rows=tuple(rows),
         levels=tuple(levels),
-        notes=(
-            ", ".join(f"{count} {kind}" for kind, count in kinds.items()),
-            _MARGIN,
-            *find_check_warnings(checked),
-        ),
+        notes=(", ".join(f"{count} {kind}" for kind, count in kinds.items()), _MARGIN, *find_check_warnings(checked)),
     )
 
 
@@ -242,10 +224,7 @@ def answer_claims(checked: Checked) -> CheckAnswer:
 
 
 def _answer(
-    verdict: Judgement[CheckReason],
-    passed: str,
-    runs: Mapping[str, str],
-    columns: Mapping[str, str],
+    verdict: Judgement[CheckReason], passed: str, runs: Mapping[str, str], columns: Mapping[str, str]
 ) -> CheckAnswer:
     reasons = tuple(_describe_reason(one, runs, columns) for one in verdict.reasons)
     return CheckAnswer(verdict=verdict, passed=passed, reasons=reasons)
@@ -253,10 +232,7 @@ def _answer(
 
 def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
     """Return a name for each file; runs of one name have their file with it."""
-    names = {
-        one.file: one.checked.result.info.name if one.checked else PurePath(one.file).name
-        for one in files
-    }
+    names = {one.file: one.checked.result.info.name if one.checked else PurePath(one.file).name for one in files}
     times = Counter(names.values())
     return {file: name if times[name] == 1 else f"{name} ({file})" for file, name in names.items()}
 
@@ -271,9 +247,7 @@ def name_columns(files: Sequence[CheckedFile]) -> dict[str, str]:
     }
 
 
-def _describe_reason(
-    reason: CheckReason, runs: Mapping[str, str], columns: Mapping[str, str]
-) -> str:
+def _describe_reason(reason: CheckReason, runs: Mapping[str, str], columns: Mapping[str, str]) -> str:
     """Return ``S4510-17 fails 3 claims (4 KiB random read IOPS ≥ 75,000, ...)``; the name of a single run is empty."""
     names = list_names([runs[file] for file in reason.files])
     of = f"{names}: " if names else ""
@@ -373,7 +347,9 @@ def _find_errors(files: Sequence[CheckedFile]) -> Iterator[str]:
 
 
 def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
-    """Return the page of several runs: the verdict, a row for each run, those that fail first, and what a reader must know."""
+    """Return the page of several runs: the verdict, a row for each run, those that fail first, and what a reader must
+    know.
+    """
     runs, columns = _name_runs(files), name_columns(files)
     rows, levels = [], []
     for one in sorted(files, key=_place_of):
@@ -401,17 +377,11 @@ def build_claims_page(checked: Checked) -> ReportView:
     """Return the page of a single run: the verdict, and a row for each claim."""
     result = checked.result
     table = build_claims_table(checked)
-    return _build_page(
-        result.info.name, find_badges(result), answer_claims(checked), table, (_MEANING,)
-    )
+    return _build_page(result.info.name, find_badges(result), answer_claims(checked), table, (_MEANING,))
 
 
 def _build_page(
-    subtitle: str,
-    banners: tuple[str, ...],
-    answer: CheckAnswer,
-    table: TableView,
-    words: tuple[str, ...],
+    subtitle: str, banners: tuple[str, ...], answer: CheckAnswer, table: TableView, words: tuple[str, ...]
 ) -> ReportView:
     return ReportView(
         title="Check of claims",

@@ -1,4 +1,6 @@
-"""What was tested, with what and on what: full disclosure, and the header of printed pages (PTS User Guide, section 10)."""
+"""What was tested, with what and on what: full disclosure, and the header of printed pages (PTS User Guide, section
+10).
+"""
 
 from __future__ import annotations
 
@@ -61,10 +63,7 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
     device, host = result.info.device, result.info.host
     blocks = [
         *_list_facts(result, user_facts),
-        *(
-            (f"Parameters: {test.title}", (*_preconditioning(result, test), *_stimuli(test)))
-            for test in result.tests
-        ),
+        *((f"Parameters: {test.title}", (*_preconditioning(result, test), *_stimuli(test))) for test in result.tests),
     ]
     # For a file the audit knows the queue of the disk below it.
     audit = host_findings(host)
@@ -85,38 +84,46 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
 # Facts of a printed page's header, by their names in the list and, if it is another, in the header.
 _HEADER = {
     "Test platform": (
-        SPONSOR, PLATFORM, MOTHERBOARD, "CPU", "Memory", "Operating system", "Test software", "Load generator",
-        "Test ID", "Host adapter", "Link",
+        SPONSOR,
+        PLATFORM,
+        MOTHERBOARD,
+        "CPU",
+        "Memory",
+        "Operating system",
+        "Test software",
+        "Load generator",
+        "Test ID",
+        "Host adapter",
+        "Link",
     ),
     "Device under test": (
-        MANUFACTURER, "Model", "Serial number", "Firmware", "Capacity", "Interface", NAND_TYPE, "Purge method",
+        MANUFACTURER,
+        "Model",
+        "Serial number",
+        "Firmware",
+        "Capacity",
+        "Interface",
+        NAND_TYPE,
+        "Purge method",
         _CACHE,
     ),
-}  # fmt: skip
+}
 _IN_HEADER = {_CACHE: "Write cache"}
 
 
 def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult) -> FactBlocks:
     """Return the facts of a test's four blocks, as the guide's sample has them: a row also for what is not known."""
-    facts = {
-        name: fact for _, block in _list_facts(result, user_facts, test) for name, fact in block
-    }
-    disclosed_range = (
-        ("Data pattern", facts["Data pattern"]),
-        ("Active range", word(result.info.active_range_text)),
-    )
+    facts = {name: fact for _, block in _list_facts(result, user_facts, test) for name, fact in block}
+    disclosed_range = (("Data pattern", facts["Data pattern"]), ("Active range", word(result.info.active_range_text)))
     segments = ("AR segments", facts["AR segments"])
     stimuli = _stimuli(test)
     second = any(name == "Stimulus 2" for name, _ in stimuli)
     of_test = {
         "Set-up parameters": (*disclosed_range, segments, *_preconditioning(result, test)),
-        "Test parameters": (
-            *disclosed_range, *stimuli, *(() if second else (("Stimulus 2", "none"),)),
-        ),
-    }  # fmt: skip
+        "Test parameters": (*disclosed_range, *stimuli, *(() if second else (("Stimulus 2", "none"),))),
+    }
     chosen = {
-        title: tuple((_IN_HEADER.get(name, name), facts[name]) for name in names)
-        for title, names in _HEADER.items()
+        title: tuple((_IN_HEADER.get(name, name), facts[name]) for name in names) for title, names in _HEADER.items()
     }
     return tuple(
         (title, tuple((name, or_not_known(fact)) for name, fact in of_block))
@@ -126,9 +133,7 @@ def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult
 
 def _unknown(names: Sequence[str]) -> FactBlocks:
     """Return one line for all unknown facts, instead of a row for each."""
-    return ((NOT_KNOWN_AT_ALL, ((format_count(len(names), "fact"), ", ".join(names)),)),) * bool(
-        names
-    )
+    return ((NOT_KNOWN_AT_ALL, ((format_count(len(names), "fact"), ", ".join(names)),)),) * bool(names)
 
 
 def _list_facts(
@@ -159,11 +164,7 @@ def _run(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
         *((("Altered", ", ".join(info.alterations)),) if info.alterations else ()),
         ("Test software", word(info.software)),
         ("Load generator", describe_load_generator(info)),
-        *(
-            (("Program of fio", str(info.host["fio_program"])),)
-            if info.host.get("fio_program")
-            else ()
-        ),
+        *((("Program of fio", str(info.host["fio_program"])),) if info.host.get("fio_program") else ()),
         *((("Clock of fio", str(info.host["fio_clock"])),) if info.host.get("fio_clock") else ()),
         *((("Batch", describe_place(place)),) if (place := find_place(info.host)) else ()),
         *(((NOTE, user_facts.of(NOTE)),) if user_facts.of(NOTE) else ()),
@@ -223,9 +224,7 @@ def _set_up(result: RunResult, test: TestResult | None) -> MaybeFacts:
 def _host_audit(host: dict[str, object]) -> FactBlocks:
     """Return everything that the audit before the run found; empty without an audit."""
     findings = tuple(
-        (_capital(finding.title), finding.text)
-        for finding in host_findings(host)
-        if finding.level != UNKNOWN
+        (_capital(finding.title), finding.text) for finding in host_findings(host) if finding.level != UNKNOWN
     )
     changes = tuple(("Set for the run", change) for change in tuned_settings(host))
     return (("Host before the run", (*changes, *findings)),) if findings or changes else ()
@@ -242,10 +241,7 @@ def _members(device: dict[str, object]) -> FactBlocks:
     members = device.get("members")
     if not isinstance(members, list):
         return ()
-    lines = tuple(
-        (f"Member {number}", ", ".join(_words(member)))
-        for number, member in enumerate(members, start=1)
-    )
+    lines = tuple((f"Member {number}", ", ".join(_words(member))) for number, member in enumerate(members, start=1))
     return (("RAID set", (("Set", or_not_known(word(device.get("raid")))), *lines)),)
 
 

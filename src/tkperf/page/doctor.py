@@ -1,4 +1,6 @@
-"""Pages of ``tkperf doctor`` and ``tkperf tune`` as data: a verdict, then tables and lists, from the data of ``--json``."""
+"""Pages of ``tkperf doctor`` and ``tkperf tune`` as data: a verdict, then tables and lists, from the data of
+``--json``.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,7 @@ from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
 # Kind of a target with all facts.
 _BLOCK = "block device"
 # Facts that a run's page has as the platform's.
-_NEAR = {
-    "host_adapter": "Host adapter", "numa_node": "NUMA node", "rotation_rate_rpm": "Rotation rate (1/min)",
-}  # fmt: skip
+_NEAR = {"host_adapter": "Host adapter", "numa_node": "NUMA node", "rotation_rate_rpm": "Rotation rate (1/min)"}
 _ORDER = (DISTURBS, ADVICE, "note", "ok", UNKNOWN)
 _REMARKABLE = (DISTURBS, ADVICE)
 _RESTORE = Note(text="", command="sudo tkperf tune --restore")
@@ -60,16 +60,9 @@ def build_device_page(found: Data) -> ReportView:
 
 def _device_facts(facts: Data) -> tuple[TableView, NotesView]:
     """Return the known facts with their sources, and what is not known."""
-    listed = [
-        *list_device_facts(facts),
-        *((_NEAR[key], key, word(facts.get(key))) for key in _NEAR),
-    ]
+    listed = [*list_device_facts(facts), *((_NEAR[key], key, word(facts.get(key))) for key in _NEAR)]
     rows = tuple(
-        (
-            label,
-            f"{text} ({facts[key]:,} bytes)" if key == "capacity_bytes" else text,
-            facts["sources"].get(key, ""),
-        )
+        (label, f"{text} ({facts[key]:,} bytes)" if key == "capacity_bytes" else text, facts["sources"].get(key, ""))
         for label, key, text in listed
         if text is not None
     )
@@ -87,10 +80,7 @@ def _purges(found: Data) -> TableView:
         (method["name"], method["title"] + " (only when asked for)" * (not method["automatic"]))
         for method in found["purge_methods"]
     )
-    refusals = (
-        (refusal["name"], f"not possible: {refusal['because']}")
-        for refusal in found["purge_refusals"]
-    )
+    refusals = ((refusal["name"], f"not possible: {refusal['because']}") for refusal in found["purge_refusals"])
     return TableView(
         title="Purge methods, in order of preference",
         columns=("--purge" if found["facts"]["kind"] == _BLOCK else "method", "what it does"),
@@ -107,16 +97,12 @@ def build_host_page(found: Data) -> ReportView:
         title="This host",
         verdict=_word_host(found),
         blocks=(
-            _list(
-                "To install what is missing",
-                [Note(text="", command=install)] if found["packages"] else [],
-            ),
+            _list("To install what is missing", [Note(text="", command=install)] if found["packages"] else []),
             TableView(
                 title="Programs that tkperf uses",
                 columns=("program", "for", "state"),
                 rows=tuple(
-                    (program["name"], program["purpose"], program["state"] or "MISSING")
-                    for program in programs
+                    (program["name"], program["purpose"], program["state"] or "MISSING") for program in programs
                 ),
             ),
             *_host_lists(findings),
@@ -257,10 +243,7 @@ def _setting_items(settings: Iterable[Data]) -> Iterator[Note]:
         yield Note(
             text=f"{first['subject']}: {change}",
             level=NoteLevel.CAUTION if is_changed(first) else NoteLevel.INFORMATION,
-            details=(
-                f"why: {first['why']}",
-                f"{first['path']} and {more} more" if more else first["path"],
-            ),
+            details=(f"why: {first['why']}", f"{first['path']} and {more} more" if more else first["path"]),
         )
 
 
@@ -279,8 +262,7 @@ def _describe_telemetry(found: Data) -> Iterator[str]:
     }
     if values:
         words = (
-            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value:,}"
-            for name, value in values.items()
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value:,}" for name, value in values.items()
         )
         yield f"readings now: {', '.join(words)}"
 
@@ -290,11 +272,7 @@ def _page(*, title: str, verdict: Verdict, blocks: Iterable[Block]) -> ReportVie
     return ReportView(
         title=title,
         verdict=verdict,
-        overview=tuple(
-            block
-            for block in blocks
-            if (block.rows if isinstance(block, TableView) else block.notes)
-        ),
+        overview=tuple(block for block in blocks if (block.rows if isinstance(block, TableView) else block.notes)),
     )
 
 

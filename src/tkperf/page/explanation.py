@@ -69,9 +69,7 @@ def explain(result: RunResult) -> tuple[str, ...]:
         )
     if any(describe_timelines(section.timelines) for section in sections):
         words.append(OVER_TIME)
-    if any(
-        cell.workload.offered_iops is not None for section in sections for cell in section.cells
-    ):
+    if any(cell.workload.offered_iops is not None for section in sections for cell in section.cells):
         words.append(
             "At an offered rate, latency counts from submission. An I/O that is due while all TC × QD places "
             "are taken has to wait, and latency does not include that wait: once the device falls behind, latency "
@@ -94,9 +92,7 @@ def _cells(section: SectionResult) -> Iterator[CellResult]:
     yield from (cell for _, cell in section.cells_of_rounds())
 
 
-def describe_fill(
-    info: RunInfo, load: str, filled_bytes: int | None = None, *, passes: int | None = None
-) -> str:
+def describe_fill(info: RunInfo, load: str, filled_bytes: int | None = None, *, passes: int | None = None) -> str:
     """Return amount, place and load of the preconditioning.
 
     Args:

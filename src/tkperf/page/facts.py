@@ -171,9 +171,7 @@ def list_purges(result: RunResult, test: TestResult | None = None) -> str | None
     """Return the purge methods of this test, or of all tests."""
     tests = result.tests if test is None else (test,)
     purges = {
-        f"{section.purge.method} ({section.purge.note})"
-        if section.purge.note
-        else section.purge.method
+        f"{section.purge.method} ({section.purge.note})" if section.purge.note else section.purge.method
         for each in tests
         for section in each.sections
         if section.purge is not None
@@ -201,11 +199,7 @@ def describe_demands(pairs: Sequence[tuple[int, int]]) -> str | None:
         # Sort by outstanding I/Os, like the points of a grid.
         pairs = sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
     demands = [f"TC {jobs} / QD {depth}" for jobs, depth in pairs]
-    return (
-        ", ".join(demands)
-        if len(demands) <= most
-        else f"{demands[0]} to {demands[-1]}, {len(demands)} of them"
-    )
+    return ", ".join(demands) if len(demands) <= most else f"{demands[0]} to {demands[-1]}, {len(demands)} of them"
 
 
 def list_mixes(section: SectionResult) -> str | None:

@@ -14,9 +14,9 @@ from tkperf.page.words.run import BADGES
 
 _MOST_CHARACTERS = 40
 # Badges that say what was done, and badges that say a reason of the verdict, whose weight they have.
-_LEVELS = dict.fromkeys(
-    ("SIMULATED", "IMPORTED", "OWN WORKLOAD", "REPEATED", "ADDED"), NoteLevel.INFORMATION
-) | {keyword: level_of(code.severity) for code, keyword in BADGES.items()}
+_LEVELS = dict.fromkeys(("SIMULATED", "IMPORTED", "OWN WORKLOAD", "REPEATED", "ADDED"), NoteLevel.INFORMATION) | {
+    keyword: level_of(code.severity) for code, keyword in BADGES.items()
+}
 
 
 def mark_charts(view: ReportView) -> ReportView:
@@ -29,10 +29,7 @@ def mark_charts(view: ReportView) -> ReportView:
         return replace(chart, keywords=keywords)
 
     def mark_all(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
-        return tuple(
-            replace(chart, chart=mark(chart.chart), others=mark_all(chart.others))
-            for chart in charts
-        )
+        return tuple(replace(chart, chart=mark(chart.chart), others=mark_all(chart.others)) for chart in charts)
 
     return replace(
         view,
@@ -43,14 +40,11 @@ def mark_charts(view: ReportView) -> ReportView:
                 test,
                 charts=mark_all(test.charts),
                 course=replace(test.course, charts=mark_all(test.course.charts)),
-                sections=tuple(
-                    replace(section, charts=mark_all(section.charts)) for section in test.sections
-                ),
+                sections=tuple(replace(section, charts=mark_all(section.charts)) for section in test.sections),
             )
             for test in view.tests
         ),
-        cell_charts=view.cell_charts
-        and {name: mark(chart) for name, chart in view.cell_charts.items()},
+        cell_charts=view.cell_charts and {name: mark(chart) for name, chart in view.cell_charts.items()},
     )
 
 
@@ -73,10 +67,7 @@ def list_stamp(view: ReportView) -> tuple[Badge, ...]:
 
 def list_badges(banners: Sequence[str]) -> tuple[Badge, ...]:
     """Return a badge for each banner, equal ones once."""
-    badges = (
-        Badge(shorten(banner.split(":")[0], _MOST_CHARACTERS), find_level(banner))
-        for banner in banners
-    )
+    badges = (Badge(shorten(banner.split(":")[0], _MOST_CHARACTERS), find_level(banner)) for banner in banners)
     return tuple(dict.fromkeys(badges))
 
 

@@ -111,8 +111,7 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
     axes = [
         axis
         for axis in find_axes(several)
-        if axis is not MIX
-        and (axis is not BLOCKS or any(workload.block_mix for workload in several))
+        if axis is not MIX and (axis is not BLOCKS or any(workload.block_mix for workload in several))
     ]
     links: dict[Workload, str] = {}
     begun: Counter[str] = Counter()
@@ -228,7 +227,5 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
         column_axis=column,
         rows=tuple(rows[key] for key in sorted(rows)),
         columns=tuple(columns[key] for key in ordered),
-        at=tuple(
-            tuple(by_keys.get((row, column_key)) for column_key in ordered) for row in sorted(rows)
-        ),
+        at=tuple(tuple(by_keys.get((row, column_key)) for column_key in ordered) for row in sorted(rows)),
     )

@@ -78,10 +78,7 @@ class TableView:
     @property
     def numeric(self) -> tuple[bool, ...]:
         """For each column whether all its cells are figures, or not measured: figures are aligned, words read."""
-        return tuple(
-            all(_FIGURE.match(row[column]) for row in self.rows)
-            for column in range(len(self.columns))
-        )
+        return tuple(all(_FIGURE.match(row[column]) for row in self.rows) for column in range(len(self.columns)))
 
     @property
     def lead(self) -> Sequence[int]:

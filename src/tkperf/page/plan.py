@@ -43,18 +43,13 @@ def build_plan_page(outlook: Outlook, ends: str = "") -> ReportView:
             row
             for title, stages in by_test.items()
             for row in (
-                (
-                    title,
-                    format_durations(*sum_times_s(stages)),
-                    describe_amounts(sum_bytes(stages)),
-                ),
+                (title, format_durations(*sum_times_s(stages)), describe_amounts(sum_bytes(stages))),
                 *map(_phase, fold(stages)),
             )
         ),
     )
     warnings = NotesView(
-        title="Warnings",
-        notes=tuple(Note(text=text, level=NoteLevel.CAUTION) for text in outlook.cautions),
+        title="Warnings", notes=tuple(Note(text=text, level=NoteLevel.CAUTION) for text in outlook.cautions)
     )
     return ReportView(
         title="Plan",
@@ -125,11 +120,7 @@ def _phase(repeated: Repeated) -> tuple[str, str, str]:
         text = stage.what if stage.section == stage.test else f"{stage.section}: {stage.what}"
     purges = not others and stage.what == PURGE
     takes = NOT_KNOWN_TEXT if purges else format_durations(*sum_times_s(stages))
-    return (
-        _INDENT + text,
-        takes,
-        describe_amounts(sum_bytes(stages)) if sum_bytes(stages)[1] else NOT_MEASURED,
-    )
+    return (_INDENT + text, takes, describe_amounts(sum_bytes(stages)) if sum_bytes(stages)[1] else NOT_MEASURED)
 
 
 def describe_amounts(bounds_bytes: tuple[float, float]) -> str:
@@ -180,10 +171,7 @@ def describe_conditions(outlook: Outlook, ends: str) -> Iterator[tuple[str, str]
             yield from (("", line) for line in test.describe(profile, circumstances))
     fills = (f"{amount / outlook.capacity_bytes:,.1f}" for amount in sum_bytes(outlook.stages))
     nothing = outlook.least_bytes == 0
-    yield (
-        "writes",
-        f"{describe_amounts(sum_bytes(outlook.stages))}, {_between(*fills, nothing=nothing)} drive fills",
-    )
+    yield ("writes", f"{describe_amounts(sum_bytes(outlook.stages))}, {_between(*fills, nothing=nothing)} drive fills")
     yield "rate", f"{format_capacity(outlook.rates.bytes_per_s)}/s, {outlook.rates.note}"
     if outlook.shares is not None:
         yield "life", f"{describe_shares(outlook.shares)} of its rating ({outlook.rated_as})"

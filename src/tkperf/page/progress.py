@@ -186,9 +186,7 @@ def _cells(state: RunState) -> CellHistories | None:
     in_areas = isinstance(phase, Round) and phase.areas
     several = "slice" if isinstance(phase, Continuous) else "area" if in_areas else "round"
     return CellHistories(
-        title=f"{state.quantity.title}, {several} by {several}",
-        values=state.histories,
-        current=state.current_cell,
+        title=f"{state.quantity.title}, {several} by {several}", values=state.histories, current=state.current_cell
     )
 
 

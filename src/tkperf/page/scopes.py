@@ -70,9 +70,7 @@ class _Scope:
     rows: Stretches | None = None
 
 
-def build_scopes(
-    subject: SectionSubject, detail: CellDetail
-) -> tuple[tuple[ScopeView, ...], PartsView | None]:
+def build_scopes(subject: SectionSubject, detail: CellDetail) -> tuple[tuple[ScopeView, ...], PartsView | None]:
     """Return the scopes to show, first the scope of the section's figures; then each round, area or slice.
 
     The second is None for a single part without reads and writes apart.
@@ -91,16 +89,9 @@ def _view(scope: _Scope, subject: SectionSubject, detail: CellDetail) -> ScopeVi
         key=scope.key,
         words=scope.words,
         facts=(
-            (
-                f"{capitalise(subject.section.part_name)}s",
-                list_numbers(_parts_of(scope, detail)),
-            ),
+            (f"{capitalise(subject.section.part_name)}s", list_numbers(_parts_of(scope, detail))),
             *_values(scope),
-            *(
-                _in_lines(scope.known, detail)
-                if scope.known is not None and scope.direction is Direction.ALL
-                else ()
-            ),
+            *(_in_lines(scope.known, detail) if scope.known is not None and scope.direction is Direction.ALL else ()),
             *(() if scope.host is None else _host_facts(scope.host)),
         ),
         marks=find_marks(scope.stats),
@@ -125,9 +116,7 @@ def _scopes(subject: SectionSubject, detail: CellDetail) -> Iterator[_Scope]:
     window = _Scope(
         key=WINDOW,
         words=f"{section.part_name}s {list_numbers(in_window)}, the window",
-        parts=_stretches(
-            place for place, part in enumerate(parts) if part.number in window_numbers
-        ),
+        parts=_stretches(place for place, part in enumerate(parts) if part.number in window_numbers),
         stats=_sum(in_window) if section.slices else detail.whole,
         figures={} if cell is None else cell.all,
         known=cell,
@@ -171,8 +160,7 @@ def _directions(detail: CellDetail, of: _Scope) -> Iterator[_Scope]:
             parts=of.parts,
             rows=((row, row + 1),),
             stats=_sum(parts, direction),
-            figures=known
-            or combine([part.measurement for part in parts], detail.workload, direction),
+            figures=known or combine([part.measurement for part in parts], detail.workload, direction),
             known=of.known,
             direction=direction,
         )
@@ -211,9 +199,7 @@ def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
                 duration_s=sum(slice_result.duration_s for slice_result in slices),
                 read=detail.read,
                 write=detail.write,
-                rates_known=all(
-                    slice_result.values.value(IOPS) is not None for slice_result in slices
-                ),
+                rates_known=all(slice_result.values.value(IOPS) is not None for slice_result in slices),
             )
         ],
         detail.workload,
@@ -257,8 +243,7 @@ def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
 def _in_a_line(figures: Figures) -> str:
     """Return the most telling values of one direction."""
     return ", ".join(
-        f"{quantity.short} {format_number(figures[quantity.key], quantity.digits)}"
-        for quantity in IN_A_LINE
+        f"{quantity.short} {format_number(figures[quantity.key], quantity.digits)}" for quantity in IN_A_LINE
     )
 
 
@@ -279,9 +264,7 @@ def _latencies(figures: Figures) -> dict[str, float]:
 # ---- each round, area or slice
 
 
-def _build_parts(
-    subject: SectionSubject, detail: CellDetail, directions: Sequence[IoStats]
-) -> PartsView:
+def _build_parts(subject: SectionSubject, detail: CellDetail, directions: Sequence[IoStats]) -> PartsView:
     parts = detail.parts
     cells = _cells_of(subject, detail)
     facts = [_part_facts(cells.get(part.number), detail) for part in parts]
@@ -323,10 +306,7 @@ def _cells_of(subject: SectionSubject, detail: CellDetail) -> Mapping[int, CellR
 def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:
     if cell is None:
         return {}
-    values = (
-        (name, format_number(cell.value(quantity), quantity.digits))
-        for name, quantity in SHOWN.items()
-    )
+    values = ((name, format_number(cell.value(quantity), quantity.digits)) for name, quantity in SHOWN.items())
     return dict((*values, *_in_lines(cell, detail), *_host_facts(cell)))
 
 

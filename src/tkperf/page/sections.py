@@ -17,13 +17,7 @@ from tkperf.page.figures.build import build_figures, join_charts, open_at_spikes
 from tkperf.page.figures.response_times import find_buckets, find_marks
 from tkperf.page.page import ChartView, SectionView, TableView
 from tkperf.page.subject import SectionSubject
-from tkperf.page.tables.results import (
-    build_directions,
-    build_matrix,
-    build_stream,
-    directions_of,
-    name_column,
-)
+from tkperf.page.tables.results import build_directions, build_matrix, build_stream, directions_of, name_column
 from tkperf.page.words.courses import describe_timelines, format_verdict_value
 
 _SHOWN = (LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
@@ -47,11 +41,7 @@ def build_section_view(subject: SectionSubject) -> SectionView:
             *(_cut_off(subject) if cut_off else ()),
             *((build_stream(subject),) if section.slices else ()),
             *tables,
-            *(
-                table
-                for quantity in section.quantities
-                if (table := build_directions(subject, quantity)) is not None
-            ),
+            *(table for quantity in section.quantities if (table := build_directions(subject, quantity)) is not None),
         ),
         charts=open_at_spikes(charts, section.timelines),
         over_time=describe_timelines(section.timelines),
@@ -75,10 +65,7 @@ def _determination(verdicts: Sequence[SteadyStateVerdict]) -> TableView:
     return TableView(
         title="Steady state determination",
         columns=("",) * (1 + len(facts)),
-        rows=tuple(
-            (label, *(of_verdict.get(label, NOT_MEASURED) for of_verdict in facts))
-            for label in labels
-        ),
+        rows=tuple((label, *(of_verdict.get(label, NOT_MEASURED) for of_verdict in facts)) for label in labels),
     )
 
 
@@ -91,14 +78,8 @@ def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
         ("Window", ", ".join(str(number) for number in verdict.rounds)),
         ("Values", ", ".join(format_verdict_value(verdict, value) for value in verdict.values)),
         ("Average", format_verdict_value(verdict, average)),
-        (
-            "Data excursion (max - min)",
-            _excursion(verdict, verdict.data_excursion, verdict.allowed_data_excursion),
-        ),
-        (
-            "Slope excursion",
-            _excursion(verdict, verdict.slope_excursion, verdict.allowed_slope_excursion),
-        ),
+        ("Data excursion (max - min)", _excursion(verdict, verdict.data_excursion, verdict.allowed_data_excursion)),
+        ("Slope excursion", _excursion(verdict, verdict.slope_excursion, verdict.allowed_slope_excursion)),
     ]
     if fit is not None and isfinite(fit.slope):
         rows.append(("Best linear fit", describe_fit(fit)))
@@ -149,8 +130,7 @@ def _quantiles(selected: SelectedPart) -> TableView:
         for direction, words in directions_of(workload, apart=True)
     }
     percentiles = (
-        {percentile.key: values[percentile.key] for percentile in PERCENTILES}
-        for values in figures.values()
+        {percentile.key: values[percentile.key] for percentile in PERCENTILES} for values in figures.values()
     )
     return TableView(
         title=f"Latency quantiles of {selected.words}",
@@ -169,11 +149,8 @@ def _charts(selected: SelectedPart) -> Iterator[ChartView]:
         buckets, marks, of = find_buckets(stats), find_marks(stats), f"{words} of {selected.words}"
         histogram = ChartView(
             key=f"{direction.value}rth",
-            text=f"The {of} by response time, and the share of them that took no longer."
-            + _COARSE * selected.coarse,
-            chart=Distribution(
-                title=f"Response time histogram: {of}", buckets=buckets, marks=marks
-            ),
+            text=f"The {of} by response time, and the share of them that took no longer." + _COARSE * selected.coarse,
+            chart=Distribution(title=f"Response time histogram: {of}", buckets=buckets, marks=marks),
             question=f"How long did the {of} take?",
             choice=("histogram",),
             printed=True,
@@ -183,8 +160,6 @@ def _charts(selected: SelectedPart) -> Iterator[ChartView]:
             histogram,
             key=f"{direction.value}exceedance",
             text=f"The share of the {of} that took longer than a response time.",
-            chart=Distribution(
-                title=f"Exceedance: {of}", buckets=buckets, marks=marks, exceedance=True
-            ),
+            chart=Distribution(title=f"Exceedance: {of}", buckets=buckets, marks=marks, exceedance=True),
             choice=("exceedance",),
         )

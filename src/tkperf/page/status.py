@@ -9,32 +9,18 @@ from tkperf.analysis.overview import RunOverview, StatusCode, judge_runs
 from tkperf.analysis.verdict import VerdictCode, VerdictState
 from tkperf.model.batch import BatchState, DriveStage
 from tkperf.model.record import RunStatus
-from tkperf.model.units import (
-    NOT_MEASURED,
-    drop_controls,
-    format_count,
-    format_duration,
-    format_durations,
-)
+from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, format_duration, format_durations
 from tkperf.page.batch_progress import describe_stages
 from tkperf.page.page import ReportView, TableView
-from tkperf.page.verdict import (
-    NoteLevel,
-    Verdict,
-    find_gravest,
-    level_of,
-    name_verdict,
-    word_verdict,
-)
+from tkperf.page.verdict import NoteLevel, Verdict, find_gravest, level_of, name_verdict, word_verdict
 
 
 def build_status(
-    runs: Sequence[RunOverview],
-    *,
-    not_read: Sequence[str] = (),
-    batches: Sequence[BatchState] = (),
+    runs: Sequence[RunOverview], *, not_read: Sequence[str] = (), batches: Sequence[BatchState] = ()
 ) -> ReportView:
-    """Build the page of runs, a row for each, after a row for each batch; ``not_read``: files that could not be read."""
+    """Build the page of runs, a row for each, after a row for each batch; ``not_read``: files that could
+    not be read.
+    """
     names, cells, priorities = zip(*_COLUMNS, strict=True)
     judged = all(run.verdict is not None for run in runs)
     return ReportView(
@@ -56,9 +42,7 @@ def build_status(
     )
 
 
-def _add_batches(
-    verdict: Verdict, runs: Sequence[RunOverview], batches: Sequence[BatchState]
-) -> Verdict:
+def _add_batches(verdict: Verdict, runs: Sequence[RunOverview], batches: Sequence[BatchState]) -> Verdict:
     """Return the verdict with the counts of each batch's drives."""
     if not batches:
         return verdict
@@ -83,11 +67,7 @@ def _batch_row(batch: BatchState, names: Sequence[str]) -> tuple[str, ...]:
     count = format_count(len(batch.drives), "drive")
     cells = {
         "run": batch.path,
-        "state": "running"
-        if batch.is_under_way
-        else "done"
-        if done == len(batch.drives)
-        else "ended",
+        "state": "running" if batch.is_under_way else "done" if done == len(batch.drives) else "ended",
         "tests": f"{done} of {count}",
         "at": "; ".join(stages.reasons),
         "device": " of ".join(filter(None, (count, models.pop() if len(models) == 1 else None))),
@@ -184,4 +164,4 @@ _COLUMNS: tuple[tuple[str, Callable[[RunOverview], str], int], ...] = (
     ("process", _process, 9),
     ("warnings", lambda run: str(run.warnings), 10),
     ("disturbed steps", lambda run: "-" if run.disturbed_steps is None else str(run.disturbed_steps), 11),
-)  # fmt: skip
+)

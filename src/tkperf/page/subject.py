@@ -9,12 +9,7 @@ from types import MappingProxyType
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import CellResult, RoundResult, SectionResult, TestResult
 from tkperf.analysis.telemetry import TelemetryCourse
-from tkperf.model.quantity import (
-    LATENCY_MAX,
-    LATENCY_MEAN,
-    LATENCY_MIN,
-    PERCENTILES,
-)
+from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, PERCENTILES
 from tkperf.model.workload import Workload
 from tkperf.page.naming import name_links
 
@@ -58,10 +53,7 @@ class SectionSubject:
 
 
 def build_subjects(
-    test: TestResult,
-    details: Sequence[CellDetail],
-    capacity_bytes: int | None,
-    courses: Mapping[str, TelemetryCourse],
+    test: TestResult, details: Sequence[CellDetail], capacity_bytes: int | None, courses: Mapping[str, TelemetryCourse]
 ) -> tuple[SectionSubject, ...]:
     """Return the sections of a test with their details; ``courses`` by the sections' names."""
     subjects = []

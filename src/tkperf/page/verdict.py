@@ -9,14 +9,7 @@ from typing import Any
 
 from tkperf.analysis.claim_findings import Checked, ClaimKind
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.verdict import (
-    NO_PURGE,
-    Judgement,
-    ReasonCode,
-    VerdictReason,
-    VerdictState,
-    judge_run,
-)
+from tkperf.analysis.verdict import NO_PURGE, Judgement, ReasonCode, VerdictReason, VerdictState, judge_run
 from tkperf.model.units import capital, format_count
 
 
@@ -77,20 +70,13 @@ _LEVELS: dict[VerdictState | None, NoteLevel] = {
         NoteLevel.FAILURE,
     ),
 }
-CLAIM_LEVELS = {
-    ClaimKind.FAILED: NoteLevel.FAILURE,
-    ClaimKind.NOT_JUDGED: NoteLevel.CAUTION,
-}
+CLAIM_LEVELS = {ClaimKind.FAILED: NoteLevel.FAILURE, ClaimKind.NOT_JUDGED: NoteLevel.CAUTION}
 # More names make no reason clearer.
 _MOST_NAMED = 3
 
 
 def word_verdict(
-    judged: Judgement[Any],
-    texts: Iterable[str],
-    *,
-    title: str | None = None,
-    reasons: Iterable[str] | None = None,
+    judged: Judgement[Any], texts: Iterable[str], *, title: str | None = None, reasons: Iterable[str] | None = None
 ) -> Verdict:
     """Return a verdict in words.
 
@@ -123,9 +109,7 @@ def find_gravest(levels: Iterable[NoteLevel]) -> NoteLevel:
     return max(levels, key=tuple(NoteLevel).index, default=NoteLevel.INFORMATION)
 
 
-def describe_verdict(
-    result: RunResult, checked: Checked | None = None, not_passed: Sequence[str] = ()
-) -> Verdict:
+def describe_verdict(result: RunResult, checked: Checked | None = None, not_passed: Sequence[str] = ()) -> Verdict:
     """Return the verdict on a run's measurement in words, with the count of the claims that pass.
 
     Args:
@@ -138,9 +122,7 @@ def describe_verdict(
     kinds = {checked.judge(finding) for finding in checked.findings}
     return replace(
         verdict,
-        level=find_gravest(
-            (verdict.level, *(CLAIM_LEVELS.get(kind, NoteLevel.INFORMATION) for kind in kinds))
-        ),
+        level=find_gravest((verdict.level, *(CLAIM_LEVELS.get(kind, NoteLevel.INFORMATION) for kind in kinds))),
         title=f"{verdict.title}; {count_passed(checked)}",
         reasons=(*not_passed, *verdict.reasons),
     )
@@ -189,22 +171,16 @@ _WORDS: dict[ReasonCode, Callable[[VerdictReason, RunResult], str]] = {
     ReasonCode.STEADY_STATE_NOT_JUDGED: lambda reason, _: (
         f"{_names(reason)} {'have' if len(reason.sections) > 1 else 'has'} too few rounds to judge steady state"
     ),
-    ReasonCode.DISTURBED: lambda reason, _: (
-        f"{format_count(reason.count or 0, 'step')} disturbed{_in(reason)}"
-    ),
+    ReasonCode.DISTURBED: lambda reason, _: f"{format_count(reason.count or 0, 'step')} disturbed{_in(reason)}",
     ReasonCode.HOST_LIMITED: lambda reason, _: (
         f"{format_count(reason.count or 0, 'figure')} limited by the host's CPUs{_in(reason)}"
     ),
     ReasonCode.THROTTLED: lambda reason, _: f"the drive was throttled for heat{_in(reason)}",
-    ReasonCode.MEDIA_ERRORS: lambda reason, _: (
-        f"the drive logged {format_count(reason.count or 0, 'media error')}"
-    ),
+    ReasonCode.MEDIA_ERRORS: lambda reason, _: f"the drive logged {format_count(reason.count or 0, 'media error')}",
     ReasonCode.NO_DEVICE: lambda reason, _: (
         f"no device was measured{_in(reason)}: the I/O engine or the file uses no device"
     ),
-    ReasonCode.BUFFERED: lambda reason, _: (
-        f"buffered I/O{_in(reason)}: the host's memory answered some of it"
-    ),
+    ReasonCode.BUFFERED: lambda reason, _: f"buffered I/O{_in(reason)}: the host's memory answered some of it",
     ReasonCode.RATE_LIMITED: lambda reason, _: f"options limited the rate{_in(reason)}",
     ReasonCode.SHARED_LOAD: lambda reason, _: f"other loads ran at the same time{_in(reason)}",
     ReasonCode.ENDED_EARLY: lambda reason, _: f"a load ended before its runtime{_in(reason)}",
@@ -214,8 +190,6 @@ _WORDS: dict[ReasonCode, Callable[[VerdictReason, RunResult], str]] = {
         f"{_name_some([text for text in result.info.alterations if text != NO_PURGE])}"
     ),
     ReasonCode.SPANS_INTERRUPTION: lambda reason, _: f"results span an interruption{_in(reason)}",
-    ReasonCode.DAMAGED: lambda reason, _: (
-        f"{format_count(reason.count or 0, 'part')} of the run file cannot be read"
-    ),
+    ReasonCode.DAMAGED: lambda reason, _: f"{format_count(reason.count or 0, 'part')} of the run file cannot be read",
     ReasonCode.FILE_TARGET: lambda *_: "a file was measured, not a device",
 }

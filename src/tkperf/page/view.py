@@ -57,9 +57,7 @@ def build_headline_views(
     titles = {test.name: test.title for test in result.tests}
     views = []
     for headline in headlines(result):
-        subject = next(
-            one for one in subjects[headline.test] if one.section.name == headline.section
-        )
+        subject = next(one for one in subjects[headline.test] if one.section.name == headline.section)
         of_figure = headline.workload is not None and headline.key in QUANTITIES
         opens = subject.links.get(headline.workload, "") if of_figure and headline.workload else ""
         exact = ""
@@ -86,9 +84,7 @@ def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
     found_in_run = findings(result)
     return tuple(
         FindingsView(
-            key=test.name,
-            title=test.title,
-            sentences=tuple((finding.text, finding.alarm) for finding in found),
+            key=test.name, title=test.title, sentences=tuple((finding.text, finding.alarm) for finding in found)
         )
         for test in result.tests
         if (found := [finding for finding in found_in_run if finding.test == test.name])
@@ -96,9 +92,7 @@ def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
 
 
 def choose_story(
-    tests: Sequence[TestView],
-    results: Sequence[TestResult],
-    subjects: Mapping[str, Sequence[SectionSubject]],
+    tests: Sequence[TestView], results: Sequence[TestResult], subjects: Mapping[str, Sequence[SectionSubject]]
 ) -> ChartView | None:
     """Return the chart that a reader should see first, as a copy with a key of its own; None without charts.
 
@@ -182,9 +176,7 @@ def build_view(
         subtitle=_device_line(result),
         banners=find_banners(result),
         stamp=find_badges(result),
-        verdict=describe_verdict(
-            result, checked, () if checked is None else answer_claims(checked).reasons
-        ),
+        verdict=describe_verdict(result, checked, () if checked is None else answer_claims(checked).reasons),
         headlines=build_headline_views(result, subjects),
         findings=build_findings_views(result),
         warnings_line=summarise_warnings(groups),
@@ -194,21 +186,11 @@ def build_view(
         about=describe_run(result, user_facts),
         device=describe_measured_device(result, user_facts),
         tests=tuple(
-            _test(
-                result,
-                test,
-                subjects[test.name],
-                loads_of_tests.get(test.name),
-                selected,
-                telemetry,
-                user_facts,
-            )
+            _test(result, test, subjects[test.name], loads_of_tests.get(test.name), selected, telemetry, user_facts)
             for test in result.tests
         ),
         words=explain(result),
-        colours=HEAT
-        if any(section.cells for test in result.tests for section in test.sections)
-        else "",
+        colours=HEAT if any(section.cells for test in result.tests for section in test.sections) else "",
         claims=None if checked is None else build_claims_table(checked),
         cells=Cells([subject for of_test in subjects.values() for subject in of_test]),
         cell_charts=build_cell_charts() if details else None,
@@ -226,10 +208,7 @@ def _in_section_order(result: RunResult) -> RunResult:
 
 def _device_line(result: RunResult) -> str:
     device = result.info.device
-    words = [
-        device.get("model") or device.get("kind"),
-        capacity(device.get("capacity_bytes")) or "capacity not known",
-    ]
+    words = [device.get("model") or device.get("kind"), capacity(device.get("capacity_bytes")) or "capacity not known"]
     return ", ".join(str(word) for word in words if word)
 
 
@@ -262,12 +241,7 @@ def _test(
     if (under_way := describe_step_under_way(test, result.status)) is not None:
         facts.append(("Step under way", under_way))
     if gap is not None:
-        facts.append(
-            (
-                "Longest gap between two steps, by tkperf's clock",
-                describe_gaps(gap, test.disturbed_steps),
-            )
-        )
+        facts.append(("Longest gap between two steps, by tkperf's clock", describe_gaps(gap, test.disturbed_steps)))
     if counts := describe_counts(test.disturbed_steps, test.not_compared_steps, test.steps):
         facts.append(("Disturbed", counts))
     return TestView(
@@ -275,10 +249,7 @@ def _test(
         title=test.title,
         facts=tuple(facts),
         procedure=describe_procedure(result.info, test.name),
-        sections=(
-            *(build_section_view(subject) for subject in subjects),
-            *build_selected_parts(test.name, selected),
-        ),
+        sections=(*(build_section_view(subject) for subject in subjects), *build_selected_parts(test.name, selected)),
         tables=tables,
         charts=charts,
         course=below,

@@ -21,11 +21,7 @@ from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_
 from tkperf.page.naming import capitalise, describe_quantities, list_words
 from tkperf.page.page import ChartView, CourseView, TableView, Views
 from tkperf.page.subject import SectionSubject
-from tkperf.page.tables.sections import (
-    build_section_tables,
-    build_telemetry_table,
-    merge_sections,
-)
+from tkperf.page.tables.sections import build_section_tables, build_telemetry_table, merge_sections
 
 Charts = Iterator[ChartView]
 # Around a change the chart draws this share of the shorter of the two sections on either side, and at least
@@ -60,11 +56,7 @@ def build_test_figures(
         means = figure.kind is FigureKind.OVER_AXIS
         drawn = [
             *_over_sections(figure, ended if means else merged),
-            *(
-                ()
-                if loads is None or figure.kind not in _BUILD
-                else _BUILD[figure.kind](figure, loads)
-            ),
+            *(() if loads is None or figure.kind not in _BUILD else _BUILD[figure.kind](figure, loads)),
         ]
         of_whole_test = figure.kind is FigureKind.TIMELINE and not figure.groups
         if course is not None and drawn and of_whole_test:
@@ -116,13 +108,9 @@ def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
     quantities, order = find_quantities(figure.quantities), _names(loads)
     for group in figure.groups or ((),):
         of_group = loads.of_sections(group) if group else loads
-        stretches = stretches_by_section(
-            of_group, of_group.loads[0].start_s if of_group.loads else 0.0
-        )
+        stretches = stretches_by_section(of_group, of_group.loads[0].start_s if of_group.loads else 0.0)
         title = figure.title or f"{_listed(quantities)} over the whole test"
-        text = (
-            f"{_listed(quantities)} of every load by the time it began, each section in its colour"
-        )
+        text = f"{_listed(quantities)} of every load by the time it began, each section in its colour"
         if group:
             title = f"{_listed(quantities)}: {list_words(group)}"
             text = f"{title}, by the time each load began"
@@ -196,15 +184,7 @@ def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
         yield ChartView(
             key="change",
             text=text,
-            chart=draw_test(
-                stretches,
-                quantities,
-                title,
-                log=figure.log,
-                order=order,
-                from_s=-zoom_s,
-                to_s=zoom_s,
-            ),
+            chart=draw_test(stretches, quantities, title, log=figure.log, order=order, from_s=-zoom_s, to_s=zoom_s),
             choice=(f"{names[0]} to {names[1]}",),
         )
 

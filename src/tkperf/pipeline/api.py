@@ -102,11 +102,7 @@ def run(
 
 
 def resume(
-    plan: ResumePlan,
-    *,
-    confirm: str | None = None,
-    ask: Ask | None = None,
-    observers: Sequence[Observer] = (),
+    plan: ResumePlan, *, confirm: str | None = None, ask: Ask | None = None, observers: Sequence[Observer] = ()
 ) -> RunResult:
     """Continue a run in its own run file, and return the results of the whole run.
 
@@ -124,9 +120,7 @@ def resume(
     destination.require_space(plan.plan.fitted)
 
     with plan.plan.subject.open(plan.plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
-        keep_resumed(
-            plan, equipment, destination, tuple(sys.argv), watch=lambda _: nullcontext(observers)
-        )
+        keep_resumed(plan, equipment, destination, tuple(sys.argv), watch=lambda _: nullcontext(observers))
     return load(path)
 
 

@@ -147,11 +147,7 @@ def nobody_to_ask(question: Question, way: str) -> RefusedError:
 
 @contextmanager
 def permitted(
-    identities: Sequence[DeviceIdentity],
-    consent: Consent,
-    *,
-    empty: bool = False,
-    given_as: str = "",
+    identities: Sequence[DeviceIdentity], consent: Consent, *, empty: bool = False, given_as: str = ""
 ) -> Iterator[tuple[ErasePermit, ...]]:
     """Hold devices from before the question, and yield their redeemed permits. Releases them in the end.
 
@@ -167,10 +163,7 @@ def permitted(
         answers = obtain(ask_about(holds, empty=empty, given_as=given_as), consent)
         if consent.confirm is None and not empty:
             _require_same_data(holds)
-        permits = tuple(
-            grant_permit(hold, confirmed_id=answer)
-            for hold, answer in zip(holds, answers, strict=True)
-        )
+        permits = tuple(grant_permit(hold, confirmed_id=answer) for hold, answer in zip(holds, answers, strict=True))
         # Releasing twice does no harm: a permit and its hold are one.
         yield tuple(permit.redeem() for permit in permits)
 
@@ -206,9 +199,7 @@ def ask_about(holds: Sequence[Hold], *, empty: bool = False, given_as: str = "")
     )
 
 
-def permit_controller_drives(
-    title: str, serials: dict[str, str | None], consent: Consent
-) -> ControllerPermit:
+def permit_controller_drives(title: str, serials: dict[str, str | None], consent: Consent) -> ControllerPermit:
     """Return the permit for drives that only a RAID controller sees, by their serial numbers.
 
     tkperf cannot look at their data, so there is always something to lose.
@@ -223,9 +214,7 @@ def permit_controller_drives(
             "cannot be confirmed. Nothing was touched"
         )
     question = Question(
-        devices=(title,),
-        ids=tuple(serial for serial in serials.values() if serial),
-        data=(UNSEEN_DATA,),
+        devices=(title,), ids=tuple(serial for serial in serials.values() if serial), data=(UNSEEN_DATA,)
     )
     answers = obtain(question, consent)
     return grant_controller_permit(serials, confirmed_id=",".join(answers))

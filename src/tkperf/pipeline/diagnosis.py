@@ -65,10 +65,7 @@ class DeviceDiagnosis:
         return {
             "facts": self.facts.as_plain_data(),
             "could_be_tested": not self.objections,
-            "objections": [
-                {"reason": objection.reason.value, "text": objection.text}
-                for objection in self.objections
-            ],
+            "objections": [{"reason": objection.reason.value, "text": objection.text} for objection in self.objections],
             "data": list(self.data),
             "purge_methods": [
                 {"name": method.name, "title": method.title, "automatic": method.automatic}
@@ -111,8 +108,7 @@ class HostDiagnosis:
             "missing": list(self.missing),
             "packages": list(self.packages),
             "programs": [
-                {"name": name, "purpose": purpose, "state": self._state_of(name)}
-                for name, purpose in TOOLS.items()
+                {"name": name, "purpose": purpose, "state": self._state_of(name)} for name, purpose in TOOLS.items()
             ],
             "remarks": list(self.remarks),
             "audit": self.audit.as_plain_data(),

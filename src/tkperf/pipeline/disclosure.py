@@ -30,9 +30,7 @@ from tkperf.system.process import find_named_fio
 _NO_SPECIFICATION = ("tkperf-2.2",)
 # Options set threads and queue depth only where a specification leaves them open.
 _DEMAND = ("threads ", "queue depth ")
-FILE_NOTICE = (
-    "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
-)
+FILE_NOTICE = "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
 SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
 # Ability to distinguish other I/O on the device from the test's own, by the kind of target.
 OTHER_IO = {
@@ -66,9 +64,7 @@ def find_changes(request: RunRequest, fitted: Fitted) -> Changes:
     choices: list[str] = []
     alterations = list(_of_tables(fitted))
     standard, _ = fit_to_sector(
-        fitted.unaltered,
-        fitted.identity.logical_block_bytes,
-        tuple(test.test for test in fitted.tests),
+        fitted.unaltered, fitted.identity.logical_block_bytes, tuple(test.test for test in fitted.tests)
     )
     for walked in fitted.tests:
         plain = look_ahead(walked.test, standard, fitted.active_range.length_bytes)
@@ -77,24 +73,17 @@ def find_changes(request: RunRequest, fitted: Fitted) -> Changes:
     if fitted.profile.demand.searched and not fitted.unaltered.demand.searched:
         choices.append("threads and queue depth -> found by a search")
     alterations += _of_range(fitted)
-    cache, plain_cache = (
-        profile.write_cache.setting for profile in (fitted.profile, fitted.unaltered)
-    )
+    cache, plain_cache = (profile.write_cache.setting for profile in (fitted.profile, fitted.unaltered))
     if cache != plain_cache:
         alterations.append(f"write cache {plain_cache} -> {cache}")
-    if (
-        fitted.profile.steady_state.accept_disturbed
-        > fitted.unaltered.steady_state.accept_disturbed
-    ):
+    if fitted.profile.steady_state.accept_disturbed > fitted.unaltered.steady_state.accept_disturbed:
         alterations.append("disturbed rounds in steady state -> accepted")
     purges = any(isinstance(phase, Purge) for test in fitted.tests for phase in test.phases)
     if request.no_purge and purges:
         alterations.append("purge -> none")
     if fitted.unaltered.name in _NO_SPECIFICATION:
         choices, alterations = [*choices, *alterations], []
-    return Changes(
-        choices=tuple(dict.fromkeys(choices)), alterations=tuple(dict.fromkeys(alterations))
-    )
+    return Changes(choices=tuple(dict.fromkeys(choices)), alterations=tuple(dict.fromkeys(alterations)))
 
 
 def _of_tables(fitted: Fitted) -> Iterator[str]:
@@ -126,11 +115,7 @@ def _as_text(value: object) -> str:
     plain = msgspec.to_builtins(value)
     if isinstance(plain, dict):
         return " ".join(f"{name} {_as_text(one)}" for name, one in plain.items())
-    return (
-        f"{plain:.12g}"
-        if isinstance(plain, int | float) and not isinstance(plain, bool)
-        else str(plain)
-    )
+    return f"{plain:.12g}" if isinstance(plain, int | float) and not isinstance(plain, bool) else str(plain)
 
 
 def _of_range(fitted: Fitted) -> Iterator[str]:
@@ -140,9 +125,7 @@ def _of_range(fitted: Fitted) -> Iterator[str]:
         return
     device = (fitted.identity.capacity_bytes, fitted.identity.logical_block_bytes)
     try:
-        same = before.segments == 1 and (
-            resolve_active_range(fitted.unaltered, *device) == fitted.active_range
-        )
+        same = before.segments == 1 and (resolve_active_range(fitted.unaltered, *device) == fitted.active_range)
     except UsageError:  # the profile's own range does not fit the device
         same = False
     if not same:
@@ -201,9 +184,7 @@ class RunTitle:
     batch: BatchPlace | None = None
 
 
-def build_run_info(
-    request: RunRequest, title: RunTitle, equipment: Equipment, host: HostState
-) -> RunInfo:
+def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, host: HostState) -> RunInfo:
     """Return the disclosure of a run that is about to begin."""
     fitted = equipment.fitted
     kind = fitted.identity.kind

@@ -23,13 +23,7 @@ from tkperf.device.file_target import (
     plan_file_target,
     remove_file_target,
 )
-from tkperf.device.identity import (
-    DeviceIdentity,
-    TargetKind,
-    file_system_of,
-    read_identity,
-    require_named,
-)
+from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, read_identity, require_named
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.permit import ErasePermit, refuse_objections
 from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
@@ -128,9 +122,7 @@ class DriveSubject(RunSubject):
             yield equipment
 
     @contextmanager
-    def _equip(
-        self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts
-    ) -> Iterator[Equipment]:
+    def _equip(self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts) -> Iterator[Equipment]:
         ioengine = find_ioengine(self._request.ioengine, fitted, permit)
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
         with (
@@ -185,17 +177,12 @@ class ScratchFileSubject(DriveSubject):
         try:
             identity = measurable(path)
             planned = (self.identity.capacity_bytes, self.identity.logical_block_bytes)
-            if identity.inode != made or planned != (
-                identity.capacity_bytes,
-                identity.logical_block_bytes,
-            ):
+            if identity.inode != made or planned != (identity.capacity_bytes, identity.logical_block_bytes):
                 raise DeviceError(f"{path} is no longer the scratch file that was just made")
             facts = inspect_device(identity)
             fitted = replace(fitted, identity=identity)
             with (
-                permitted([identity], consent, empty=True, given_as=self._request.device) as (
-                    permit,
-                ),
+                permitted([identity], consent, empty=True, given_as=self._request.device) as (permit,),
                 self._equip(permit, fitted, version, facts) as equipment,
             ):
                 try:
@@ -279,9 +266,7 @@ class SegmentsSubject(DriveSubject):
         self.lines = (*self.lines, ("segments", f"{places}, by device-mapper"))
 
     @contextmanager
-    def _equip(
-        self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts
-    ) -> Iterator[Equipment]:
+    def _equip(self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts) -> Iterator[Equipment]:
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
         with restoring(cache):
             disclosed = cache.apply()

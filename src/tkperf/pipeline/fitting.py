@@ -18,23 +18,12 @@ from tkperf.model.choices import DEFAULT_PROFILES
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
 from tkperf.model.record import RunWarning
-from tkperf.model.units import (
-    KIB,
-    format_block_size,
-    format_capacity,
-    format_count,
-    parse_size_bytes,
-)
+from tkperf.model.units import KIB, format_block_size, format_capacity, format_count, parse_size_bytes
 from tkperf.model.workload import Access, ActiveRange, Workload
 from tkperf.pipeline.request import RunRequest
 from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile, with_workloads
 from tkperf.procedures.plan import Case, phases_ahead
-from tkperf.procedures.profiles import (
-    Profile,
-    apply_options,
-    resolve_active_range,
-    with_range_to_fill,
-)
+from tkperf.procedures.profiles import Profile, apply_options, resolve_active_range, with_range_to_fill
 
 _USUAL_BYTES = 1_000_204_886_016
 
@@ -72,10 +61,7 @@ class TestPhases:
     def starts_as_purged(self) -> bool:
         """Return whether the test measures right after the purge, with no write in between."""
         busy = [phase for phase in self.phases if not isinstance(phase, Idle)]
-        return any(
-            isinstance(purge, Purge) and isinstance(then, Round | Continuous)
-            for purge, then in pairwise(busy)
-        )
+        return any(isinstance(purge, Purge) and isinstance(then, Round | Continuous) for purge, then in pairwise(busy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,13 +153,9 @@ def fit(request: RunRequest, unaltered: Profile, identity: DeviceIdentity) -> Fi
     Raises:
         UsageError: a test asks for something that the device cannot do; the message names both.
     """
-    profile = apply_options(
-        unaltered, **(request.profile_options | {"auto_demand": request.searches_demand})
-    )
+    profile = apply_options(unaltered, **(request.profile_options | {"auto_demand": request.searches_demand}))
     sector_bytes = identity.logical_block_bytes
-    selected = choose_tests(
-        profile, request.suite, request.tests, find_demand=_searches(request, profile)
-    )
+    selected = choose_tests(profile, request.suite, request.tests, find_demand=_searches(request, profile))
     _require_capacity(request.active_range, identity)
     try:
         active_range = resolve_active_range(profile, identity.capacity_bytes, sector_bytes)
@@ -250,9 +232,7 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
             )
 
 
-def _require_whole_segments(
-    tests: Sequence[TestPhases], profile: Profile, active_range: ActiveRange
-) -> None:
+def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, active_range: ActiveRange) -> None:
     """Raise UsageError if an I/O could cross the end of a segment: the drive would see two I/Os."""
     count = profile.active_range.segments
     if count == 1:
@@ -269,14 +249,10 @@ def _require_whole_segments(
                     f"I/Os of {load.blocks_name} would not all lie within one"
                 )
             if load.region is not None:
-                raise UsageError(
-                    f"test {test.test.name} measures a part of the range, which segments are not cut into"
-                )
+                raise UsageError(f"test {test.test.name} measures a part of the range, which segments are not cut into")
 
 
-def _require_use_of_demand(
-    tests: Sequence[TestPhases], profile: Profile, active_range_bytes: int
-) -> None:
+def _require_use_of_demand(tests: Sequence[TestPhases], profile: Profile, active_range_bytes: int) -> None:
     """Raise UsageError if no test uses the demand found: a search takes hours, mostly for its fill."""
     demand = profile.demand
     other = profile.at_demand(demand.jobs % 1024 + 1, demand.io_depth)
@@ -284,8 +260,7 @@ def _require_use_of_demand(
         if not test.test.finds_demand:
             phases = look_ahead(test.test, other, active_range_bytes).phases
             measured, changed = (
-                tuple(load for load, is_fill in _loads(walked) if not is_fill)
-                for walked in (test.phases, phases)
+                tuple(load for load, is_fill in _loads(walked) if not is_fill) for walked in (test.phases, phases)
             )
             if measured != changed:
                 return

@@ -12,12 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from tkperf.analysis.overview import (
-    RunOverview,
-    build_ended_overview,
-    build_overview,
-    find_verdict,
-)
+from tkperf.analysis.overview import RunOverview, build_ended_overview, build_overview, find_verdict
 from tkperf.device.identity import TargetKind
 from tkperf.device.sysfs import process_fields
 from tkperf.model.choices import RUN_FILE_SUFFIX
@@ -175,8 +170,7 @@ class FollowedFile:
             return FileState(status.st_ino, status.st_size, status.st_mtime_ns, is_held)
         except OSError as error:
             raise RunFileError(
-                f"{self._path} can no longer be read: {reason_of(error)}; the run may continue "
-                "without it"
+                f"{self._path} can no longer be read: {reason_of(error)}; the run may continue without it"
             ) from error
 
 
@@ -240,10 +234,7 @@ def find_run_files() -> tuple[list[Path], list[Writer]]:
             unseen.append(writer)
     here = sorted(path for path in Path().glob(f"*{RUN_FILE_SUFFIX}") if path.is_file())
     running = {path.resolve() for path in paths}
-    return (
-        [*sorted(paths), *(path for path in here if path.resolve() not in running)],
-        unseen,
-    )
+    return ([*sorted(paths), *(path for path in here if path.resolve() not in running)], unseen)
 
 
 def find_writing(run_file: Path) -> Writer | None:
@@ -259,7 +250,8 @@ def find_writing(run_file: Path) -> Writer | None:
 
 
 def interrupt(run_file: Path, writer: Writer) -> None:
-    """Ask a run to end: signal only the process that holds the file's lock, never another one that has taken its number.
+    """Ask a run to end: signal only the process that holds the file's lock, never another one that has taken its
+    number.
 
     Raises:
         UsageError: the process is not seen from here, is another user's, or is no tkperf.

@@ -35,9 +35,7 @@ class HostState:
 
     def facts(self) -> dict[str, object]:
         """Return the facts for the run file, next to other facts of the host."""
-        facts: dict[str, object] = (
-            {"audit": self.audit.as_plain_data()} if self.audit.findings else {}
-        )
+        facts: dict[str, object] = {"audit": self.audit.as_plain_data()} if self.audit.findings else {}
         return facts | ({"tuned": list(self.changes)} if self.changes else {})
 
     def device_facts(self) -> dict[str, object]:
@@ -73,9 +71,7 @@ def make_site(
     )
 
 
-def try_ioengines(
-    identity: DeviceIdentity | None, workloads: Sequence[Workload]
-) -> ChosenEngine | None:
+def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]) -> ChosenEngine | None:
     """Return the I/O engine that a run with these workloads would use; a run calls the same function.
 
     None: fio cannot try any. fio reads a few blocks of the device. Without a device, or if it
@@ -87,28 +83,19 @@ def try_ioengines(
         block_bytes = identity.logical_block_bytes
         with suppress(EngineError):
             return choose_ioengine(
-                identity.path,
-                block_bytes,
-                None,
-                jobs=heaviest.jobs,
-                io_depth=heaviest.io_depth,
-                io_depths=io_depths,
+                identity.path, block_bytes, None, jobs=heaviest.jobs, io_depth=heaviest.io_depth, io_depths=io_depths
             )
     return _try_ioengines_on_fio(heaviest.jobs, heaviest.io_depth, io_depths)
 
 
 @lru_cache(maxsize=8)
-def _try_ioengines_on_fio(
-    jobs: int, io_depth: int, io_depths: frozenset[int]
-) -> ChosenEngine | None:
+def _try_ioengines_on_fio(jobs: int, io_depth: int, io_depths: frozenset[int]) -> ChosenEngine | None:
     """Try each load only once, because a batch asks for each of its drives."""
     program = find_program("fio")
     if program is None:
         return None
     try:
-        return choose_ioengine(
-            program, 512, None, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=False
-        )
+        return choose_ioengine(program, 512, None, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=False)
     except EngineError:
         return None
 
@@ -180,9 +167,7 @@ def refuse_unfit(audit: Audit, *, tune: bool) -> None:
     """Raise RefusedError if anything would disturb a run; the message names the remedy."""
     disturbing = find_disturbing(audit, tune=tune)
     if disturbing:
-        raise RefusedError(
-            f"this host is not fit to measure on (--strict): {'; '.join(map(str, disturbing))}"
-        )
+        raise RefusedError(f"this host is not fit to measure on (--strict): {'; '.join(map(str, disturbing))}")
 
 
 def refuse_untunable() -> None:
@@ -199,21 +184,13 @@ def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunWarning]:
         yield RunWarning(code=HOST_DISTURBS, text=text)
     left = find_left_behind() if audit.findings else 0
     if left:
-        text = (
-            f"a run that was killed left {left} settings of this host changed: tkperf tune --restore "
-            "puts them back"
-        )
+        text = f"a run that was killed left {left} settings of this host changed: tkperf tune --restore puts them back"
         yield RunWarning(code=TUNING_LEFT_BEHIND, text=text)
 
 
 @contextmanager
 def prepared_host(
-    audit: Audit,
-    identities: Sequence[DeviceIdentity],
-    *,
-    tune: bool,
-    lasts_s: float,
-    workloads: Sequence[Workload],
+    audit: Audit, identities: Sequence[DeviceIdentity], *, tune: bool, lasts_s: float, workloads: Sequence[Workload]
 ) -> Iterator[HostState]:
     """Yield the host in the state that the run asks for. Puts settings back however the run ends.
 

@@ -40,13 +40,7 @@ from tkperf.runner.events import (
 from tkperf.system.host import now_utc
 
 # The first bytes of compressed files.
-_COMPRESSED = {
-    b"\x1f\x8b": "gzip",
-    b"\xfd7zXZ\0": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bzip2",
-    b"PK\3\4": "zip",
-}
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"PK\3\4": "zip"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +73,7 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> I
     made = len(xml) + (first_of_fio is not None)
     if run_name and made > 1:
         raise UsageError(
-            f"--name names one run, these files make {made}: each XML one, all files of fio one; import "
-            "them one by one"
+            f"--name names one run, these files make {made}: each XML one, all files of fio one; import them one by one"
         )
     taken = len(xml) + fio.count_taken()
     runs = [(replace(run, name=run_name or run.name), file.name) for file, run in xml]
@@ -136,10 +129,7 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
     for run, source in runs:
         path = folder / f"{_file_name(run.name)}{RUN_FILE_SUFFIX}"
         if path in paths:
-            raise UsageError(
-                f"{paths[path]} and {source} would both be {path}: import them one by one, with "
-                "--name"
-            )
+            raise UsageError(f"{paths[path]} and {source} would both be {path}: import them one by one, with --name")
         paths[path] = source
     with ExitStack() as undo:
         for (run, source), path in zip(runs, paths, strict=True):
@@ -177,9 +167,7 @@ def _summarise(runs: Sequence[ImportedRun], taken: int, left_out: int) -> str:
     )
 
 
-def _read_all(
-    files: Sequence[Path],
-) -> tuple[list[tuple[Path, ImportedRun]], FioResults, Path | None]:
+def _read_all(files: Sequence[Path]) -> tuple[list[tuple[Path, ImportedRun]], FioResults, Path | None]:
     """Read each file and keep only its results. Return XML runs, fio results, and the first file of fio.
 
     A file that cannot be read or understood is left out, with its reason.
@@ -259,14 +247,7 @@ def _write_events(write: Observer, run: ImportedRun, source: str) -> None:
         for step in test.steps:
             write(StepEnded(test=test.name, record=step))
         for record in test.verdicts:
-            write(
-                Judged(
-                    test=test.name,
-                    section=record.section,
-                    number=record.number,
-                    verdict=record.verdict,
-                )
-            )
+            write(Judged(test=test.name, section=record.section, number=record.number, verdict=record.verdict))
         for outcome in test.outcomes:
             write(SectionEnded(test=test.name, outcome=outcome))
         write(TestEnded(test=test.name, status=test.status, at_s=None))

@@ -94,9 +94,7 @@ class Destination:
         except UsageError as error:
             raise RunFileError(f"cannot write to the output folder: {error}") from error
         except OSError as error:
-            raise RunFileError(
-                f"cannot write to the output folder {self.folder}: {reason_of(error)}"
-            ) from error
+            raise RunFileError(f"cannot write to the output folder {self.folder}: {reason_of(error)}") from error
 
     def _refuse_side_files(self, device: str) -> None:
         """Refuse side files of SQLite that already exist, and a device that is one of the run's own files."""
@@ -110,9 +108,7 @@ class Destination:
         target = Path(os.path.realpath(device))
         for path in (self.run_path, *self.other_files, *sides):
             if Path(os.path.realpath(path)) == target:
-                raise RunFileError(
-                    f"{device} is a file that tkperf would write results to: choose another NAME"
-                )
+                raise RunFileError(f"{device} is a file that tkperf would write results to: choose another NAME")
 
     def require_space(self, fitted: Fitted) -> None:
         """Check that the run file would fit even for the longest course of the run.
@@ -197,10 +193,7 @@ def keep_resumed(
         go_on_with_seed(equipment.engine, plan.info.seed, resumptions=resumptions)
         return plan.info, plan.warnings, build_resumed(plan, equipment, host, command_line)
 
-    _keep(
-        plan.plan, go_on, equipment, destination,
-        watch=watch, began=began, ended=ended, appends=True,
-    )  # fmt: skip
+    _keep(plan.plan, go_on, equipment, destination, watch=watch, began=began, ended=ended, appends=True)
 
 
 def _keep(
@@ -218,11 +211,7 @@ def _keep(
     destination.require_space(equipment.fitted)
     request = plan.request
     with prepared_host(
-        plan.audit,
-        plan.subject.drives,
-        tune=request.tune,
-        lasts_s=plan.longest_s,
-        workloads=plan.fitted.workloads,
+        plan.audit, plan.subject.drives, tune=request.tune, lasts_s=plan.longest_s, workloads=plan.fitted.workloads
     ) as host:
         views: list[Observer] = []
 
@@ -269,9 +258,7 @@ def _keep(
                 raise
             # A file in which nothing has begun would look like a run that was killed.
             destination.run_path.unlink(missing_ok=True)
-            raise Interrupted(
-                "stopped by the user before the run began; nothing was kept"
-            ) from None
+            raise Interrupted("stopped by the user before the run began; nothing was kept") from None
         finally:
             writer.close()
             ended()

@@ -81,7 +81,9 @@ def _compute(opened: RunFile, record: RunRecord) -> RunResult:
 
 
 def keep_results(state: FileStamp, result: RunResult) -> None:
-    """Keep the results of a file in this state; those of a run under way, or of a damaged file, are not kept. Never raises."""
+    """Keep the results of a file in this state; those of a run under way, or of a damaged file, are not kept. Never
+    raises.
+    """
     if result.status is not RunStatus.RUNNING and not result.left_out:
         _keep(_RESULTS, state, result)
 

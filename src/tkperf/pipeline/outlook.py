@@ -33,9 +33,7 @@ _FASTEST_BYTES_PER_S = 10**12
 
 
 ASSUMED = Rates(
-    bytes_per_s=ASSUMED_FILL_BYTES_PER_S,
-    source=RateSource.ASSUMED,
-    note="assumed: about what a SATA SSD writes",
+    bytes_per_s=ASSUMED_FILL_BYTES_PER_S, source=RateSource.ASSUMED, note="assumed: about what a SATA SSD writes"
 )
 
 
@@ -51,9 +49,7 @@ def parse_rate(text: str) -> Rates:
     except UsageError:
         bytes_per_s = 0
     if not 0 < bytes_per_s <= _FASTEST_BYTES_PER_S:
-        raise UsageError(
-            f"--rate '{text[:40]}': write for example 530MB/s, more than 0 and at most 1 TB/s"
-        )
+        raise UsageError(f"--rate '{text[:40]}': write for example 530MB/s, more than 0 and at most 1 TB/s")
     return Rates(bytes_per_s=bytes_per_s, source=RateSource.GIVEN, note="given by --rate")
 
 
@@ -113,21 +109,10 @@ def read_rates(path: Path, subject: RunSubject) -> Rates:
     measured = _measured(record)
     if not measured:
         raise UsageError(f"--like {path}: no step of it was finished, so it gives no rate")
-    writes = [
-        rate
-        for load, rate in measured.items()
-        if load.access is Access.SEQUENTIAL and load.read_percent == 0
-    ]
+    writes = [rate for load, rate in measured.items() if load.access is Access.SEQUENTIAL and load.read_percent == 0]
     if not writes:
-        writes = [rate for load, rate in measured.items() if load.read_percent < 100] or [
-            ASSUMED_FILL_BYTES_PER_S
-        ]
-    return Rates(
-        bytes_per_s=max(writes),
-        source=RateSource.RUN,
-        note=f"as measured in {path}",
-        measured=measured,
-    )
+        writes = [rate for load, rate in measured.items() if load.read_percent < 100] or [ASSUMED_FILL_BYTES_PER_S]
+    return Rates(bytes_per_s=max(writes), source=RateSource.RUN, note=f"as measured in {path}", measured=measured)
 
 
 def _model(facts: Mapping[str, object]) -> str:
@@ -140,11 +125,7 @@ def _measured(record: RunRecord) -> dict[Workload, float]:
     for test in record.tests:
         for step in test.steps:
             measurement = step.measurement
-            if (
-                step.kind is StepKind.WARM_UP
-                or not measurement.rates_known
-                or not measurement.bytes
-            ):
+            if step.kind is StepKind.WARM_UP or not measurement.rates_known or not measurement.bytes:
                 continue
             load = replace(step.workload, region=None)
             total_bytes, total_s = sums.get(load, (0, 0.0))
@@ -199,10 +180,7 @@ def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
     if not 0 < amount < 1e9 or (unit == "DWPD" and amount > _MOST_DWPD):
         raise UsageError(f"--rated '{text[:40]}': no drive is rated so")
     return Rating(
-        text=f"{match[1]}{unit}",
-        amount=amount,
-        unit=unit,
-        warranty_years=warranty_years or DEFAULT_WARRANTY_YEARS,
+        text=f"{match[1]}{unit}", amount=amount, unit=unit, warranty_years=warranty_years or DEFAULT_WARRANTY_YEARS
     )
 
 
@@ -266,9 +244,7 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
         )
 
 
-def _walk(
-    plan: RunPlan, test: TestPhases, rates: Rates, case: Case
-) -> dict[tuple[str, type[Phase], int], _Walked]:
+def _walk(plan: RunPlan, test: TestPhases, rates: Rates, case: Case) -> dict[tuple[str, type[Phase], int], _Walked]:
     """Walk a test, and group consecutive phases of one kind: by section, kind, and number of earlier such rows.
 
     A pause belongs to the phase before it, so thousands of bursts and pauses are one row.
@@ -299,9 +275,7 @@ def _written(plan: RunPlan, walked: _Walked, rates: Rates) -> float:
                 whole += share * rates.rate_of(phase.workload) * duration_s
             case Round():
                 whole += sum(
-                    (1 - step.workload.read_percent / 100)
-                    * rates.rate_of(step.workload)
-                    * step.duration_s
+                    (1 - step.workload.read_percent / 100) * rates.rate_of(step.workload) * step.duration_s
                     for step in phase.steps
                 )
             case Purge() | Idle():

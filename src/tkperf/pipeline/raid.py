@@ -13,12 +13,7 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
-from tkperf.device.permit import (
-    ErasePermit,
-    grant_set_permit,
-    grant_virtual_drive_permit,
-    refuse_objections,
-)
+from tkperf.device.permit import ErasePermit, grant_set_permit, grant_virtual_drive_permit, refuse_objections
 from tkperf.device.purge import PurgeMethod, refuse_purge_under_way
 from tkperf.device.raid.config import RaidConfig
 from tkperf.device.raid.mdadm import MdadmSet
@@ -64,9 +59,7 @@ class SoftwareRaidSubject(RunSubject):
         """
         path = Path(request.device)
         if not path.is_absolute() or not path.name.startswith("md") or path.parent != Path("/dev"):
-            raise UsageError(
-                f"DEVICE {path}: the node of a software RAID set is /dev/md0 or the like"
-            )
+            raise UsageError(f"DEVICE {path}: the node of a software RAID set is /dev/md0 or the like")
         self._request = request
         self._raid = MdadmSet(path, config)
         self._drives = tuple(_look_at(request, device) for device in config.devices)
@@ -83,9 +76,9 @@ class SoftwareRaidSubject(RunSubject):
             self._raid.least_capacity_bytes([member.capacity_bytes for member in members]),
             max(member.logical_block_bytes for member in members),
         )
-        self.facts = _describe(self.identity, self._raid.title, "members", [
-            inspect_device(member).as_plain_data() for member in members
-        ])  # fmt: skip
+        self.facts = _describe(
+            self.identity, self._raid.title, "members", [inspect_device(member).as_plain_data() for member in members]
+        )
         methods = [drive.method for drive in self._drives if drive.method]
         titles = ", ".join(sorted({method.title for method in methods}))
         overwriting = {method.title for method in methods if method.overwrites}
@@ -93,30 +86,20 @@ class SoftwareRaidSubject(RunSubject):
         self.confirm_id = ",".join(member.confirm_id for member in members)
         self.overwritten_by = ", ".join(sorted(overwriting)) or None
         self.filled_bytes = sum(member.capacity_bytes for member in members)
-        self.lines = (
-            *_member_lines(self.facts),
-            ("purge", titles) if titles else NO_PURGE_LINE,
-        )
+        self.lines = (*_member_lines(self.facts), ("purge", titles) if titles else NO_PURGE_LINE)
 
     @contextmanager
     def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
         version = find_fio_version()
         opened: list[Equipment] = []
         with ExitStack() as undo:
-            permits = undo.enter_context(
-                permitted([drive.identity for drive in self._drives], consent)
-            )
+            permits = undo.enter_context(permitted([drive.identity for drive in self._drives], consent))
             # A member also shows whether fio can read at all, and it still has its data then.
             find_ioengine(self._request.ioengine, fitted, permits[0])
-            caches = [
-                WriteCache(member_permit, fitted.profile.write_cache.setting)
-                for member_permit in permits
-            ]
+            caches = [WriteCache(member_permit, fitted.profile.write_cache.setting) for member_permit in permits]
             undo.enter_context(restoring(*caches))
             disclosed = [cache.apply() for cache in caches]
-            undo.enter_context(
-                _cleared_away(self._request, opened, lambda: _remove(self._raid, permits))
-            )
+            undo.enter_context(_cleared_away(self._request, opened, lambda: _remove(self._raid, permits)))
             create_of(self._raid, permits)
             permit = grant_set_permit(lambda: str(self._raid.path), permits)
             undo.callback(permit.release)
@@ -169,15 +152,17 @@ class MegaRaidSubject(RunSubject):
         drives = self._raid.drives()
         self._serials = {drive.address: drive.serial for drive in drives}
         self.identity = _stand_in(
-            self._raid.path,
-            self._raid.least_capacity_bytes(drives),
-            max(drive.sector_bytes for drive in drives),
+            self._raid.path, self._raid.least_capacity_bytes(drives), max(drive.sector_bytes for drive in drives)
         )
-        self.facts = _describe(self.identity, self._raid.title, "set", [
-            {"path": drive.address, "model": drive.model,
-             "serial": drive.serial, "size": drive.size}
-            for drive in drives
-        ])  # fmt: skip
+        self.facts = _describe(
+            self.identity,
+            self._raid.title,
+            "set",
+            [
+                {"path": drive.address, "model": drive.model, "serial": drive.serial, "size": drive.size}
+                for drive in drives
+            ],
+        )
         self.confirm_id = ",".join(serial or "" for serial in self._serials.values())
         self.overwritten_by = None if request.no_purge else ERASE
         purge = NO_PURGE_LINE if request.no_purge else ("purge", f"by the controller: {ERASE}")
@@ -193,9 +178,7 @@ class MegaRaidSubject(RunSubject):
         with ExitStack() as undo:
             undo.enter_context(_cleared_away(self._request, opened, self._raid.remove))
             self._raid.create(drives)
-            permit = grant_virtual_drive_permit(
-                str(self._raid.path), lambda: self._raid.virtual_drive().naa
-            )
+            permit = grant_virtual_drive_permit(str(self._raid.path), lambda: self._raid.virtual_drive().naa)
             undo.callback(permit.release)
             fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
             equipment = undo.enter_context(
@@ -239,16 +222,11 @@ def _unused_policies(config: RaidConfig) -> Iterator[RunWarning]:
 def _stand_in(path: Path, capacity_bytes: int, sector_bytes: int) -> DeviceIdentity:
     """Return the expected identity of a set that is not made yet."""
     return DeviceIdentity(
-        path=str(path),
-        kind=TargetKind.BLOCK,
-        capacity_bytes=capacity_bytes,
-        logical_block_bytes=sector_bytes,
+        path=str(path), kind=TargetKind.BLOCK, capacity_bytes=capacity_bytes, logical_block_bytes=sector_bytes
     )
 
 
-def _describe(
-    identity: DeviceIdentity, title: str, filled: str, members: list[dict[str, object]]
-) -> DeviceFacts:
+def _describe(identity: DeviceIdentity, title: str, filled: str, members: list[dict[str, object]]) -> DeviceFacts:
     facts = DeviceFacts()
     facts.add("tkperf", path=identity.path, capacity_bytes=identity.capacity_bytes)
     facts.add("tkperf", raid=title, preconditioned=filled)
@@ -270,20 +248,13 @@ def _member_lines(facts: DeviceFacts) -> tuple[tuple[str, str], ...]:
     members = facts.values["members"]
     assert isinstance(members, list)
     return tuple(
-        (
-            "member",
-            ", ".join(
-                str(member[key]) for key in ("path", "model", "serial", "size") if member.get(key)
-            ),
-        )
+        ("member", ", ".join(str(member[key]) for key in ("path", "model", "serial", "size") if member.get(key)))
         for member in members
     )
 
 
 @contextmanager
-def _cleared_away(
-    request: RunRequest, opened: Sequence[Equipment], remove: Callable[[], None]
-) -> Iterator[None]:
+def _cleared_away(request: RunRequest, opened: Sequence[Equipment], remove: Callable[[], None]) -> Iterator[None]:
     """Take the set down again if the user asked for that, or if no run began on it."""
 
     def is_to_go() -> bool:

@@ -13,15 +13,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, get
 import msgspec
 
 from tkperf.device.raid.config import RaidConfig
-from tkperf.model.choices import (
-    ALL_TESTS,
-    DEEPEST_QUEUE,
-    IO_ENGINES,
-    LONGEST_STEP_S,
-    MOST_JOBS,
-    PURGES,
-    WRITE_CACHE,
-)
+from tkperf.model.choices import ALL_TESTS, DEEPEST_QUEUE, IO_ENGINES, LONGEST_STEP_S, MOST_JOBS, PURGES, WRITE_CACHE
 from tkperf.model.errors import UsageError, not_known
 from tkperf.model.input_files import is_toml_path
 from tkperf.model.units import parse_size_bytes
@@ -120,9 +112,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def options(self) -> dict[str, object]:
         """Return everything but suite, device, tests, profile and set, as a run file keeps it."""
-        return {
-            name: getattr(self, name) for name in self.__struct_fields__ if name not in NO_OPTIONS
-        }
+        return {name: getattr(self, name) for name in self.__struct_fields__ if name not in NO_OPTIONS}
 
     @property
     def profile_options(self) -> dict[str, Any]:
@@ -172,18 +162,12 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def searches_demand(self) -> bool:
         """Return whether a search finds the demand for tests that have none of their own."""
         tests = SUITES[self.suite]
-        return self.auto_demand or any(
-            test.finds_demand for test in tests.values() if test.name in self.tests
-        )
+        return self.auto_demand or any(test.finds_demand for test in tests.values() if test.name in self.tests)
 
     def _check_auto_demand(self) -> None:
         if self.auto_demand and not any(test.finds_demand for test in SUITES[self.suite].values()):
             raise UsageError(f"--auto-demand: the suite {self.suite} has no search for the demand")
-        given = [
-            option
-            for option, value in (("-nj", self.jobs), ("-iod", self.io_depth))
-            if value is not None
-        ]
+        given = [option for option, value in (("-nj", self.jobs), ("-iod", self.io_depth)) if value is not None]
         if self.searches_demand and given:
             raise UsageError(
                 f"{' and '.join(given)} would not be used where a search finds the threads and the "
@@ -254,8 +238,7 @@ def require_name(name: str) -> None:
     """Raise UsageError if a run cannot have this name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
         raise UsageError(
-            f"NAME '{name}' becomes a file name: use letters, digits and . _ + - only, "
-            "beginning with a letter or digit"
+            f"NAME '{name}' becomes a file name: use letters, digits and . _ + - only, beginning with a letter or digit"
         )
     refuse_long_name("NAME", name)
 
@@ -263,6 +246,4 @@ def require_name(name: str) -> None:
 def refuse_long_name(what: str, name: str) -> None:
     """Raise UsageError if a name is too long for a file name."""
     if len(name) > LONGEST_NAME:
-        raise UsageError(
-            f"{what} has {len(name)} characters; it becomes a file name: use {LONGEST_NAME} at most"
-        )
+        raise UsageError(f"{what} has {len(name)} characters; it becomes a file name: use {LONGEST_NAME} at most")

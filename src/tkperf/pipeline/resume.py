@@ -100,16 +100,12 @@ class ResumePlan:
     def warnings(self) -> tuple[RunWarning, ...]:
         """Warnings that the run file does not have."""
         known = {(warning.code, warning.text) for warning in self.record.warnings}
-        return tuple(
-            warning for warning in self.plan.warnings if (warning.code, warning.text) not in known
-        )
+        return tuple(warning for warning in self.plan.warnings if (warning.code, warning.text) not in known)
 
     def require_unchanged(self) -> None:
         """Raise RunFileError if the run file was written to since it was read."""
         if self.file_state != state_of(self.request.path.stat()):
-            raise RunFileError(
-                f"{self.request.path} was changed since it was read: nothing was done, try again"
-            )
+            raise RunFileError(f"{self.request.path} was changed since it was read: nothing was done, try again")
 
 
 def make_resume_plan(request: ResumeRequest) -> ResumePlan:
@@ -138,13 +134,9 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
     _require_same_plan(path, record.info, plan)
     repeated = tuple(test for test in record.tests if test.name in request.repeat)
     done = {
-        test.name: test.outcomes
-        for test in record.tests
-        if test.status is RunStatus.COMPLETE and test not in repeated
+        test.name: test.outcomes for test in record.tests if test.status is RunStatus.COMPLETE and test not in repeated
     }
-    under_way = next(
-        (test for test in record.tests if test.name not in done and test not in repeated), None
-    )
+    under_way = next((test for test in record.tests if test.name not in done and test not in repeated), None)
     return ResumePlan(
         request=request,
         plan=plan,
@@ -152,9 +144,7 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
         log=log,
         info=_info_of(record, plan, request.add),
         done=done,
-        replayed=NOTHING
-        if under_way is None
-        else _replay(request, plan, record, log, done, under_way),
+        replayed=NOTHING if under_way is None else _replay(request, plan, record, log, done, under_way),
         under_way=under_way,
         repeated=repeated,
         file_state=file_state,
@@ -165,20 +155,17 @@ def _require_possible(path: Path, record: RunRecord) -> None:
     """Refuse a run that could not go on with any device."""
     info = record.info
     if info.imported:
-        raise UsageError(
-            f"{path} is an imported result: another tool measured it, so it cannot be resumed"
-        )
+        raise UsageError(f"{path} is an imported result: another tool measured it, so it cannot be resumed")
     if (mark := find_snapshot(info.host)) is not None:
         raise UsageError(
-            f"{path} is a snapshot, {mark.words}, and its drive is there: it cannot be resumed here. 'tkperf resume' of the "
+            f"{path} is a snapshot, {mark.words}, and its drive is there: it cannot be resumed here. 'tkperf resume' "
+            "of the "
             "batch's own file goes on with it"
         )
     if record.status is RunStatus.RUNNING:
         raise RunFileError(f"{path} is being written: its run is still going on")
     if not record.planned or info.started_utc is None or info.active_range_length_bytes is None:
-        raise RunFileError(
-            f"{path}: nothing was measured in it yet: remove it, and start a new run"
-        )
+        raise RunFileError(f"{path}: nothing was measured in it yet: remove it, and start a new run")
     if record.left_out:
         raise RunFileError(
             f"{path} is damaged, so the run cannot be resumed: {record.left_out[0]}; what can be "
@@ -191,17 +178,12 @@ def _require_possible(path: Path, record: RunRecord) -> None:
             "it with that version, or start a new run"
         )
     if info.suite not in SUITES:
-        raise RunFileError(
-            f"{path} belongs to no suite that tkperf {__version__} has: start a new run"
-        )
+        raise RunFileError(f"{path} belongs to no suite that tkperf {__version__} has: start a new run")
     if info.suite == "raid":
-        raise UsageError(
-            f"{path}: a set is made again for each run, so a raid run cannot be resumed"
-        )
+        raise UsageError(f"{path}: a set is made again for each run, so a raid run cannot be resumed")
     if info.table("active_range").get("segments", 1) != 1:
         raise UsageError(
-            f"{path}: its segments lie in places drawn for this run alone, so it cannot be "
-            "resumed in others"
+            f"{path}: its segments lie in places drawn for this run alone, so it cannot be resumed in others"
         )
 
 
@@ -217,16 +199,12 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
         if name not in planned:
             raise not_known("--repeat", name, planned)
         if name in suite and suite[name].finds_demand:
-            raise UsageError(
-                f"--repeat {name}: the other tests ran at the demand that it found; start a new run"
-            )
+            raise UsageError(f"--repeat {name}: the other tests ran at the demand that it found; start a new run")
     for name in request.add:
         if name not in suite:
             raise not_known("--test", name, suite)
         if name in planned:
-            raise UsageError(
-                f"--test {name}: the run has it already; --repeat {name} measures it again"
-            )
+            raise UsageError(f"--test {name}: the run has it already; --repeat {name} measures it again")
         if suite[name].finds_demand:
             raise UsageError(f"--test {name}: the other tests ran without it; start a new run")
     if record.status is RunStatus.COMPLETE and not request.repeat and not request.add:
@@ -250,8 +228,7 @@ def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
         return
     if begun_with is None:
         raise RefusedError(
-            f"{request.path}: the run was begun without --purge-command: leave it out. Nothing "
-            "was touched"
+            f"{request.path}: the run was begun without --purge-command: leave it out. Nothing was touched"
         )
     raise RefusedError(
         f"{request.path}: the run was begun with --purge-command {shlex.quote(str(begun_with))}: "
@@ -275,9 +252,7 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
     for name, value in stored.items():
         known = name in RunRequest.__struct_fields__ and name not in NO_OPTIONS
         if fault := find_type_fault(name, value) if known else "none that a run has":
-            raise RunFileError(
-                f"{request.path}: damaged: option {name[:40]} is {fault}; the run cannot be resumed"
-            )
+            raise RunFileError(f"{request.path}: damaged: option {name[:40]} is {fault}; the run cannot be resumed")
     profile = read_stored_profile(info.profile)
     try:
         run_request = RunRequest(
@@ -338,15 +313,12 @@ def _replay(
     test = find_test(record.info.suite, under_way.name, record.info.profile)
     if test is None:
         raise RunFileError(
-            f"{request.path}: damaged: its profile has no test {under_way.name[:40]!r}; the run "
-            "cannot be resumed"
+            f"{request.path}: damaged: its profile has no test {under_way.name[:40]!r}; the run cannot be resumed"
         )
     profile = plan.profile
     for name in record.planned:
         profile = at_found_demand(profile, done.get(name, ()))
-    earlier = [
-        resumption for resumption in record.resumptions if resumption.test_id == under_way.id
-    ]
+    earlier = [resumption for resumption in record.resumptions if resumption.test_id == under_way.id]
     rows = [entry for entry in log if entry.test_id == under_way.id and not entry.set_aside]
     procedure = test.procedure(profile, plan.active_range.length_bytes)
     try:

@@ -18,15 +18,20 @@ if TYPE_CHECKING:
     from tkperf.pipeline.resume import ResumePlan
 
 # Facts of the host that results depend on.
-_HOST = ("hostname", "kernel", "kernel_command_line", "cpu_model", "cpu_governor", "memory_bytes",
-         "operating_system", "bios")  # fmt: skip
+_HOST = (
+    "hostname",
+    "kernel",
+    "kernel_command_line",
+    "cpu_model",
+    "cpu_governor",
+    "memory_bytes",
+    "operating_system",
+    "bios",
+)
 
 
 def build_resumed(
-    plan: ResumePlan,
-    equipment: Equipment,
-    host: HostState,
-    command_line: tuple[str, ...] = (),
+    plan: ResumePlan, equipment: Equipment, host: HostState, command_line: tuple[str, ...] = ()
 ) -> Resumed:
     """Return the resumed run at the moment at which it goes on."""
     stopped_s, resumed_s = _times(plan, equipment)

@@ -68,9 +68,7 @@ class RunPlan:
     @property
     def filled_bytes(self) -> int:
         """Bytes that preconditioning writes, exactly; ``outlook.look_out`` covers the other writes."""
-        return sum(
-            fill.passes * self.pass_bytes(fill) for test in self.tests for fill in test.fills
-        )
+        return sum(fill.passes * self.pass_bytes(fill) for test in self.tests for fill in test.fills)
 
     def pass_bytes(self, fill: Fill) -> int:
         """Return the bytes of one pass: all members of a set, the fill's own range, or the active range."""
@@ -92,9 +90,7 @@ class RunPlan:
         return self.subject.confirm_id
 
 
-def plan_run(
-    request: RunRequest, *, look_only: bool = False, profile: Profile | None = None
-) -> RunPlan:
+def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile | None = None) -> RunPlan:
     """Look at the device and fit everything to it. Writes, creates and asks nothing.
 
     Args:
@@ -110,17 +106,8 @@ def plan_run(
     plain = profile or choose_profile(request)
     subject = _look_at(request, plain, look_only)
     fitted = fit(request, plain, subject.identity)
-    warnings = (
-        *subject.warnings,
-        *fitted.warnings,
-        *_not_as_new(subject, fitted),
-        *_never_written(request, fitted),
-    )
-    audit = audit_for(
-        subject.drives,
-        lasts_s=sum(test.longest_s for test in fitted.tests),
-        workloads=fitted.workloads,
-    )
+    warnings = (*subject.warnings, *fitted.warnings, *_not_as_new(subject, fitted), *_never_written(request, fitted))
+    audit = audit_for(subject.drives, lasts_s=sum(test.longest_s for test in fitted.tests), workloads=fitted.workloads)
     return RunPlan(
         request=request,
         subject=subject,

@@ -91,9 +91,7 @@ class RunState:
                 self._begin(event)
             case TestStarted():
                 self.plan = event.plan
-                self.progress = replace(
-                    self.progress, test=event.test, number=self._number_of(event.test), phase=None
-                )
+                self.progress = replace(self.progress, test=event.test, number=self._number_of(event.test), phase=None)
                 self.step = self.sample = None
                 self._enter("")
             case PhaseStarted():

@@ -14,15 +14,7 @@ from tkperf.engine.simulation.models import DiskModel, find_preset
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.phases import Fill
-from tkperf.model.record import (
-    NO_PURGE,
-    LogEntry,
-    PurgeRecord,
-    PurgeResult,
-    RunWarning,
-    StepKind,
-    StepRecord,
-)
+from tkperf.model.record import NO_PURGE, LogEntry, PurgeRecord, PurgeResult, RunWarning, StepKind, StepRecord
 from tkperf.model.workload import Step
 from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.fitting import Fitted, refuse_segments
@@ -78,9 +70,7 @@ class SimulatedSubject(RunSubject):
         self._wanted = request.telemetry
         if in_segments is not None:
             if isinstance(self._model, DiskModel):
-                raise refuse_segments(
-                    in_segments, f"{request.device} has no places to seek between"
-                )
+                raise refuse_segments(in_segments, f"{request.device} has no places to seek between")
             self.warnings = (
                 RunWarning(
                     code="preparation",
@@ -135,9 +125,7 @@ def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitte
     if step.kind is StepKind.FILL:
         named_bytes = fitted.profile.preconditioning.length_bytes
         passes = recorded.write.bytes // (named_bytes or fitted.active_range.length_bytes)
-        fill = Fill(
-            section=step.section, workload=step.workload, passes=passes, length_bytes=named_bytes
-        )
+        fill = Fill(section=step.section, workload=step.workload, passes=passes, length_bytes=named_bytes)
         execution = engine.fill(fill, then=None, on_sample=lambda *_: None)
     else:
         assert step.planned_s is not None, "only fills end by amount"
@@ -145,11 +133,7 @@ def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitte
         execution = engine.measure(again, then=None, on_sample=lambda *_: None)
     found = execution.measurement
     for before, now in ((recorded.read, found.read), (recorded.write, found.write)):
-        if (before.ios, before.bytes, before.latency_sum_ns) != (
-            now.ios,
-            now.bytes,
-            now.latency_sum_ns,
-        ):
+        if (before.ios, before.bytes, before.latency_sum_ns) != (now.ios, now.bytes, now.latency_sum_ns):
             raise RunFileError(
                 f"row {sequence} of the log does not come out again: this simulated drive is "
                 "another than the one that was measured; start a new run"

@@ -140,9 +140,7 @@ def fio_equipment(
         io_clock=clock.words,
     )
     members = [each.identity for each in fill_permits]
-    members_watched: AbstractContextManager[Counters | None] = (
-        watching(*members) if members else nullcontext()
-    )
+    members_watched: AbstractContextManager[Counters | None] = watching(*members) if members else nullcontext()
     with (
         watching(fitted.identity) as counters,
         members_watched as fill_counters,

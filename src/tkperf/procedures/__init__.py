@@ -80,9 +80,7 @@ ORDER_OF_TKPERF = ("iops", "tp", "lat", "writesat")
 """Tests in the order of TKperf's reports (its reports/RstReport.py, SsdPerfTest.toRst)."""
 
 
-def find_test(
-    suite: str, name: str, stored_profile: Mapping[str, object] | None = None
-) -> Test | None:
+def find_test(suite: str, name: str, stored_profile: Mapping[str, object] | None = None) -> Test | None:
     """Return a test by its name. An unknown suite, such as that of an imported run, counts as SSD.
 
     Args:
@@ -126,9 +124,7 @@ def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file
     """
     what = f"workload file {file}"
     if table.name in TAKEN_NAMES or table.key in profile.tables:
-        raise InputFileError(
-            f"{what}, key name: '{table.name}' is the name of another test: give it one of its own"
-        )
+        raise InputFileError(f"{what}, key name: '{table.name}' is the name of another test: give it one of its own")
     if suite == "hdd" and any(isinstance(phase, PurgePhase) for phase in table.phases):
         raise InputFileError(f"{what}, kind purge: hard disks are not purged")
     changed = profile.with_tables(table)
@@ -192,10 +188,7 @@ def find_shipped_namesake(own: Profile) -> Profile | None:
     for shipped in map(load_profile, built_in_profiles()):
         if own.name == shipped.name or own.title == shipped.title:
             numbers, others = (
-                {
-                    key: msgspec.structs.replace(table, source="")
-                    for key, table in profile.tables.items()
-                }
+                {key: msgspec.structs.replace(table, source="") for key, table in profile.tables.items()}
                 for profile in (own, shipped)
             )
             if any(table != others.get(key) for key, table in numbers.items()):
@@ -330,12 +323,8 @@ def choose_tests(
     elif named:
         wanted = named
     else:
-        wanted = [test.name for test in defined if test.by_default] or [
-            test.name for test in defined
-        ]
-    selected = tuple(
-        test for test in tests if test.name in wanted or (find_demand and test.finds_demand)
-    )
+        wanted = [test.name for test in defined if test.by_default] or [test.name for test in defined]
+    selected = tuple(test for test in tests if test.name in wanted or (find_demand and test.finds_demand))
     missing = [test for test in selected or tests if not test.is_in(profile)]
     if missing:
         keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))

@@ -41,12 +41,7 @@ class Tracked:
 
 def track_iops(workload: Workload, name: str) -> Tracked:
     """Track the IOPS of one workload of a round; ``name`` is the workload in the variable's name."""
-    return Tracked(
-        tracking=f"{name} IOPS",
-        unit="IOPS",
-        workload=workload,
-        value=lambda measured: measured.iops,
-    )
+    return Tracked(tracking=f"{name} IOPS", unit="IOPS", workload=workload, value=lambda measured: measured.iops)
 
 
 def at_each_demand(
@@ -71,10 +66,7 @@ def at_each_mix_and_size(
 ) -> tuple[Step, ...]:
     """Return the steps of a round: each R/W mix (the outer loop) at each block size."""
     return tuple(
-        Step(
-            workload=profile.workload(access, read_percent, block_size_kib, jobs, io_depth),
-            duration_s=step_s,
-        )
+        Step(workload=profile.workload(access, read_percent, block_size_kib, jobs, io_depth), duration_s=step_s)
         for read_percent in read_percents
         for block_size_kib in block_sizes_kib
     )
@@ -82,9 +74,7 @@ def at_each_mix_and_size(
 
 def unjudged(section: str, because: str, window: Iterable[int] = ()) -> SectionOutcome:
     """Return the outcome of a section that no rule for steady state ended."""
-    return SectionOutcome(
-        section=section, window=tuple(window), verdict=None, ended_because=because
-    )
+    return SectionOutcome(section=section, window=tuple(window), verdict=None, ended_because=because)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +90,7 @@ class Stream:
         return self.verdict is not None and self.verdict.reached
 
 
-def workload_independent_preconditioning(
-    profile: Profile, section: str, workload: Workload | None = None
-) -> Fill:
+def workload_independent_preconditioning(profile: Profile, section: str, workload: Workload | None = None) -> Fill:
     """Return WIPC: the range of preconditioning written sequentially, twice in the PTS.
 
     Args:
@@ -212,8 +200,7 @@ def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float
     return next(
         step.workload
         for step in steps
-        if (step.workload.read_percent, step.workload.block_size_bytes)
-        == (read_percent, block_size_bytes)
+        if (step.workload.read_percent, step.workload.block_size_bytes) == (read_percent, block_size_bytes)
     )
 
 

@@ -7,12 +7,7 @@ from typing import Annotated, ClassVar
 
 from tkperf.model.phases import Procedure
 from tkperf.model.workload import Access, Workload
-from tkperf.procedures.demand_intensity import (
-    DemandGridTable,
-    demand_grid,
-    describe_grid,
-    section_plan,
-)
+from tkperf.procedures.demand_intensity import DemandGridTable, demand_grid, describe_grid, section_plan
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.mixes_and_sizes import (
     AT_LEAST_ONE,
@@ -36,9 +31,7 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "composite_blocks"
 
     block_shares: Annotated[
-        BlockShares,
-        AT_LEAST_ONE,
-        means("pairs of a block size, in KiB, and its share of all I/Os, in %"),
+        BlockShares, AT_LEAST_ONE, means("pairs of a block size, in KiB, and its share of all I/Os, in %")
     ]
     zone_shares: Annotated[
         ZoneShares,
@@ -72,10 +65,7 @@ def composite_blocks(profile: Profile, _active_range_bytes: int) -> Procedure:
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(CompositeBlocksTable)
     workload = composite_workload(profile, table)
-    mix = (
-        f"The mix: RND {workload.blocks_text}; accesses/range in percent, from its start: "
-        f"{workload.zones_text}"
-    )
+    mix = f"The mix: RND {workload.blocks_text}; accesses/range in percent, from its start: {workload.zones_text}"
     return mix, *describe_grid(profile, circumstances, table, "the mix")
 
 

@@ -46,9 +46,7 @@ class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "cross_stimulus_recovery"
 
-    slice_s: Annotated[
-        Seconds, means("length of a slice (a stream is recorded slice by slice), in s")
-    ]
+    slice_s: Annotated[Seconds, means("length of a slice (a stream is recorded slice by slice), in s")]
     jobs: Annotated[Jobs, means("thread count (TC)")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
     groups: Annotated[
@@ -101,11 +99,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 def section_plan(name: str) -> SectionPlan:
     """Plan the display of one access group."""
-    return SectionPlan(
-        name=name,
-        quantities=(RATE, "latency_mean_us", "latency_max_us"),
-        figures=distributed(),
-    )
+    return SectionPlan(name=name, quantities=(RATE, "latency_mean_us", "latency_max_us"), figures=distributed())
 
 
 def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
@@ -127,14 +121,7 @@ def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
         *asking(
             "What happens when the load changes?",
             drawn(FigureKind.CHANGES, RATE, view=("throughput",), printed=True),
-            drawn(
-                FigureKind.CHANGES,
-                "latency_mean_us",
-                "latency_max_us",
-                log=True,
-                view=("latency",),
-                printed=True,
-            ),
+            drawn(FigureKind.CHANGES, "latency_mean_us", "latency_max_us", log=True, view=("latency",), printed=True),
         ),
     )
 

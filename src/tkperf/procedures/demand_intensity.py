@@ -21,12 +21,7 @@ from tkperf.model.figures import (
     over_rounds,
     plan_histogram_run,
 )
-from tkperf.model.phases import (
-    Procedure,
-    Purge,
-    Round,
-    RoundAnswer,
-)
+from tkperf.model.phases import Procedure, Purge, Round, RoundAnswer
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access, Step, Workload
 from tkperf.procedures import wording
@@ -75,28 +70,17 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
     jobs: Annotated[ThreadCounts, means("thread counts (TC); the outer loop")]
     io_depths: Annotated[Depths, means("queue depths of each thread (QD); the inner loop")]
     tracking_jobs: Annotated[
-        Jobs,
-        means(
-            "thread count of the tracking variable, and of the writes before the "
-            "grid and its rounds"
-        ),
+        Jobs, means("thread count of the tracking variable, and of the writes before the grid and its rounds")
     ]
-    tracking_io_depth: Annotated[
-        Depth, means("queue depth of the tracking variable and of these writes")
-    ]
+    tracking_io_depth: Annotated[Depth, means("queue depth of the tracking variable and of these writes")]
     slice_s: Annotated[Seconds, means("length of each slice of a stream of writes, in s")]
     round_every_slices: Annotated[
         Slices,
-        means(
-            "steady state of the writes before the grid is judged by every "
-            "n-th slice, starting with the first"
-        ),
+        means("steady state of the writes before the grid is judged by every n-th slice, starting with the first"),
     ]
     writes_before_round_s: Annotated[Seconds, means("length of the writes before each round, in s")]
     latency_ceiling_ms: Annotated[
-        float,
-        msgspec.Meta(gt=0, le=1e6),
-        means("upper limit of mean latency for the points Max and Mid, in ms"),
+        float, msgspec.Meta(gt=0, le=1e6), means("upper limit of mean latency for the points Max and Mid, in ms")
     ]
     writes_before_histogram_slices: Annotated[
         Slices, means("number of slices of writes before the histogram run of each point")
@@ -140,10 +124,7 @@ def section_plan(name: str) -> SectionPlan:
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us"),
-        figures=(
-            *asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")),
-            *WINDOW,
-        ),
+        figures=(*asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")), *WINDOW),
         prepares=True,
     )
 
@@ -153,44 +134,46 @@ def _grid_plan() -> SectionPlan:
         name=GRID,
         quantities=("iops", "latency_mean_us"),
         figures=(
-            *matrices(
-                "iops", "megabytes_per_s", "latency_mean_us", *PERCENTILE_KEYS, "latency_max_us",
-                "cpu_percent",
-            ),
+            *matrices("iops", "megabytes_per_s", "latency_mean_us", *PERCENTILE_KEYS, "latency_max_us", "cpu_percent"),
             *asking(
                 "What do more IOPS cost in latency?",
                 drawn(  # P7
-                    FigureKind.AGAINST, "latency_mean_us", "iops",
-                    title="Demand intensity: mean latency against IOPS", log=True,
+                    FigureKind.AGAINST,
+                    "latency_mean_us",
+                    "iops",
+                    title="Demand intensity: mean latency against IOPS",
+                    log=True,
                 ),
             ),
             *asking(
                 "What does more demand bring?",
                 drawn(  # P6
-                    FigureKind.OVER_AXIS, "iops", axis="io_depth", log=True, printed=True,
+                    FigureKind.OVER_AXIS,
+                    "iops",
+                    axis="io_depth",
+                    log=True,
+                    printed=True,
                     view=("IOPS over queue depth",),
                 ),
                 *_over_demand(),  # P15
             ),
             *asking("Was the host at its limit?", drawn(FigureKind.BARS_3D, "cpu_percent")),  # P8
             *asking(
-                SETTLED, over_rounds("iops", "Steady state convergence", most_threads=True)  # P4
+                SETTLED,
+                over_rounds("iops", "Steady state convergence", most_threads=True),  # P4
             ),
             *WINDOW,  # P5
         ),
-    )  # fmt: skip
+    )
 
 
 def _over_demand() -> tuple[Figure, Figure]:
     return (
+        drawn(FigureKind.OVER_DEMAND, "iops", printed=True, view=("IOPS over outstanding I/Os",)),
         drawn(
-            FigureKind.OVER_DEMAND, "iops", printed=True, view=("IOPS over outstanding I/Os",)
+            FigureKind.OVER_DEMAND, "latency_mean_us", log=True, printed=True, view=("latency over outstanding I/Os",)
         ),
-        drawn(
-            FigureKind.OVER_DEMAND, "latency_mean_us", log=True, printed=True,
-            view=("latency over outstanding I/Os",),
-        ),
-    )  # fmt: skip
+    )
 
 
 def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) -> Procedure:
@@ -246,9 +229,7 @@ def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], 
     return lambda number: Round(section=WRITES_BETWEEN, number=number, steps=steps, repeatable=True)
 
 
-def _histogram_at(
-    table: DemandGridTable, point: DemandPoint, cell: CellMeans, *, steady: bool
-) -> Procedure:
+def _histogram_at(table: DemandGridTable, point: DemandPoint, cell: CellMeans, *, steady: bool) -> Procedure:
     """Run writes at the point's demand, then its workload for the histogram of response times."""
     section, count = writes_section(point), table.writes_before_histogram_slices
     yield from slices_of(section, writes_of(cell.workload), table.slice_s, count)

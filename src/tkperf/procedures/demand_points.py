@@ -34,9 +34,7 @@ class CellMeans:
     def __str__(self) -> str:
         """Return ``TC 4 / QD 16: 123,456 IOPS, mean 1,036 µs``."""
         work, mean = self.workload, format_number(self.latency_mean_us)
-        return (
-            f"TC {work.jobs} / QD {work.io_depth}: {format_number(self.iops)} IOPS, mean {mean} µs"
-        )
+        return f"TC {work.jobs} / QD {work.io_depth}: {format_number(self.iops)} IOPS, mean {mean} µs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +58,7 @@ def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
     if not rounds:
         raise ValueError("a demand is chosen from measured rounds")
     return tuple(
-        CellMeans(
-            workload=workload,
-            iops=IOPS.combine(window) or 0.0,
-            latency_mean_us=LATENCY_MEAN.combine(window),
-        )
+        CellMeans(workload=workload, iops=IOPS.combine(window) or 0.0, latency_mean_us=LATENCY_MEAN.combine(window))
         for workload in rounds[0]
         for measured in (tuple(result[workload] for result in rounds),)
         for window in (Window(rounds=measured, workload=workload),)
@@ -84,11 +78,7 @@ def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints
     if not cells:
         raise ValueError("points are chosen from measured cells")
     ordered = sorted(cells, key=_demand)
-    below = [
-        cell
-        for cell in ordered
-        if cell.latency_mean_us is not None and cell.latency_mean_us < ceiling_us
-    ]
+    below = [cell for cell in ordered if cell.latency_mean_us is not None and cell.latency_mean_us < ceiling_us]
     considered = below or ordered
     minimum = ordered[0]
     maximum = max(considered, key=lambda cell: cell.iops)
@@ -98,9 +88,7 @@ def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints
     return DemandPoints(at=at, all_above_ceiling=not below)
 
 
-def choose_saturating(
-    cells: Sequence[CellMeans], within_percent: float
-) -> tuple[CellMeans, CellMeans]:
+def choose_saturating(cells: Sequence[CellMeans], within_percent: float) -> tuple[CellMeans, CellMeans]:
     """Return the least demand with IOPS within so many percent of the best, and the best.
 
     The least demand has the fewest outstanding I/Os; of equal ones, the fewest threads.

@@ -11,16 +11,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.model.figures import (
-    SETTLED,
-    WINDOW,
-    FigureKind,
-    SectionPlan,
-    asking,
-    drawn,
-    matrices,
-    over_rounds,
-)
+from tkperf.model.figures import SETTLED, WINDOW, FigureKind, SectionPlan, asking, drawn, matrices, over_rounds
 from tkperf.model.phases import Demand, Procedure, Purge, RoundAnswer
 from tkperf.model.workload import Access
 from tkperf.procedures import wording
@@ -33,14 +24,7 @@ from tkperf.procedures.building_blocks import (
 from tkperf.procedures.demand_points import choose_saturating, window_means
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
-    BlockSizeKib,
-    Depths,
-    Percent,
-    SteppedTable,
-    ThreadCounts,
-    means,
-)
+from tkperf.procedures.profiles.tables import BlockSizeKib, Depths, Percent, SteppedTable, ThreadCounts, means
 
 SECTION = "Demand search"
 
@@ -71,15 +55,12 @@ def section_plan(name: str) -> SectionPlan:
             *asking("What does more demand bring?", drawn(FigureKind.OVER_DEMAND, "iops")),
             *asking(
                 "What do more IOPS cost in latency?",
-                drawn(
-                    FigureKind.AGAINST, "latency_mean_us", "iops",
-                    title="Mean latency against IOPS", log=True,
-                ),
+                drawn(FigureKind.AGAINST, "latency_mean_us", "iops", title="Mean latency against IOPS", log=True),
             ),
             *asking(SETTLED, over_rounds("iops", "Steady state convergence", most_threads=True)),
             *WINDOW,
         ),
-    )  # fmt: skip
+    )
 
 
 def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
@@ -92,11 +73,7 @@ def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
     greatest = max((step.workload for step in steps), key=lambda load: load.total_outstanding_ios)
     rounds: list[RoundAnswer] = []
     outcome = yield from rounds_until_steady(
-        SECTION,
-        steps,
-        profile.steady_state,
-        (track_iops(greatest, str(greatest)),),
-        results=rounds,
+        SECTION, steps, profile.steady_state, (track_iops(greatest, str(greatest)),), results=rounds
     )
     reached = window_means([rounds[number - 1] for number in outcome.window])
     enough, best = choose_saturating(reached, table.within_percent)
@@ -116,8 +93,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
             before,
             circumstances,
             (("TC", wording.numbers(table.jobs)), ("QD", wording.numbers(table.io_depths))),
-            f"RND {table.block_size_kib:g} KiB, R/W {wording.mixes((table.read_percent,))}, "
-            f"{table.step_s:g} s",
+            f"RND {table.block_size_kib:g} KiB, R/W {wording.mixes((table.read_percent,))}, {table.step_s:g} s",
             "Tracking variable: IOPS with the most outstanding I/Os",
         ),
         "Found: the fewest outstanding I/Os, of equally many the fewest threads, whose IOPS are "

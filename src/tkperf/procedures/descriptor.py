@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from tkperf.model.figures import WHOLE_TEST, Figure, SectionPlan, TestPlan
 from tkperf.model.phases import Procedure
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
-    PreconditioningTable,
-    ProfileTable,
-    SteadyStateTable,
-    TestTable,
-)
+from tkperf.procedures.profiles.tables import PreconditioningTable, ProfileTable, SteadyStateTable, TestTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +73,7 @@ class Test:
         """Return the display plan of the test, with sections of these names."""
         names = tuple(sections)
         return TestPlan(
-            title=self.title,
-            sections=tuple(self.section_plan(name) for name in names),
-            figures=self.whole_test(names),
+            title=self.title, sections=tuple(self.section_plan(name) for name in names), figures=self.whole_test(names)
         )
 
     @property

@@ -22,14 +22,7 @@ from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import at_each_mix_and_size, unjudged
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
-    MOST_AREAS,
-    BlockSizeKib,
-    BlockSizesKib,
-    Percents,
-    SteppedTable,
-    means,
-)
+from tkperf.procedures.profiles.tables import MOST_AREAS, BlockSizeKib, BlockSizesKib, Percents, SteppedTable, means
 
 
 class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
@@ -38,46 +31,27 @@ class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "hard_disk"
 
     areas: Annotated[
-        int,
-        msgspec.Meta(ge=1, le=MOST_AREAS),
-        means("number of equal areas into which the disk is divided"),
+        int, msgspec.Meta(ge=1, le=MOST_AREAS), means("number of equal areas into which the disk is divided")
     ]
-    area_alignment_kib: Annotated[
-        BlockSizeKib, means("alignment of the start of each area, in KiB")
-    ]
+    area_alignment_kib: Annotated[BlockSizeKib, means("alignment of the start of each area, in KiB")]
     iops_read_percents: Annotated[Percents, means("R/W mixes of the random steps, in % of reads")]
     iops_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of the random steps, in KiB")]
-    throughput_block_sizes_kib: Annotated[
-        BlockSizesKib, means("block sizes of the sequential steps, in KiB")
-    ]
+    throughput_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of the sequential steps, in KiB")]
 
 
 def area_plan(quantity: str, name: str) -> SectionPlan:
     """Plan the display of a quantity over the areas."""
-    return SectionPlan(
-        name=name,
-        quantities=(quantity,),
-        figures=(*matrices(quantity), *over_areas(quantity)),
-    )
+    return SectionPlan(name=name, quantities=(quantity,), figures=(*matrices(quantity), *over_areas(quantity)))
 
 
 def each_area(
-    section: str,
-    table: HardDiskTable,
-    active_range_bytes: int,
-    steps: tuple[Step, ...],
+    section: str, table: HardDiskTable, active_range_bytes: int, steps: tuple[Step, ...]
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """Run the steps in one area after the other."""
     areas = _steps_within(cut_into_areas(table, active_range_bytes), steps)
     for number, within in enumerate(areas, start=1):
         # The areas do not depend on each other.
-        measured = Round(
-            section=section,
-            number=number,
-            steps=within,
-            areas=len(areas),
-            repeatable=True,
-        )
+        measured = Round(section=section, number=number, steps=within, areas=len(areas), repeatable=True)
         while isinstance((yield measured), Interruption):
             pass
     because = f"all {format_count(len(areas), 'area')} measured"
@@ -85,14 +59,9 @@ def each_area(
 
 
 @lru_cache(maxsize=16)
-def _steps_within(
-    areas: tuple[ActiveRange, ...], steps: tuple[Step, ...]
-) -> tuple[tuple[Step, ...], ...]:
+def _steps_within(areas: tuple[ActiveRange, ...], steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], ...]:
     """Return the steps in each area. Cached: the procedure is walked again from each of a hundred areas."""
-    return tuple(
-        tuple(replace(step, workload=replace(step.workload, region=area)) for step in steps)
-        for area in areas
-    )
+    return tuple(tuple(replace(step, workload=replace(step.workload, region=area)) for step in steps) for area in areas)
 
 
 def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[ActiveRange, ...]:
@@ -106,8 +75,7 @@ def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[Activ
     if not length_bytes:
         raise ValueError(f"{active_range_bytes} bytes cannot be cut into {table.areas} areas")
     return tuple(
-        ActiveRange(offset_bytes=index * length_bytes, length_bytes=length_bytes)
-        for index in range(table.areas)
+        ActiveRange(offset_bytes=index * length_bytes, length_bytes=length_bytes) for index in range(table.areas)
     )
 
 
@@ -134,9 +102,7 @@ def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure
     """Run sequential reads, then writes in each area, for each block size."""
     table = profile.table(HardDiskTable)
     for block_size_kib in table.throughput_block_sizes_kib:
-        steps = at_each_mix_and_size(
-            profile, Access.SEQUENTIAL, (100, 0), (block_size_kib,), table.step_s
-        )
+        steps = at_each_mix_and_size(profile, Access.SEQUENTIAL, (100, 0), (block_size_kib,), table.step_s)
         section = f"Throughput by area {format_block_size(round(block_size_kib * KIB))}"
         yield (yield from each_area(section, table, active_range_bytes, steps))
 
@@ -146,8 +112,7 @@ def describe_throughput(profile: Profile, _circumstances: Circumstances) -> tupl
     return (
         f"For block size {wording.numbers(table.throughput_block_sizes_kib)} KiB:",
         f"    For each of {table.areas} equal areas of the disk, from its start:",
-        f"        SEQ read, then SEQ write within the area, {wording.demand(profile)}, "
-        f"{table.step_s:g} s each",
+        f"        SEQ read, then SEQ write within the area, {wording.demand(profile)}, {table.step_s:g} s each",
     )
 
 

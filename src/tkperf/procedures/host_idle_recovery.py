@@ -13,11 +13,7 @@ from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purg
 from tkperf.model.units import format_count
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import wording
-from tkperf.procedures.building_blocks import (
-    slices_of,
-    unjudged,
-    write_until_steady,
-)
+from tkperf.procedures.building_blocks import slices_of, unjudged, write_until_steady
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
@@ -52,10 +48,7 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
     slice_s: Annotated[Seconds, means("length of each slice of the preconditioning stream, in s")]
     round_every_slices: Annotated[
         Slices,
-        means(
-            "steady state of the preconditioning stream is judged by every "
-            "n-th slice, starting with the first"
-        ),
+        means("steady state of the preconditioning stream is judged by every n-th slice, starting with the first"),
     ]
     burst_s: Annotated[Seconds, means("length of a burst, and of each slice of a baseline, in s")]
     bursts: Annotated[Slices, means("number of bursts in each wait state")]
@@ -64,9 +57,7 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
         means("idle times after each burst, in s; each value is a wait state"),
     ]
-    baseline_slices: Annotated[
-        Slices, means("number of slices in the baseline after each wait state")
-    ]
+    baseline_slices: Annotated[Slices, means("number of slices in the baseline after each wait state")]
 
     def fault(self, profile: Profile) -> str | None:
         if len(self.idle_s) * (self.bursts + self.baseline_slices) > MOST_SLICES:
@@ -90,12 +81,7 @@ def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
     yield Purge(section=PRECONDITIONING)
     steady = yield from write_until_steady(
-        profile,
-        PRECONDITIONING,
-        workload,
-        str(workload),
-        slice_s=table.slice_s,
-        every=table.round_every_slices,
+        profile, PRECONDITIONING, workload, str(workload), slice_s=table.slice_s, every=table.round_every_slices
     )
     yield steady
     bursts = f"{format_count(table.bursts, 'burst')} of {table.burst_s:g} s"
@@ -123,9 +109,7 @@ def _bursts(table: HostIdleRecoveryTable, workload: Workload, idle_s: float) -> 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(HostIdleRecoveryTable)
-    load = (
-        f"RND {table.block_size_kib:g} KiB, {table.read_percent} % reads, {wording.demand(profile)}"
-    )
+    load = f"RND {table.block_size_kib:g} KiB, {table.read_percent} % reads, {wording.demand(profile)}"
     return (
         *wording.purge(circumstances),
         f"{load}, one unbroken stream, until steady state of "
@@ -141,10 +125,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 def section_plan(name: str) -> SectionPlan:
     """Plan the display of a section; wait states and baselines are drawn together in the whole test."""
-    figures = (
-        *asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")),
-        *WINDOW,
-    )
+    figures = (*asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")), *WINDOW)
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us", "latency_max_us"),
@@ -165,9 +146,7 @@ def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
     """Plan a figure of all wait states, one of each with the baselines around it, and the whole test."""
     pairs = tuple(pair for pair in pairwise(sections[1:]) if pair[1].startswith(_BASELINE))
     around = tuple(
-        neighbours
-        for neighbours in zip(sections, sections[1:], sections[2:], strict=False)
-        if neighbours[1:] in pairs
+        neighbours for neighbours in zip(sections, sections[1:], sections[2:], strict=False) if neighbours[1:] in pairs
     )
     return (
         drawn(FigureKind.SECTIONS, "iops"),

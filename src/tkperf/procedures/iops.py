@@ -6,16 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.model.figures import (
-    SETTLED,
-    WINDOW,
-    FigureKind,
-    SectionPlan,
-    asking,
-    drawn,
-    matrices,
-    over_rounds,
-)
+from tkperf.model.figures import SETTLED, WINDOW, FigureKind, SectionPlan, asking, drawn, matrices, over_rounds
 from tkperf.model.phases import Procedure, Purge
 from tkperf.model.workload import Access
 from tkperf.procedures import wording
@@ -70,9 +61,7 @@ def section_plan(name: str) -> SectionPlan:
                 drawn(FigureKind.OVER_AXIS, "iops", log=True, view=("curves",), printed=True),
                 drawn(FigureKind.BARS_3D, "iops", view=("3-D bars",), printed=True),
             ),
-            *asking(
-                SETTLED, over_rounds("iops", "Steady state convergence: RND writes", 0, log=True)
-            ),
+            *asking(SETTLED, over_rounds("iops", "Steady state convergence: RND writes", 0, log=True)),
             *WINDOW,
         ),
     )
@@ -87,9 +76,7 @@ def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
 
-    steps = at_each_mix_and_size(
-        profile, Access.RANDOM, table.read_percents, table.block_sizes_kib, table.step_s
-    )
+    steps = at_each_mix_and_size(profile, Access.RANDOM, table.read_percents, table.block_sizes_kib, table.step_s)
     cells = (
         (table.tracking_read_percent, table.tracking_block_size_kib),
         *((other.read_percent, other.block_size_kib) for other in table.also_tracked),

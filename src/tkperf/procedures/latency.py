@@ -50,9 +50,7 @@ class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
     jobs: Annotated[Jobs, means("thread count (TC)")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
     histogram_s: Annotated[
-        float,
-        msgspec.Meta(ge=0, le=LONGEST_S),
-        means("length of the histogram run after the rounds, in s; 0: none"),
+        float, msgspec.Meta(ge=0, le=LONGEST_S), means("length of the histogram run after the rounds, in s; 0: none")
     ]
 
 
@@ -108,16 +106,10 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield workload_independent_preconditioning(profile, SECTION)
 
     steps = at_each_mix_and_size(
-        profile, Access.RANDOM, table.read_percents, table.block_sizes_kib, table.step_s,
-        table.jobs, table.io_depth,
-    )  # fmt: skip
-    load = find_tracked(steps, table.tracking_read_percent, table.tracking_block_size_kib)
-    tracked = Tracked(
-        tracking=f"RND {load.mix_and_size} mean latency",
-        unit="us",
-        workload=load,
-        value=mean_latency_us,
+        profile, Access.RANDOM, table.read_percents, table.block_sizes_kib, table.step_s, table.jobs, table.io_depth
     )
+    load = find_tracked(steps, table.tracking_read_percent, table.tracking_block_size_kib)
+    tracked = Tracked(tracking=f"RND {load.mix_and_size} mean latency", unit="us", workload=load, value=mean_latency_us)
     outcome = yield from rounds_until_steady(SECTION, steps, profile.steady_state, (tracked,))
     yield outcome
     if not table.histogram_s:
@@ -139,10 +131,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     )
     if not table.histogram_s:
         return lines
-    return (
-        *lines,
-        f"Then RND {table.tracked} for {table.histogram_s:g} s: response time histogram",
-    )
+    return (*lines, f"Then RND {table.tracked} for {table.histogram_s:g} s: response time histogram")
 
 
 TEST = Test(

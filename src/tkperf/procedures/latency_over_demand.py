@@ -18,15 +18,7 @@ from tkperf.procedures import random_write_state, wording
 from tkperf.procedures.building_blocks import describe_missed, expect_round, keeps_up, unjudged
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
-    BlockSizeKib,
-    Depth,
-    Jobs,
-    Percents,
-    PreconditioningTable,
-    Seconds,
-    means,
-)
+from tkperf.procedures.profiles.tables import BlockSizeKib, Depth, Jobs, Percents, PreconditioningTable, Seconds, means
 from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
 
 STATE_SECTION = "Random writes before demand"
@@ -38,18 +30,12 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "latency_over_demand"
 
-    read_percents: Annotated[
-        Percents, means("R/W mixes, in % of reads and in this order; each is a section")
-    ]
+    read_percents: Annotated[Percents, means("R/W mixes, in % of reads and in this order; each is a section")]
     block_size_kib: Annotated[BlockSizeKib, means("block size of all levels, in KiB")]
     jobs: Annotated[Jobs, means("thread count (TC) of all levels")]
-    io_depth: Annotated[
-        Depth,
-        means("queue depth of each thread (QD); at most jobs x io_depth I/Os are outstanding"),
-    ]
+    io_depth: Annotated[Depth, means("queue depth of each thread (QD); at most jobs x io_depth I/Os are outstanding")]
     arrival: Annotated[
-        Arrival,
-        means("arrival of the offered I/Os: linear (evenly spaced) or poisson (at random times)"),
+        Arrival, means("arrival of the offered I/Os: linear (evenly spaced) or poisson (at random times)")
     ]
     increment_iops: Annotated[
         int,
@@ -59,25 +45,14 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
             "much for a drive that would need too many levels"
         ),
     ]
-    most_levels: Annotated[
-        int, msgspec.Meta(ge=2, le=1000), means("maximum number of levels of a mix")
-    ]
-    saturate_s: Annotated[
-        Seconds,
-        means("length of the full load that determines the increment, in s"),
-    ]
+    most_levels: Annotated[int, msgspec.Meta(ge=2, le=1000), means("maximum number of levels of a mix")]
+    saturate_s: Annotated[Seconds, means("length of the full load that determines the increment, in s")]
     warm_up_s: Annotated[Seconds, means("length of the warm-up at each level, in s")]
     level_s: Annotated[Seconds, means("length of the measured part of each level, in s")]
     kept_up_percent: Annotated[
-        float,
-        msgspec.Meta(gt=0, le=100),
-        means("share of the offered IOPS below which a level counts as missed, in %"),
+        float, msgspec.Meta(gt=0, le=100), means("share of the offered IOPS below which a level counts as missed, in %")
     ]
-    missed_levels: Annotated[
-        int,
-        msgspec.Meta(ge=1, le=100),
-        means("number of levels missed in a row that ends a mix"),
-    ]
+    missed_levels: Annotated[int, msgspec.Meta(ge=1, le=100), means("number of levels missed in a row that ends a mix")]
 
     def fault(self, profile: Profile) -> str | None:
         shares = (share / 100 for mix in self.read_percents for share in (mix, 100 - mix) if share)
@@ -107,14 +82,22 @@ def section_plan(name: str) -> SectionPlan:
         quantities=("iops", *LATENCIES),
         figures=(
             drawn(
-                FigureKind.LISTING, "iops", "backlog_ios", "behind_us", "latency_with_wait_us",
-                "latency_mean_us", "p50_us", "p99_us", "p99.9_us", "p99.99_us", "latency_max_us", title="Every level",
+                FigureKind.LISTING,
+                "iops",
+                "backlog_ios",
+                "behind_us",
+                "latency_with_wait_us",
+                "latency_mean_us",
+                "p50_us",
+                "p99_us",
+                "p99.9_us",
+                "p99.99_us",
+                "latency_max_us",
+                title="Every level",
             ),
             *asking(
                 "How much of what is offered is done?",
-                drawn(
-                    FigureKind.OVER_AXIS, "iops", title="Achieved v offered IOPS", view=("IOPS",)
-                ),
+                drawn(FigureKind.OVER_AXIS, "iops", title="Achieved v offered IOPS", view=("IOPS",)),
                 drawn(FigureKind.OVER_AXIS, "backlog_ios", view=("backlog",)),
                 drawn(FigureKind.OVER_AXIS, "behind_us", view=("time behind",)),
             ),
@@ -130,7 +113,7 @@ def section_plan(name: str) -> SectionPlan:
                 ),
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure:
@@ -138,9 +121,7 @@ def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure
     table = profile.table(LatencyOverDemandTable)
     yield (yield from write_randomly(STATE_SECTION, profile, table))
     for read_percent in table.read_percents:
-        unbounded = profile.workload(
-            Access.RANDOM, read_percent, table.block_size_kib, table.jobs, table.io_depth
-        )
+        unbounded = profile.workload(Access.RANDOM, read_percent, table.block_size_kib, table.jobs, table.io_depth)
         yield (yield from raise_demand(section_name(read_percent), unbounded, table))
 
 
@@ -156,9 +137,7 @@ def raise_demand(
     missed: list[tuple[Workload, Measurement]] = []
     while levels < table.most_levels and len(missed) < table.missed_levels:
         levels += 1
-        offered = replace(
-            unbounded, offered_iops=float(levels * increment_iops), arrival=table.arrival
-        )
+        offered = replace(unbounded, offered_iops=float(levels * increment_iops), arrival=table.arrival)
         warm_up = Step(workload=offered, duration_s=table.warm_up_s)
         yield Round(section=section, number=levels + 1, steps=(warm_up,), warm_up=True)
         step = Step(workload=offered, duration_s=table.level_s)
@@ -181,18 +160,13 @@ def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> in
     reach_iops = saturated_iops * _RAISED_FOR_HEADROOM
     steps: Iterator[int] = (step * 10**power for power in count() for step in (1, 2, 5))
     return next(
-        increment
-        for step in steps
-        if (increment := table.increment_iops * step) * table.most_levels >= reach_iops
+        increment for step in steps if (increment := table.increment_iops * step) * table.most_levels >= reach_iops
     )
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(LatencyOverDemandTable)
-    arrivals = {
-        Arrival.LINEAR: "evenly spaced",
-        Arrival.POISSON: "at random times (Poisson process)",
-    }[table.arrival]
+    arrivals = {Arrival.LINEAR: "evenly spaced", Arrival.POISSON: "at random times (Poisson process)"}[table.arrival]
     outstanding = f"TC {table.jobs} / QD {table.io_depth}"
     return (
         *random_write_state.describe(profile, table, circumstances),

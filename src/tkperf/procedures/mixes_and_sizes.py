@@ -39,12 +39,8 @@ class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
 
     read_percents: Annotated[Percents, means("R/W mixes, in % of reads; the outer loop")]
     block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, in KiB; the inner loop")]
-    tracking_read_percent: Annotated[
-        Percent, means("R/W mix of the tracking variable, in % of reads")
-    ]
-    tracking_block_size_kib: Annotated[
-        BlockSizeKib, means("block size of the tracking variable, in KiB")
-    ]
+    tracking_read_percent: Annotated[Percent, means("R/W mix of the tracking variable, in % of reads")]
+    tracking_block_size_kib: Annotated[BlockSizeKib, means("block size of the tracking variable, in KiB")]
 
     def fault(self, profile: Profile) -> str | None:
         if self.tracking_read_percent not in self.read_percents:
@@ -56,9 +52,7 @@ class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
     @property
     def tracked(self) -> str:
         """Tracked cell as text: ``0/100 4k``."""
-        return MixAndSize(
-            read_percent=self.tracking_read_percent, block_size_kib=self.tracking_block_size_kib
-        ).text
+        return MixAndSize(read_percent=self.tracking_read_percent, block_size_kib=self.tracking_block_size_kib).text
 
 
 Share = Annotated[int, msgspec.Meta(ge=1, le=100)]

@@ -87,13 +87,7 @@ def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterat
     return (each for each in asked if not isinstance(each, Statement))
 
 
-def forecast(
-    procedure: Procedure,
-    answers: Sequence[Answer],
-    case: Case,
-    *,
-    active_range_bytes: int,
-) -> Forecast:
+def forecast(procedure: Procedure, answers: Sequence[Answer], case: Case, *, active_range_bytes: int) -> Forecast:
     """Forecast the rest of a procedure after ``answers``, in the given case.
 
     Args:
@@ -156,10 +150,7 @@ def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | N
 
 
 def following_phases(
-    fresh_procedure: Callable[[], Procedure],
-    answers: Sequence[Answer],
-    *,
-    active_range_bytes: int,
+    fresh_procedure: Callable[[], Procedure], answers: Sequence[Answer], *, active_range_bytes: int
 ) -> tuple[Phase | None, ...]:
     """Return the phases that may follow the phase under way: in the worst case, then in the best if it differs.
 
@@ -194,12 +185,7 @@ def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, .
         )
 
     return tuple(
-        replace(
-            so_far,
-            duration_s=planned_s,
-            read=end(so_far.read, pace),
-            write=end(so_far.write, pace),
-        )
+        replace(so_far, duration_s=planned_s, read=end(so_far.read, pace), write=end(so_far.write, pace))
         for pace in (0.0, 1.0, 2.0)
     )
 
@@ -278,10 +264,7 @@ class _Imagination:
             case Round():
                 last = self._learned.get((Round, id(phase.steps)), (None, None))[1]
                 learned = last if isinstance(last, Mapping) else {}
-                return {
-                    step.workload: self._step(step, learned.get(step.workload), factor)
-                    for step in phase.steps
-                }
+                return {step.workload: self._step(step, learned.get(step.workload), factor) for step in phase.steps}
 
     def _step(self, step: Step, measured: Measurement | None, factor: float) -> Measurement:
         if step.workload.offered_iops is not None:
@@ -357,12 +340,7 @@ def _at_pace(phase: Continuous, bytes_per_s: float) -> Measurement:
 
 
 def _io_stats(ios: int, block_size_bytes: int, latency_ns: float) -> IoStats:
-    return IoStats(
-        ios=ios,
-        bytes=ios * block_size_bytes,
-        latency_ios=ios,
-        latency_sum_ns=round(latency_ns * ios),
-    )
+    return IoStats(ios=ios, bytes=ios * block_size_bytes, latency_ios=ios, latency_sum_ns=round(latency_ns * ios))
 
 
 def _scaled(measurement: Measurement, factor: float) -> Measurement:

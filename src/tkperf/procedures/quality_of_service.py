@@ -88,29 +88,30 @@ def section_plan(name: str) -> SectionPlan:
         quantities=LATENCIES,
         figures=(
             drawn(
-                FigureKind.LISTING, *(quantity.key for quantity in PERCENTILES), "latency_max_us",
-                title="Latency quantiles", apart=True,
+                FigureKind.LISTING,
+                *(quantity.key for quantity in PERCENTILES),
+                "latency_max_us",
+                title="Latency quantiles",
+                apart=True,
             ),
             *distributed(apart=True),
             *asking(
                 "How does latency change over time?",
+                drawn(FigureKind.OVER_TIME, "latency_mean_us", apart=True, view=("mean",), printed=True),
                 drawn(
-                    FigureKind.OVER_TIME, "latency_mean_us", apart=True, view=("mean",), printed=True
+                    FigureKind.OVER_TIME,
+                    "p99_us",
+                    "p99.9_us",
+                    log=True,
+                    apart=True,
+                    view=("99 and 99.9 %",),
+                    printed=True,
                 ),
-                drawn(
-                    FigureKind.OVER_TIME, "p99_us", "p99.9_us", log=True, apart=True,
-                    view=("99 and 99.9 %",), printed=True,
-                ),
-                drawn(
-                    FigureKind.OVER_TIME, "latency_max_us", log=True, apart=True,
-                    view=("maximum",), printed=True,
-                ),
-                drawn(
-                    FigureKind.SECONDS, "latency_mean_us", "latency_max_us", view=("every second",)
-                ),
+                drawn(FigureKind.OVER_TIME, "latency_max_us", log=True, apart=True, view=("maximum",), printed=True),
+                drawn(FigureKind.SECONDS, "latency_mean_us", "latency_max_us", view=("every second",)),
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def quality_of_service(profile: Profile, _active_range_bytes: int) -> Procedure:
@@ -129,9 +130,7 @@ def rounds_in_one_stream(
     stream: _Stream, profile: Profile, table: QualityOfServiceTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """Run rounds of a warm-up and a measured slice, without any pause in between."""
-    workload = profile.workload(
-        stream.access, stream.read_percent, table.block_size_kib, table.jobs, table.io_depth
-    )
+    workload = profile.workload(stream.access, stream.read_percent, table.block_size_kib, table.jobs, table.io_depth)
     longest_s = table.rounds * (table.warm_up_s + table.measured_s)
     yield Course(
         phases=tuple(

@@ -11,11 +11,7 @@ from tkperf.model.phases import Course, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access
 from tkperf.procedures import wording
-from tkperf.procedures.building_blocks import (
-    slices_of,
-    unjudged,
-    workload_independent_preconditioning,
-)
+from tkperf.procedures.building_blocks import slices_of, unjudged, workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import MOST_SLICES, BlockSizeKib, Seconds, TestTable, means
@@ -28,9 +24,7 @@ class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
         BlockSizeKib, means("block size of the preconditioning random writes, in KiB")
     ]
     precondition_s: Annotated[Seconds, means("length of the preconditioning random writes, in s")]
-    precondition_slice_s: Annotated[
-        Seconds, means("length of the slices in which they are shown, in s")
-    ]
+    precondition_slice_s: Annotated[Seconds, means("length of the slices in which they are shown, in s")]
 
     def fault(self, profile: Profile) -> str | None:
         if self.precondition_slice_s > self.precondition_s:
@@ -67,18 +61,20 @@ def section_plan(name: str) -> SectionPlan:
                 "How do rate and latency change?",
                 drawn(FigureKind.OVER_TIME, "iops", view=("IOPS",), printed=True),
                 drawn(
-                    FigureKind.OVER_TIME, *LATENCIES, title="Latency over time", log=True,
-                    view=("latency",), printed=True,
+                    FigureKind.OVER_TIME,
+                    *LATENCIES,
+                    title="Latency over time",
+                    log=True,
+                    view=("latency",),
+                    printed=True,
                 ),
             ),
         ),
         prepares=True,
-    )  # fmt: skip
+    )
 
 
-def describe(
-    profile: Profile, table: RandomWriteStateTable, circumstances: Circumstances
-) -> tuple[str, ...]:
+def describe(profile: Profile, table: RandomWriteStateTable, circumstances: Circumstances) -> tuple[str, ...]:
     """Describe the course in words."""
     return (
         *wording.purge(circumstances),

@@ -6,36 +6,15 @@ from itertools import product
 from math import prod
 from typing import Annotated, ClassVar
 
-from tkperf.model.figures import (
-    SETTLED,
-    WINDOW,
-    Figure,
-    FigureKind,
-    SectionPlan,
-    asking,
-    drawn,
-    matrices,
-    over_rounds,
-)
+from tkperf.model.figures import SETTLED, WINDOW, Figure, FigureKind, SectionPlan, asking, drawn, matrices, over_rounds
 from tkperf.model.phases import Procedure, Purge
 from tkperf.model.units import KIB
 from tkperf.model.workload import Access, Step, Workload
 from tkperf.procedures import wording
-from tkperf.procedures.building_blocks import (
-    rounds_until_steady,
-    track_iops,
-    workload_independent_preconditioning,
-)
+from tkperf.procedures.building_blocks import rounds_until_steady, track_iops, workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
-    BlockSizesKib,
-    Depths,
-    Percents,
-    SteppedTable,
-    ThreadCounts,
-    means,
-)
+from tkperf.procedures.profiles.tables import BlockSizesKib, Depths, Percents, SteppedTable, ThreadCounts, means
 
 SECTION = "Sweep"
 # Each is a line in the report's tables. At a minute each, five rounds take more than 85 hours.
@@ -74,13 +53,7 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
     @property
     def loops(self) -> tuple[Percents, BlockSizesKib, Percents, ThreadCounts, Depths]:
         """All lists, the outermost loop first."""
-        return (
-            self.read_percents,
-            self.block_sizes_kib,
-            self.compressible_percents,
-            self.jobs,
-            self.io_depths,
-        )
+        return (self.read_percents, self.block_sizes_kib, self.compressible_percents, self.jobs, self.io_depths)
 
 
 def section_plan(name: str) -> SectionPlan:
@@ -93,26 +66,31 @@ def section_plan(name: str) -> SectionPlan:
             *asking(
                 "What do more IOPS cost in latency?",
                 drawn(
-                    FigureKind.AGAINST, "latency_mean_us", "iops",
-                    title="Mean latency against IOPS", log=True, view=("mean",), printed=True,
+                    FigureKind.AGAINST,
+                    "latency_mean_us",
+                    "iops",
+                    title="Mean latency against IOPS",
+                    log=True,
+                    view=("mean",),
+                    printed=True,
                 ),
                 drawn(
-                    FigureKind.AGAINST, "p99.9_us", "iops",
-                    title="99.9 % latency against IOPS", log=True, view=("99.9 %",), printed=True,
+                    FigureKind.AGAINST,
+                    "p99.9_us",
+                    "iops",
+                    title="99.9 % latency against IOPS",
+                    log=True,
+                    view=("99.9 %",),
+                    printed=True,
                 ),
             ),
             *asking(
-                "What does each setting do?",
-                *_over_each("iops", "IOPS"),
-                *_over_each("latency_mean_us", "latency"),
+                "What does each setting do?", *_over_each("iops", "IOPS"), *_over_each("latency_mean_us", "latency")
             ),
-            *asking(
-                SETTLED,
-                over_rounds("iops", "Steady state convergence", most_threads=True, log=True),
-            ),
+            *asking(SETTLED, over_rounds("iops", "Steady state convergence", most_threads=True, log=True)),
             *WINDOW,
         ),
-    )  # fmt: skip
+    )
 
 
 def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
@@ -120,16 +98,11 @@ def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
     log, printed = name != "IOPS", name == "IOPS"
     return (
         *(
-            drawn(
-                FigureKind.OVER_AXIS, quantity, axis=axis, log=log, view=(name, over), printed=printed
-            )
+            drawn(FigureKind.OVER_AXIS, quantity, axis=axis, log=log, view=(name, over), printed=printed)
             for axis, over in _AXES.items()
         ),
-        drawn(
-            FigureKind.OVER_DEMAND, quantity, log=log, view=(name, "over outstanding I/Os"),
-            printed=printed,
-        ),
-    )  # fmt: skip
+        drawn(FigureKind.OVER_DEMAND, quantity, log=log, view=(name, "over outstanding I/Os"), printed=printed),
+    )
 
 
 def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
@@ -143,9 +116,7 @@ def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield workload_independent_preconditioning(profile, SECTION)
     steps = combine_steps(table)
     tracked = find_hardest(steps)
-    outcome = yield from rounds_until_steady(
-        SECTION, steps, profile.steady_state, (track_iops(tracked, str(tracked)),)
-    )
+    outcome = yield from rounds_until_steady(SECTION, steps, profile.steady_state, (track_iops(tracked, str(tracked)),))
     yield outcome
 
 

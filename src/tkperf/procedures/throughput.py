@@ -30,13 +30,7 @@ from tkperf.procedures.building_blocks import (
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
-    BlockSizesKib,
-    Depth,
-    Jobs,
-    SteppedTable,
-    means,
-)
+from tkperf.procedures.profiles.tables import BlockSizesKib, Depth, Jobs, SteppedTable, means
 
 
 class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
@@ -44,28 +38,18 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "throughput"
 
-    block_sizes_kib: Annotated[
-        BlockSizesKib, means("block sizes, in KiB, each with its own purge and rounds")
-    ]
+    block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, in KiB, each with its own purge and rounds")]
     precondition: Annotated[bool, means("precondition the device before the rounds")]
     steady_state: Annotated[
         Literal["each", "first"],
-        means(
-            "judge steady state for each block size, or only for the first; the other "
-            "sizes then run as many rounds"
-        ),
+        means("judge steady state for each block size, or only for the first; the other sizes then run as many rounds"),
     ]
     fill_block_size: Annotated[
         Literal["shared", "own"],
-        means(
-            "block size of preconditioning: that of [preconditioning] (shared) or that "
-            "of the rounds (own)"
-        ),
+        means("block size of preconditioning: that of [preconditioning] (shared) or that of the rounds (own)"),
     ] = "shared"
     jobs: Annotated[Jobs | None, means("thread count (TC); default: that of [demand]")] = None
-    io_depth: Annotated[
-        Depth | None, means("queue depth of each thread (QD); default: that of [demand]")
-    ] = None
+    io_depth: Annotated[Depth | None, means("queue depth of each thread (QD); default: that of [demand]")] = None
 
 
 def section_plan(name: str) -> SectionPlan:
@@ -81,12 +65,8 @@ def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
         *asking("How fast is each block size read and written?", drawn(FigureKind.OVER_AXIS, rate)),
         *asking(
             SETTLED,
-            over_rounds(
-                rate, "Steady state convergence: SEQ writes", 0, view=("writes",), printed=True
-            ),
-            over_rounds(
-                rate, "Steady state convergence: SEQ reads", 100, view=("reads",), printed=True
-            ),
+            over_rounds(rate, "Steady state convergence: SEQ writes", 0, view=("writes",), printed=True),
+            over_rounds(rate, "Steady state convergence: SEQ reads", 100, view=("reads",), printed=True),
         ),
         *WINDOW,
         *WHOLE_TEST,
@@ -122,9 +102,8 @@ def _one_block_size(
         yield workload_independent_preconditioning(profile, section, writes)
 
     steps = at_each_mix_and_size(
-        profile, Access.SEQUENTIAL, (100, 0), (block_size_kib,), table.step_s,
-        table.jobs, table.io_depth,
-    )  # fmt: skip
+        profile, Access.SEQUENTIAL, (100, 0), (block_size_kib,), table.step_s, table.jobs, table.io_depth
+    )
     if judged_by is not None:
         return (yield from as_many_rounds_as(judged_by, section, steps))
     written = steps[1].workload

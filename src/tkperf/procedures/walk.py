@@ -75,9 +75,7 @@ def _find_excess(phases: Iterable[Phase]) -> str | None:
             case Round():
                 steps += len(phase.steps)
                 if steps > MOST_STEPS:
-                    return (
-                        f"more than {MOST_STEPS:,} steps in all, which is the most that can be run"
-                    )
+                    return f"more than {MOST_STEPS:,} steps in all, which is the most that can be run"
                 if phase.steps is not before and (twice := _find_twice(phase.steps)):
                     return f"{twice} is measured twice in a round"
                 before = phase.steps
@@ -97,9 +95,7 @@ def _find_twice(steps: Sequence[Step]) -> Workload | None:
     return None
 
 
-def fit_to_sector(
-    profile: Profile, logical_block_bytes: int, tests: Sequence[Test]
-) -> tuple[Profile, dict[str, str]]:
+def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) -> tuple[Profile, dict[str, str]]:
     """Drop block sizes that the device cannot address from the tests to run, with a warning for each.
 
     A 4Kn device drops 0.5 KiB and goes on tracking 4 KiB, which is found by key.
@@ -111,9 +107,7 @@ def fit_to_sector(
         UsageError: a test to run needs a block that is no multiple of the sector; the message lists the others.
     """
     tables = {table for test in tests for table in test.tables}
-    fitted = profile.with_tables(
-        *(profile.table(table).fitted(logical_block_bytes) for table in tables)
-    )
+    fitted = profile.with_tables(*(profile.table(table).fitted(logical_block_bytes) for table in tables))
     warnings = {}
     for test in tests:
         left = None if find_fault(fitted) else _block_sizes(test, fitted)

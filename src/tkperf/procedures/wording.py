@@ -14,11 +14,7 @@ def purge(circumstances: Circumstances) -> tuple[str, ...]:
 
 
 def preconditioning(
-    profile: Profile,
-    circumstances: Circumstances,
-    load: str | None = None,
-    *,
-    passes: int | None = None,
+    profile: Profile, circumstances: Circumstances, load: str | None = None, *, passes: int | None = None
 ) -> str:
     """Describe the preconditioning; ``load``, ``passes``: the writes, if they differ from the profile's table."""
     table = profile.preconditioning
@@ -45,11 +41,7 @@ def steady_state(profile: Profile) -> str:
 
 
 def until_steady(
-    profile: Profile,
-    circumstances: Circumstances,
-    loops: Sequence[tuple[str, str]],
-    step: str,
-    tracking: str,
+    profile: Profile, circumstances: Circumstances, loops: Sequence[tuple[str, str]], step: str, tracking: str
 ) -> tuple[str, ...]:
     """Describe purge, preconditioning and rounds of nested loops until steady state.
 
@@ -57,9 +49,7 @@ def until_steady(
         loops: the name and the values of each, the outermost first.
         step: the step in the innermost loop.
     """
-    indented = [
-        f"{'    ' * level}For {name} {values}:" for level, (name, values) in enumerate(loops, 1)
-    ]
+    indented = [f"{'    ' * level}For {name} {values}:" for level, (name, values) in enumerate(loops, 1)]
     return (
         *purge(circumstances),
         preconditioning(profile, circumstances),
@@ -71,9 +61,7 @@ def until_steady(
     )
 
 
-def mixes_and_sizes(
-    read_percents: Sequence[int], block_sizes_kib: Sequence[float]
-) -> tuple[tuple[str, str], ...]:
+def mixes_and_sizes(read_percents: Sequence[int], block_sizes_kib: Sequence[float]) -> tuple[tuple[str, str], ...]:
     """Return the loops over R/W mixes and block sizes in words."""
     return ("R/W mix", mixes(read_percents)), ("block size", f"{numbers(block_sizes_kib)} KiB")
 

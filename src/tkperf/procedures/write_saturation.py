@@ -61,9 +61,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
 
     block_size_kib: Annotated[BlockSizeKib, means("block size of the stream, in KiB")]
     read_percent: Annotated[Percent, means("R/W mix of the stream, in % of reads")]
-    slice_s: Annotated[
-        Seconds, means("length of a slice (a stream is recorded slice by slice), in s")
-    ]
+    slice_s: Annotated[Seconds, means("length of a slice (a stream is recorded slice by slice), in s")]
     max_slices: Annotated[Slices, means("maximum number of slices")]
     capacity_multiple: Annotated[
         float,
@@ -85,8 +83,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
         Jobs | None, means("thread count (TC) of the histogram run; default: that of the stream")
     ] = None
     histogram_io_depth: Annotated[
-        Depth | None,
-        means("queue depth of each thread (QD) of the histogram run; default: that of the stream"),
+        Depth | None, means("queue depth of each thread (QD) of the histogram run; default: that of the stream")
     ] = None
 
     def fault(self, profile: Profile) -> str | None:
@@ -106,10 +103,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
 
         every = self.round_every_slices
         return msgspec.structs.replace(
-            self,
-            slice_s=step_s,
-            max_slices=as_many(self.max_slices),
-            round_every_slices=every and as_many(every),
+            self, slice_s=step_s, max_slices=as_many(self.max_slices), round_every_slices=every and as_many(every)
         )
 
 
@@ -173,9 +167,7 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
 def _of_histogram(table: WriteSaturationTable, workload: Workload) -> Workload:
     """Return the load of the stream, at the demand of the histogram run."""
     return replace(
-        workload,
-        jobs=table.histogram_jobs or workload.jobs,
-        io_depth=table.histogram_io_depth or workload.io_depth,
+        workload, jobs=table.histogram_jobs or workload.jobs, io_depth=table.histogram_io_depth or workload.io_depth
     )
 
 

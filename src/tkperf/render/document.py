@@ -40,19 +40,9 @@ _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 
 def compose(view: ReportView) -> Document:
     """Return a view as a document for ``pdf.py``."""
-    overview = tuple(
-        _narrow(block) if isinstance(block, TableView) else block for block in view.overview
-    )
+    overview = tuple(_narrow(block) if isinstance(block, TableView) else block for block in view.overview)
     report: Document = msgspec.to_builtins(
-        replace(
-            view,
-            overview=overview,
-            story=None,
-            overview_charts=(),
-            tests=(),
-            cells=(),
-            cell_charts=None,
-        )
+        replace(view, overview=overview, story=None, overview_charts=(), tests=(), cells=(), cell_charts=None)
     )
     # Every page has these, so they must not fill it; the first pages have them in full.
     report["device"] = shorten(view.device, MOST_OF_ABOUT)
@@ -60,9 +50,7 @@ def compose(view: ReportView) -> Document:
     report["footer"] = shorten(view.footer, MOST_OF_BANNER)
     report["badges"] = list_stamp(view)
     report["banners"] = [(banner, find_level(banner)) for banner in view.banners]
-    report["disclosure"] = [
-        {"title": title, "facts": pairs} for title, pairs in report["disclosure"]
-    ]
+    report["disclosure"] = [{"title": title, "facts": pairs} for title, pairs in report["disclosure"]]
     for headline in report["headlines"]:
         headline["label"] = bind_units(headline["label"])
     report["tests"] = [_without_charts(test) for test in view.tests]
@@ -71,19 +59,12 @@ def compose(view: ReportView) -> Document:
     of_overview = [chart.on_paper for chart in view.overview_charts]
     # As on the screen each chart's first view comes first: a high one leaves no gap at the end of the first page.
     report["overview_charts"] = _lay_out(
-        [
-            *chain(*(views[:1] for views in of_overview)),
-            *chain(*(views[1:] for views in of_overview)),
-        ]
+        [*chain(*(views[:1] for views in of_overview)), *chain(*(views[1:] for views in of_overview))]
     )
     charts = [
         of_part
         for test in view.tests
-        for of_part in (
-            test.charts,
-            test.course.charts,
-            *(section.charts for section in test.sections),
-        )
+        for of_part in (test.charts, test.course.charts, *(section.charts for section in test.sections))
     ]
     for part, of_part in zip(parts_of(report), charts, strict=True):
         part["charts"] = _lay_out([view for chart in of_part for view in chart.on_paper])
@@ -122,10 +103,7 @@ def _narrow(table: TableView) -> TableView:
 
 
 def _shorten(blocks: FactBlocks) -> FactBlocks:
-    return tuple(
-        (title, tuple((name, shorten(fact, MOST_OF_FACT)) for name, fact in facts))
-        for title, facts in blocks
-    )
+    return tuple((title, tuple((name, shorten(fact, MOST_OF_FACT)) for name, fact in facts)) for title, facts in blocks)
 
 
 def _lay_out(charts: Sequence[ChartView]) -> list[list[Document]]:
@@ -133,12 +111,8 @@ def _lay_out(charts: Sequence[ChartView]) -> list[list[Document]]:
 
     Small ones have a row for each four.
     """
-    small = [
-        _for_print(chart, scale=SMALL_SCALE, width=SMALL_WIDTH) for chart in charts if chart.small
-    ]
-    rows_of_small = [
-        small[first : first + SMALL_IN_ROW] for first in range(0, len(small), SMALL_IN_ROW)
-    ]
+    small = [_for_print(chart, scale=SMALL_SCALE, width=SMALL_WIDTH) for chart in charts if chart.small]
+    rows_of_small = [small[first : first + SMALL_IN_ROW] for first in range(0, len(small), SMALL_IN_ROW)]
     return [*_lay_out_pairs([chart for chart in charts if not chart.small]), *rows_of_small]
 
 
@@ -230,9 +204,7 @@ def _fit_legend(channel: Any, orient: str, width: int) -> Any:
     columns = min(legend.get("columns", len(names)), len(names))
     while columns > 1 and sum(max(lengths[at::columns]) for at in range(columns)) > room:
         columns -= 1
-    return (
-        channel if columns == len(names) else channel | {"legend": {**legend, "columns": columns}}
-    )
+    return channel if columns == len(names) else channel | {"legend": {**legend, "columns": columns}}
 
 
 def _letter_px(letter: str) -> int:

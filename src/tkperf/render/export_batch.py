@@ -23,7 +23,9 @@ _SKIPPED = (DriveStage.WAITING, DriveStage.RUNNING)
 
 
 def render_batch_json(answer: BatchAnswer) -> str:
-    """Return the verdict, the drives with their claims and headline figures, the distributions. "Not measured" is null."""
+    """Return the verdict, the drives with their claims and headline figures, the distributions. "Not
+    measured" is null.
+    """
     state = answer.state
     document = {
         "schema": BATCH_SCHEMA,
@@ -34,10 +36,7 @@ def render_batch_json(answer: BatchAnswer) -> str:
         "notes": state.notes,
         "drives": [_drive(one, answer) for one in answer.drives],
         "figures": [
-            {
-                "model": group.compared.cohort and group.compared.cohort.model,
-                **dict(_figure(name, figure)),
-            }
+            {"model": group.compared.cohort and group.compared.cohort.model, **dict(_figure(name, figure))}
             for group in answer.groups
             for name, figure in _figures(group)
         ],
@@ -49,34 +48,13 @@ def render_batch_json(answer: BatchAnswer) -> str:
 def build_batch_tables(answer: BatchAnswer) -> Iterator[DataTable]:
     """Yield the tables: drives, their headline figures, their claims."""
     rows = [_facts(one, answer) for one in answer.drives]
-    yield DataTable(
-        name="drives", columns=tuple(rows[0]), rows=tuple(tuple(row.values()) for row in rows)
-    )
-    columns = (
-        "number",
-        "slot",
-        "serial",
-        "figure",
-        "unit",
-        "value",
-        "from_median_percent",
-        "outlier",
-    )
+    yield DataTable(name="drives", columns=tuple(rows[0]), rows=tuple(tuple(row.values()) for row in rows))
+    columns = ("number", "slot", "serial", "figure", "unit", "value", "from_median_percent", "outlier")
     yield DataTable(name="figures", columns=columns, rows=tuple(_figure_rows(answer)))
     if answer.has_claims:
         yield DataTable(
             name="claims",
-            columns=(
-                "number",
-                "slot",
-                "serial",
-                "claim",
-                "state",
-                "kind",
-                "value",
-                "unit",
-                "margin_percent",
-            ),
+            columns=("number", "slot", "serial", "claim", "state", "kind", "value", "unit", "margin_percent"),
             rows=tuple(_claim_rows(answer)),
         )
 
@@ -87,27 +65,18 @@ def render_batch_junit(answer: BatchAnswer) -> str:
         return render_matrix_junit([one.file for one in answer.drives])
     suite = ET.Element("testsuite", name=f"tkperf batch {drop_controls(answer.state.name)}")
     for one in answer.drives:
-        case = ET.SubElement(
-            suite,
-            "testcase",
-            classname=drop_controls(answer.state.name),
-            name=one.state.shown.label,
-        )
+        case = ET.SubElement(suite, "testcase", classname=drop_controls(answer.state.name), name=one.state.shown.label)
         if one.is_done:
             continue
         stage = one.state.stage
-        kind = (
-            "skipped" if stage in _SKIPPED else "failure" if stage is DriveStage.FAILED else "error"
-        )
+        kind = "skipped" if stage in _SKIPPED else "failure" if stage is DriveStage.FAILED else "error"
         message = ": ".join(filter(None, (stage, one.state.text or one.error)))
         ET.SubElement(case, kind, message=drop_controls(message))
     count_cases(suite)
     return write_junit(suite)
 
 
-def _facts(
-    one: BatchDriveResult, answer: BatchAnswer
-) -> dict[str, str | int | float | bool | None]:
+def _facts(one: BatchDriveResult, answer: BatchAnswer) -> dict[str, str | int | float | bool | None]:
     """Return what is known of a drive, by the names of columns."""
     drive, shown = one.state, one.state.shown
     device = {} if one.result is None else one.result.info.device
@@ -127,9 +96,7 @@ def _facts(
         "because": drive.text or one.error or None,
         "verdict": None if one.result is None else judge_run(one.result).state.value,
         "passes": None if not answer.has_claims else one in answer.passing,
-        "claims_passed": None
-        if checked is None
-        else len(checked.findings) - len(checked.not_passed),
+        "claims_passed": None if checked is None else len(checked.findings) - len(checked.not_passed),
         "claims": None if checked is None else len(checked.findings),
         "unlike_the_others": len(answer.outliers.get(one.number, ())),
         "hottest_c": one.hottest_c,
@@ -180,12 +147,7 @@ def _figure(name: str, figure: CohortFigure) -> Iterator[tuple[str, object]]:
     yield (
         "outliers",
         [
-            {
-                "drive": one.name,
-                "value": one.value,
-                "score": one.score,
-                "from_median_percent": one.from_median_percent,
-            }
+            {"drive": one.name, "value": one.value, "score": one.score, "from_median_percent": one.from_median_percent}
             for one in figure.outliers
         ],
     )
@@ -200,9 +162,15 @@ def _figure_rows(answer: BatchAnswer) -> Iterator[tuple[str | int | float | None
                 shown, value = one.state.shown, entry.value
                 percent = None if value is None else 100 * (value / middle - 1)
                 yield (
-                    shown.number, shown.slot, shown.serial, name, figure.row.quantity.unit, value, percent,
+                    shown.number,
+                    shown.slot,
+                    shown.serial,
+                    name,
+                    figure.row.quantity.unit,
+                    value,
+                    percent,
                     int(shown.label in strays),
-                )  # fmt: skip
+                )
 
 
 def _claim_rows(answer: BatchAnswer) -> Iterator[tuple[str | int | float | None, ...]]:
@@ -211,6 +179,13 @@ def _claim_rows(answer: BatchAnswer) -> Iterator[tuple[str | int | float | None,
         for finding in () if checked is None else checked.findings:
             assert checked is not None
             yield (
-                shown.number, shown.slot, shown.serial, finding.claim, finding.state.value,
-                checked.judge(finding).value, finding.value, finding.unit, finding.margin_percent,
-            )  # fmt: skip
+                shown.number,
+                shown.slot,
+                shown.serial,
+                finding.claim,
+                finding.state.value,
+                checked.judge(finding).value,
+                finding.value,
+                finding.unit,
+                finding.margin_percent,
+            )

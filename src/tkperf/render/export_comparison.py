@@ -41,24 +41,16 @@ def render_comparison_json(comparison: Comparison) -> str:
         "verdict": _verdict(comparison, find_verdict(comparison, conditions)),
         "findings": tuple(find_findings(comparison)),
         "notices": find_common_notices(comparison),
-        "runs": [
-            _run(name, result)
-            for name, result in zip(comparison.names, comparison.results, strict=True)
-        ],
+        "runs": [_run(name, result) for name, result in zip(comparison.names, comparison.results, strict=True)],
         "headlines": [
-            {
-                "test": titles.get(row.test, row.test),
-                "load": loads[row.place],
-                "row": comparison.rows.index(row),
-            }
+            {"test": titles.get(row.test, row.test), "load": loads[row.place], "row": comparison.rows.index(row)}
             for row in comparison.headlines
         ],
         "cohort": comparison.cohort and _cohort(comparison.cohort, comparison.rows),
         "history": comparison.history and _history(comparison.history, comparison.rows),
         "conditions": [asdict(group) for group in conditions],
         "telemetry": [
-            asdict(difference)
-            for difference in find_telemetry_differences(comparison.names, comparison.results)
+            asdict(difference) for difference in find_telemetry_differences(comparison.names, comparison.results)
         ],
         "rows": [_row(row) for row in comparison.rows],
     }

@@ -80,9 +80,7 @@ def _encode(value: object) -> bytes:
     return json.dumps(finite(msgspec.to_builtins(value)), allow_nan=False).encode()
 
 
-def _with_words(
-    result: RunResult, mark: str, lists: list[tuple[Sequence[object], int]]
-) -> dict[str, Any]:
+def _with_words(result: RunResult, mark: str, lists: list[tuple[Sequence[object], int]]) -> dict[str, Any]:
     """Return the result as plain data, with the sentences that every output shows.
 
     Args:
@@ -169,9 +167,20 @@ _UNCERTAIN = tuple(quantity for quantity in QUANTITIES.values() if quantity is n
 # Half the width of the interval of 95 %, in the unit at the end of the name.
 U95 = tuple(f"u95_{quantity.key}" for quantity in _UNCERTAIN)
 UNCERTAINTY = (
-    *WORKLOAD, "direction", "measure", "key", "unit", "value", "standard_uncertainty", "low_95", "high_95",
-    "degrees_of_freedom", "basis", "lower_limit", "reason",
-)  # fmt: skip
+    *WORKLOAD,
+    "direction",
+    "measure",
+    "key",
+    "unit",
+    "value",
+    "standard_uncertainty",
+    "low_95",
+    "high_95",
+    "degrees_of_freedom",
+    "basis",
+    "lower_limit",
+    "reason",
+)
 
 
 def u95_row(cell: CellResult, direction: Direction) -> Row:
@@ -195,18 +204,22 @@ def uncertainty_rows(section: SectionResult) -> Iterator[Row]:
             yield _row(found.workload, Direction.ALL, found.measure, found.value, found.uncertainty)
 
 
-def _row(
-    workload: Workload,
-    direction: Direction,
-    measure: Measure,
-    value: float | None,
-    known: Uncertainty,
-) -> Row:
+def _row(workload: Workload, direction: Direction, measure: Measure, value: float | None, known: Uncertainty) -> Row:
     return (
-        *workload_row(workload), direction.value, measure.label, measure.key, measure.unit_in_data, value,
-        known.standard, known.low, known.high, known.degrees_of_freedom,
-        known.basis and known.basis.value, known.at_least if known.known else None, known.reason,
-    )  # fmt: skip
+        *workload_row(workload),
+        direction.value,
+        measure.label,
+        measure.key,
+        measure.unit_in_data,
+        value,
+        known.standard,
+        known.low,
+        known.high,
+        known.degrees_of_freedom,
+        known.basis and known.basis.value,
+        known.at_least if known.known else None,
+        known.reason,
+    )
 
 
 def render_plan_json(outlook: Outlook, audit: list[dict[str, object]]) -> str:

@@ -34,10 +34,7 @@ def render_rows(
     yield f"| {' | '.join(map(inert, head))} |"
     yield "|" + "---:|" * len(head)
     for row, marks in zip(rows, bold or [(False,) * len(head)] * len(rows), strict=True):
-        cells = (
-            f"**{inert(cell)}**" if mark else inert(cell)
-            for cell, mark in zip(row, marks, strict=True)
-        )
+        cells = (f"**{inert(cell)}**" if mark else inert(cell) for cell, mark in zip(row, marks, strict=True))
         yield f"| {' | '.join(cells)} |"
 
 
@@ -69,7 +66,8 @@ def _headlines(view: ReportView) -> Iterator[str]:
         yield from ("| | | | | |", "|---|---:|---|---|---|")
         for one in view.headlines:
             yield (
-                f"| {inert(one.label)} | **{inert(one.text)}** | {inert(one.sure)} | {inert(one.verdict)} | {inert(one.test)} |"
+                f"| {inert(one.label)} | **{inert(one.text)}** | {inert(one.sure)} | {inert(one.verdict)} | "
+                f"{inert(one.test)} |"
             )
         yield ""
 

@@ -57,7 +57,10 @@ SECONDS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
     "tkperf_write_iops": (Family("", "I/Os written a second"), lambda of: of.write.ios / of.duration_s),
     "tkperf_read_bytes_per_second": (Family("", "Bytes read a second"), lambda of: of.read.bytes / of.duration_s),
     "tkperf_write_bytes_per_second": (Family("", "Bytes written a second"), lambda of: of.write.bytes / of.duration_s),
-    "tkperf_latency_mean_seconds": (Family("seconds", "Mean latency of the second"), lambda of: _seconds(of.both.latency_mean_ns)),
+    "tkperf_latency_mean_seconds": (
+        Family("seconds", "Mean latency of the second"),
+        lambda of: _seconds(of.both.latency_mean_ns),
+    ),
     **{
         _percentile(percent): (
             Family("seconds", f"Latency that {percent:g} % of the second's I/Os did not exceed"),
@@ -65,14 +68,20 @@ SECONDS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
         )
         for percent in SAMPLE_PERCENTILES
     },
-}  # fmt: skip
+}
 READINGS: dict[str, tuple[Family, str]] = {
     "tkperf_drive_temperature_celsius": (Family("celsius", "Temperature by the drive"), "temperature_c"),
-    "tkperf_drive_host_written_bytes": (Family("bytes", "Written by the host, in the drive's life", "counter"), "host_written_bytes"),
-    "tkperf_drive_nand_written_bytes": (Family("bytes", "Written to the flash, in the drive's life", "counter"), "nand_written_bytes"),
+    "tkperf_drive_host_written_bytes": (
+        Family("bytes", "Written by the host, in the drive's life", "counter"),
+        "host_written_bytes",
+    ),
+    "tkperf_drive_nand_written_bytes": (
+        Family("bytes", "Written to the flash, in the drive's life", "counter"),
+        "nand_written_bytes",
+    ),
     "tkperf_drive_media_errors": (Family("", "Media errors, in the drive's life", "counter"), "media_errors"),
     "tkperf_drive_used_ratio": (Family("ratio", "Used up of the life that the maker promises"), "percentage_used"),
-}  # fmt: skip
+}
 
 # Of a run under way: the fields of its overview.
 PROGRESS: dict[str, tuple[Family, str]] = {
@@ -83,15 +92,11 @@ PROGRESS: dict[str, tuple[Family, str]] = {
     "tkperf_run_remaining_longest_seconds": (Family("seconds", "Longest time until its end"), "remaining_longest_s"),
     "tkperf_run_warnings": (Family("", "Warnings so far"), "warnings"),
     "tkperf_run_disturbed_steps": (Family("", "Disturbed steps so far"), "disturbed_steps"),
-}  # fmt: skip
+}
 
 
 def build_points(
-    result: RunResult,
-    began_s: float,
-    steps: Steps,
-    samples: Samples,
-    readings: Readings = (),
+    result: RunResult, began_s: float, steps: Steps, samples: Samples, readings: Readings = ()
 ) -> Iterator[SeriesPoint]:
     """Yield the points of one series after the other, each in the order of time; the drives' readings last.
 
@@ -99,9 +104,7 @@ def build_points(
         began_s: start of the run, in seconds since 1970 (UTC).
     """
     run = label_run(result.info)
-    in_series = sorted(
-        steps, key=lambda each: (each[0], each[1].section, str(each[1].workload), each[1].started_s)
-    )
+    in_series = sorted(steps, key=lambda each: (each[0], each[1].section, str(each[1].workload), each[1].started_s))
     for test, step in in_series:
         labels = run | label_step(test, step)
         for sample in samples(test, step):
@@ -153,9 +156,7 @@ def render_openmetrics(points: Iterable[SeriesPoint]) -> Iterator[str]:
             for name, value in point.values.items():
                 if value is not None:
                     suffix = "_total" if families[name].kind == "counter" else ""
-                    spools[name].write(
-                        f"{name}{suffix}{{{labels}}} {_number(value)} {point.at_s:.3f}\n"
-                    )
+                    spools[name].write(f"{name}{suffix}{{{labels}}} {_number(value)} {point.at_s:.3f}\n")
         for name, spool in spools.items():
             if spool.tell():
                 family = families[name]
@@ -179,9 +180,7 @@ def render_line_protocol(points: Iterable[SeriesPoint]) -> Iterator[str]:
             measurement = "tkperf_drive" if "drive" in point.labels else "tkperf_second"
             escaped = ((name, _escaped(text)) for name, text in point.labels.items())
             tags = "".join(f",{name}={text}" for name, text in escaped if text)
-            fields = ",".join(
-                f"{name.removeprefix('tkperf_')}={_number(value)}" for name, value in known.items()
-            )
+            fields = ",".join(f"{name.removeprefix('tkperf_')}={_number(value)}" for name, value in known.items())
             yield f"{measurement}{tags} {fields} {round(point.at_s * 1e9)}\n"
 
 
@@ -195,7 +194,9 @@ def _number(value: float) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return the value of a label: OpenMetrics escapes the backslash, the quote and the line feed, and no other character."""
+    """Return the value of a label: OpenMetrics escapes the backslash, the quote and the line feed, and no other
+    character.
+    """
     text = drop_controls(text.translate(_BLANKS))
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 

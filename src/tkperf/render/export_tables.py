@@ -39,28 +39,72 @@ _PLACE = ("run", "target", "test", "section")
 # A row for all I/Os of a cell; a mix also has one for its reads and one for its writes.
 _CELL = (*WORKLOAD, "direction", *QUANTITIES, "host_limited", "disturbances", "foreign_bytes")
 _SAMPLE = (
-    "kind", "number", "position", *WORKLOAD, "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
-    "read_megabytes_per_s", "write_megabytes_per_s", "latency_mean_us",
+    "kind",
+    "number",
+    "position",
+    *WORKLOAD,
+    "step_started_s",
+    "start_s",
+    "duration_s",
+    "read_iops",
+    "write_iops",
+    "read_megabytes_per_s",
+    "write_megabytes_per_s",
+    "latency_mean_us",
     *(f"p{percent:g}_us" for percent in SAMPLE_PERCENTILES),
-)  # fmt: skip
+)
 _VERDICT = (
-    "last_round", "tracking", "unit", "window_rounds", "needed_rounds", "average", "data_excursion",
-    "allowed_data_excursion", "slope_excursion", "allowed_slope_excursion", "slope", "intercept",
-    "correlation", "reached", "reason",
-)  # fmt: skip
+    "last_round",
+    "tracking",
+    "unit",
+    "window_rounds",
+    "needed_rounds",
+    "average",
+    "data_excursion",
+    "allowed_data_excursion",
+    "slope_excursion",
+    "allowed_slope_excursion",
+    "slope",
+    "intercept",
+    "correlation",
+    "reached",
+    "reason",
+)
 
 _SECTION = ("test_status", "section_complete", "steady", "window", "ended_because")
 _RESUMPTION = (
-    "resumed_utc", "stopped_s", "resumed_s", "interrupted", "because", "goes_on", "again", "accepted",
-    "set_aside_steps", "set_aside_written_bytes", "repeated", "added", "changes",
-)  # fmt: skip
+    "resumed_utc",
+    "stopped_s",
+    "resumed_s",
+    "interrupted",
+    "because",
+    "goes_on",
+    "again",
+    "accepted",
+    "set_aside_steps",
+    "set_aside_written_bytes",
+    "repeated",
+    "added",
+    "changes",
+)
 
 # State of the host during each step; a step that was not watched has no row.
 _HOST = (
-    "kind", "number", "position", *WORKLOAD, "step_started_s", "duration_s", "host_limited", "disturbances",
-    "disturbed_by", "seen_s", *(fact.key for fact in HOST_FACTS), "throttled_times", "others",
+    "kind",
+    "number",
+    "position",
+    *WORKLOAD,
+    "step_started_s",
+    "duration_s",
+    "host_limited",
+    "disturbances",
+    "disturbed_by",
+    "seen_s",
+    *(fact.key for fact in HOST_FACTS),
+    "throttled_times",
+    "others",
     "kernel_log",
-)  # fmt: skip
+)
 _TELEMETRY = tuple(attribute.name for attribute in fields(Reading))
 
 _COMPARISON = (
@@ -82,27 +126,89 @@ _COMPARISON = (
     "disturbances",
     "not_found",
 )
-_CHARACTERISTIC = (*WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")  # fmt: skip
+_CHARACTERISTIC = (*WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")
 # All columns of any table that are not real numbers.
-TEXTS = frozenset((
-    *_PLACE, "kind", "access", "part", "tracking", "unit", "reason", "measure", "range_over", "change",
-    "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key", "basis",
-    "resumed_utc", "because", "disturbed_by", "others", "kernel_log", "test_status", "window", "ended_because", "goes_on", "again", "repeated", "added", "changes",
-    "drive", "source",
-))  # fmt: skip
-FLAG_COLUMNS = frozenset((
-    "host_limited", "complete", "section_complete", "steady", "reached", "within_noise", "found", "interrupted", "accepted",
-    "lower_limit",
-    "throttling",
-))  # fmt: skip
-COUNTS = frozenset((
-    "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
-    "total_written_bytes", "last_round", "window_rounds", "needed_rounds", "round", "number",
-    "position", "throttled_times", "heat_events", "foreign_bytes", "threads", "queue_depth", "compressible_percent",
-    "region_offset_bytes", "region_length_bytes", "set_aside_steps", "set_aside_written_bytes",
-    "degrees_of_freedom",
-    *(attribute.name for attribute in fields(Reading) if attribute.type == "int | None"),
-))  # fmt: skip
+TEXTS = frozenset(
+    (
+        *_PLACE,
+        "kind",
+        "access",
+        "part",
+        "tracking",
+        "unit",
+        "reason",
+        "measure",
+        "range_over",
+        "change",
+        "disturbances",
+        "block_mix",
+        "arrival",
+        "zones",
+        "direction",
+        "not_found",
+        "key",
+        "basis",
+        "resumed_utc",
+        "because",
+        "disturbed_by",
+        "others",
+        "kernel_log",
+        "test_status",
+        "window",
+        "ended_because",
+        "goes_on",
+        "again",
+        "repeated",
+        "added",
+        "changes",
+        "drive",
+        "source",
+    )
+)
+FLAG_COLUMNS = frozenset(
+    (
+        "host_limited",
+        "complete",
+        "section_complete",
+        "steady",
+        "reached",
+        "within_noise",
+        "found",
+        "interrupted",
+        "accepted",
+        "lower_limit",
+        "throttling",
+    )
+)
+COUNTS = frozenset(
+    (
+        "read_percent",
+        "block_size_bytes",
+        "ios",
+        "rounds",
+        "round_or_area",
+        "slice",
+        "total_written_bytes",
+        "last_round",
+        "window_rounds",
+        "needed_rounds",
+        "round",
+        "number",
+        "position",
+        "throttled_times",
+        "heat_events",
+        "foreign_bytes",
+        "threads",
+        "queue_depth",
+        "compressible_percent",
+        "region_offset_bytes",
+        "region_length_bytes",
+        "set_aside_steps",
+        "set_aside_written_bytes",
+        "degrees_of_freedom",
+        *(attribute.name for attribute in fields(Reading) if attribute.type == "int | None"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,15 +248,13 @@ def build_tables(
         ("resumptions", _RESUMPTION, _resumptions(result)),
         ("telemetry", _TELEMETRY, _telemetry(result, telemetry)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
-    ):  # fmt: skip
+    ):
         yield DataTable(name=name, columns=(*_PLACE, *columns), rows=rows)
 
 
 def build_comparison_table(comparison: Comparison) -> DataTable:
     """Return a comparison with a row for each value of each run."""
-    return DataTable(
-        name="comparison", columns=(*_PLACE, *_COMPARISON), rows=tuple(_comparison(comparison))
-    )
+    return DataTable(name="comparison", columns=(*_PLACE, *_COMPARISON), rows=tuple(_comparison(comparison)))
 
 
 def render_csv(table: DataTable) -> Iterator[str]:
@@ -167,14 +271,18 @@ def render_csv(table: DataTable) -> Iterator[str]:
     yield text.getvalue()
 
 
-def _seconds(
-    result: RunResult, steps: Iterable[tuple[str, StepRecord]], samples: Samples
-) -> Iterator[Row]:
+def _seconds(result: RunResult, steps: Iterable[tuple[str, StepRecord]], samples: Samples) -> Iterator[Row]:
     for test, step in steps:
         place = (
-            *_target(result), test, step.section, step.kind.value, step.number, step.position,
-            *workload_row(step.workload), step.started_s,
-        )  # fmt: skip
+            *_target(result),
+            test,
+            step.section,
+            step.kind.value,
+            step.number,
+            step.position,
+            *workload_row(step.workload),
+            step.started_s,
+        )
         for sample in samples(test, step):
             yield (*place, *_sample(sample))
 
@@ -249,9 +357,14 @@ def _ends(result: RunResult) -> Iterator[Row]:
         for section in test.sections:
             window = " ".join(map(str, section.window)) or None
             yield (
-                *place, section.name, test.status.value, section.complete, section.steady, window,
+                *place,
+                section.name,
+                test.status.value,
+                section.complete,
+                section.steady,
+                window,
                 section.ended_because,
-            )  # fmt: skip
+            )
         for name in test.not_measured:
             yield (*place, name, test.status.value, False, None, None, "not measured")
 
@@ -260,13 +373,7 @@ def _rounds(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for round_result in section.rounds:
             for row in (row for cell in round_result.cells for row in _cell(cell)):
-                yield (
-                    *_place(result, test),
-                    section.name,
-                    round_result.number,
-                    round_result.complete,
-                    *row,
-                )
+                yield (*_place(result, test), section.name, round_result.number, round_result.complete, *row)
 
 
 def _slices(result: RunResult) -> Iterator[Row]:
@@ -274,9 +381,14 @@ def _slices(result: RunResult) -> Iterator[Row]:
         for slice_result in section.slices:
             for row in _cell(slice_result.values):
                 yield (
-                    *_place(result, test), section.name, slice_result.number, slice_result.start_s,
-                    slice_result.duration_s, slice_result.total_written_bytes, *row,
-                )  # fmt: skip
+                    *_place(result, test),
+                    section.name,
+                    slice_result.number,
+                    slice_result.start_s,
+                    slice_result.duration_s,
+                    slice_result.total_written_bytes,
+                    *row,
+                )
 
 
 def _verdicts(result: RunResult) -> Iterator[Row]:
@@ -284,12 +396,22 @@ def _verdicts(result: RunResult) -> Iterator[Row]:
         for verdict in section.verdicts:
             fit = verdict.fit
             yield (
-                *_place(result, test), section.name, verdict.rounds[-1], verdict.tracking, verdict.unit,
-                len(verdict.rounds), verdict.needed_rounds, verdict.average, verdict.data_excursion, verdict.allowed_data_excursion,
-                verdict.slope_excursion, verdict.allowed_slope_excursion,
+                *_place(result, test),
+                section.name,
+                verdict.rounds[-1],
+                verdict.tracking,
+                verdict.unit,
+                len(verdict.rounds),
+                verdict.needed_rounds,
+                verdict.average,
+                verdict.data_excursion,
+                verdict.allowed_data_excursion,
+                verdict.slope_excursion,
+                verdict.allowed_slope_excursion,
                 *((fit.slope, fit.intercept, fit.correlation) if fit else (None, None, None)),
-                verdict.reached, verdict.reason,
-            )  # fmt: skip
+                verdict.reached,
+                verdict.reason,
+            )
 
 
 def _verdict_values(result: RunResult) -> Iterator[Row]:
@@ -298,9 +420,15 @@ def _verdict_values(result: RunResult) -> Iterator[Row]:
         for verdict in section.verdicts:
             for number, value in zip(verdict.rounds, verdict.values, strict=True):
                 yield (
-                    *_place(result, test), section.name, verdict.rounds[-1], verdict.tracking,
-                    verdict.unit, number, value, verdict.fit.at(number) if verdict.fit else None,
-                )  # fmt: skip
+                    *_place(result, test),
+                    section.name,
+                    verdict.rounds[-1],
+                    verdict.tracking,
+                    verdict.unit,
+                    number,
+                    value,
+                    verdict.fit.at(number) if verdict.fit else None,
+                )
 
 
 def _characteristics(result: RunResult) -> Iterator[Row]:
@@ -309,10 +437,17 @@ def _characteristics(result: RunResult) -> Iterator[Row]:
         for found in section.characteristics:
             measure = found.measure
             yield (
-                *_place(result, test), section.name, *workload_row(found.workload), measure.label,
-                found.key, measure.unit_in_data, found.value, found.value is not None, found.at_least,
+                *_place(result, test),
+                section.name,
+                *workload_row(found.workload),
+                measure.label,
+                found.key,
+                measure.unit_in_data,
+                found.value,
+                found.value is not None,
+                found.at_least,
                 found.at_most,
-            )  # fmt: skip
+            )
 
 
 def _host(result: RunResult) -> Iterator[Row]:
@@ -320,8 +455,15 @@ def _host(result: RunResult) -> Iterator[Row]:
         for step in test.steps:
             use, disturbances = step.host, step.disturbances or ()
             yield (
-                *_place(result, test), step.section, step.kind.value, step.number, step.position,
-                *workload_row(step.workload), step.started_s, step.duration_s, step.host_limited,
+                *_place(result, test),
+                step.section,
+                step.kind.value,
+                step.number,
+                step.position,
+                *workload_row(step.workload),
+                step.started_s,
+                step.duration_s,
+                step.host_limited,
                 _disturbances(find_codes(disturbance.code for disturbance in disturbances)),
                 "; ".join(disturbance.text for disturbance in disturbances),
                 use and use.seen_s,
@@ -329,25 +471,35 @@ def _host(result: RunResult) -> Iterator[Row]:
                 use and use.throttled_times,
                 None if use is None else ", ".join(use.others),
                 None if use is None or use.kernel_lines is None else "; ".join(use.kernel_lines),
-            )  # fmt: skip
+            )
 
 
 def _resumptions(result: RunResult) -> Iterator[Row]:
     """Yield a row for each resumption of the run, with the test and section that were cut off."""
     for each in result.resumptions:
         yield (
-            *_target(result), each.test, each.section, each.resumed_utc, each.stopped_s,
-            each.resumed_s, each.interrupted, each.because, each.goes_on, each.again, each.accepted,
-            each.set_aside_steps, each.set_aside_written_bytes, ", ".join(each.repeated),
-            ", ".join(each.added), ", ".join(each.changes),
-        )  # fmt: skip
+            *_target(result),
+            each.test,
+            each.section,
+            each.resumed_utc,
+            each.stopped_s,
+            each.resumed_s,
+            each.interrupted,
+            each.because,
+            each.goes_on,
+            each.again,
+            each.accepted,
+            each.set_aside_steps,
+            each.set_aside_written_bytes,
+            ", ".join(each.repeated),
+            ", ".join(each.added),
+            ", ".join(each.changes),
+        )
 
 
 def _telemetry(result: RunResult, readings: Iterable[tuple[str | None, Reading]]) -> Iterator[Row]:
     for test, reading in readings:
-        yield (
-            *_target(result), test, None, *(getattr(reading, column) for column in _TELEMETRY),
-        )  # fmt: skip
+        yield (*_target(result), test, None, *(getattr(reading, column) for column in _TELEMETRY))
 
 
 def _histograms(result: RunResult) -> Iterator[Row]:
@@ -358,17 +510,30 @@ def _histograms(result: RunResult) -> Iterator[Row]:
 
 def _comparison(comparison: Comparison) -> Iterator[Row]:
     for row in comparison.rows:
-        for name, result, entry in zip(
-            comparison.names, comparison.results, row.entries, strict=True
-        ):
+        for name, result, entry in zip(comparison.names, comparison.results, row.entries, strict=True):
             yield (
-                name, result.info.device.get("kind"), row.test, row.section,
-                *workload_row(row.workload), row.part or None, row.quantity.label, row.quantity.unit_in_data, entry.value, entry.low, entry.high, entry.span,
-                entry.uncertainty and entry.uncertainty.expanded, entry.ratio,
+                name,
+                result.info.device.get("kind"),
+                row.test,
+                row.section,
+                *workload_row(row.workload),
+                row.part or None,
+                row.quantity.label,
+                row.quantity.unit_in_data,
+                entry.value,
+                entry.low,
+                entry.high,
+                entry.span,
+                entry.uncertainty and entry.uncertainty.expanded,
+                entry.ratio,
                 entry.ratio_uncertainty and entry.ratio_uncertainty.low,
-                entry.ratio_uncertainty and entry.ratio_uncertainty.high, entry.within_noise, entry.change, entry.host_limited,
-                _disturbances(entry.disturbances), entry.not_found,
-            )  # fmt: skip
+                entry.ratio_uncertainty and entry.ratio_uncertainty.high,
+                entry.within_noise,
+                entry.change,
+                entry.host_limited,
+                _disturbances(entry.disturbances),
+                entry.not_found,
+            )
 
 
 def _disturbances(codes: tuple[DisturbanceCode, ...] | None) -> str | None:

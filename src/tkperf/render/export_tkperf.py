@@ -49,9 +49,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
     if result.tests and not any(test.name in TKPERF_TABLES for test in result.tests):
         raise UsageError("TKperf's XML has no place for results of fio: use --csv or --json")
     # Names of elements allow fewer characters than names of runs.
-    root = ET.Element(
-        re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name))
-    )
+    root = ET.Element(re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name)))
     info, host = result.info, result.info.host
     _add(root, "testdate", (info.started_utc or "")[:10])
     described = info.device_description or str(info.device.get("model") or "not known")
@@ -115,9 +113,7 @@ def _add_test(element: ET.Element, test: TestResult, rounds: object, result: Run
     _add_steady_state(element, first.verdict, test.name, len(first.rounds or first.slices))
 
 
-def _add_steady_state(
-    element: ET.Element, verdict: SteadyStateVerdict | None, test: str, rounds: int
-) -> None:
+def _add_steady_state(element: ET.Element, verdict: SteadyStateVerdict | None, test: str, rounds: int) -> None:
     if verdict is None or test == "writesat":
         _add(element, "rndnr", rounds - 1)
         return
@@ -135,10 +131,7 @@ def _add_steady_state(
 
 
 def _by_round(
-    section: SectionResult,
-    mixes: Sequence[int],
-    sizes_kib: Sequence[float],
-    value: Callable[[CellResult], object],
+    section: SectionResult, mixes: Sequence[int], sizes_kib: Sequence[float], value: Callable[[CellResult], object]
 ) -> list[object] | None:
     """Return [round][mix][block size] in the order of TKperf's loops; None if a cell of them is missing."""
     rounds: list[object] = []
@@ -156,13 +149,9 @@ def _by_round(
     return rounds
 
 
-def _throughput_rounds(
-    sections: Sequence[SectionResult],
-) -> tuple[list[object] | None, tuple[str, ...]]:
+def _throughput_rounds(sections: Sequence[SectionResult]) -> tuple[list[object] | None, tuple[str, ...]]:
     """Return [block size][reads, writes] of TKperf's block sizes, up to the first missing one."""
-    by_size = {
-        cell.workload.block_size_bytes: section for section in sections for cell in section.cells
-    }
+    by_size = {cell.workload.block_size_bytes: section for section in sections for cell in section.cells}
     rounds: list[object] = []
     for size_kib in THROUGHPUT_SIZES_KIB:
         section = by_size.pop(round(size_kib * KIB), None)

@@ -9,10 +9,19 @@ from tkperf.model.workload import Workload
 Row = Sequence[object]
 
 WORKLOAD = (
-    "access", "read_percent", "block_size_bytes", "block_mix", "threads", "queue_depth",
-    "offered_iops", "arrival", "zones", "compressible_percent", "region_offset_bytes",
+    "access",
+    "read_percent",
+    "block_size_bytes",
+    "block_mix",
+    "threads",
+    "queue_depth",
+    "offered_iops",
+    "arrival",
+    "zones",
+    "compressible_percent",
+    "region_offset_bytes",
     "region_length_bytes",
-)  # fmt: skip
+)
 
 
 def workload_row(work: Workload) -> Row:

@@ -30,9 +30,7 @@ from tkperf.system.user_cache import find_cache_folder
 SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "page")
 
 # A number with its unit, and a range: no line may end within.
-_FIGURE = re.compile(
-    r"(?<![\w#.,-])\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))(?![\w/-])"
-)
+_FIGURE = re.compile(r"(?<![\w#.,-])\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))(?![\w/-])")
 # Looked up on import: a missing package shows before anything is written.
 _VL_CONVERT = metadata.version("vl-convert-python")
 # A cached file without it was cut short.
@@ -87,9 +85,7 @@ def render_styles() -> str:
 def _environment() -> Environment:
     environment = make_environment("tkperf.render")
     environment.filters["script_json"] = _script_json
-    environment.filters["cells_json"] = lambda cells: _script_json(
-        {cell.key: cell for cell in cells}
-    )
+    environment.filters["cells_json"] = lambda cells: _script_json({cell.key: cell for cell in cells})
     environment.filters["drawn"] = _drawn
     environment.filters["css_text"] = _css_text
     environment.filters |= {"unbroken": _unbroken, "typeset": typeset}
@@ -121,8 +117,7 @@ def _css_text(text: str) -> str:
     return (
         '"'
         + "".join(
-            character if character.isalnum() or character == " " else f"\\{ord(character):x} "
-            for character in text
+            character if character.isalnum() or character == " " else f"\\{ord(character):x} " for character in text
         )
         + '"'
     )

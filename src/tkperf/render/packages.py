@@ -26,9 +26,7 @@ def packages_of(extra: str, *, whose: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise UsageError(
-            f"{whose} more packages ({error.name} is missing): {_how_to_install(extra)}"
-        ) from error
+        raise UsageError(f"{whose} more packages ({error.name} is missing): {_how_to_install(extra)}") from error
 
 
 def _how_to_install(extra: str) -> str:

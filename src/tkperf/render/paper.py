@@ -12,14 +12,10 @@ Document = dict[str, Any]
 
 def parts_of(document: Document) -> list[dict[str, Any]]:
     """Return all tests, their courses and their sections: the parts with rows of ``charts``."""
-    return [
-        part for test in document["tests"] for part in (test, test["course"], *test["sections"])
-    ]
+    return [part for test in document["tests"] for part in (test, test["course"], *test["sections"])]
 
 
 def charts_of(document: Document) -> list[dict[str, Any]]:
     """Return all charts that are drawn, in their order; ``spec`` of each is the specification."""
     rows = (row for part in parts_of(document) for row in part["charts"])
-    return [
-        chart for row in (*document["story"], *document["overview_charts"], *rows) for chart in row
-    ]
+    return [chart for row in (*document["story"], *document["overview_charts"], *rows) for chart in row]

@@ -43,10 +43,7 @@ def render_parquet(table: DataTable) -> bytes:
     with parquet.ParquetWriter(file, schema) as writer:
         while batch := list(islice(rows, _ROWS_AT_ONCE)):
             arrays = zip(*batch, strict=True)
-            columns = [
-                pa.array(map(_clean, values), kind)
-                for values, kind in zip(arrays, schema.types, strict=True)
-            ]
+            columns = [pa.array(map(_clean, values), kind) for values, kind in zip(arrays, schema.types, strict=True)]
             writer.write_batch(pa.record_batch(columns, schema=schema))
     return file.getvalue()
 

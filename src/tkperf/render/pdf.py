@@ -42,9 +42,7 @@ def load_vega() -> ModuleType:
     # If descriptors are lacking, V8 fails without giving a reason.
     require_descriptors(DESCRIPTORS, purpose="drawing charts", fault=UsageError)
     fonts = resources.files("tkperf.render") / "templates/no-system-fonts.conf"
-    with _environment(
-        "FONTCONFIG_FILE", str(fonts)
-    ):  # typst in the same process may need the system's
+    with _environment("FONTCONFIG_FILE", str(fonts)):  # typst in the same process may need the system's
         import vl_convert  # noqa: PLC0415 - most reports are not printed
 
         vl_convert.register_font_directory(str(FOLDER))
@@ -92,9 +90,7 @@ def _for_vega(value: object) -> Any:
 
 
 # Characters that neither Inter nor typst's own fonts have: all but Latin, Greek, Cyrillic, punctuation and a few signs.
-_OTHER_SCRIPT = re.compile(
-    r"[^\u0000-\u052f\u2000-\u209f\u2190-\u2195\u2212\u2248\u2260\u2264\u2265]"
-)
+_OTHER_SCRIPT = re.compile(r"[^\u0000-\u052f\u2000-\u209f\u2190-\u2195\u2212\u2248\u2260\u2264\u2265]")
 
 
 def set_document(document: Document) -> bytes:

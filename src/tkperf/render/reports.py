@@ -112,9 +112,7 @@ def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:
         from tkperf.page.comparison.page import build_tkperf_plots  # noqa: PLC0415
         from tkperf.render.charts.draw import draw  # noqa: PLC0415
         from tkperf.render.pdf import draw_png  # noqa: PLC0415
-    return {
-        f"{chart.key}.png": draw_png(draw(chart.chart)) for chart in build_tkperf_plots(comparison)
-    }
+    return {f"{chart.key}.png": draw_png(draw(chart.chart)) for chart in build_tkperf_plots(comparison)}
 
 
 def _packages() -> AbstractContextManager[None]:

@@ -190,15 +190,12 @@ class Backlog:
                     break
                 if rescued is None and now_s - began_s >= RESCUE_AFTER_S:
                     rescued = self._rescue()
-                if now_s - reported_s >= (
-                    RESCUE_AFTER_S if reported_s == began_s else REPORT_AT_END_EVERY_S
-                ):
+                if now_s - reported_s >= (RESCUE_AFTER_S if reported_s == began_s else REPORT_AT_END_EVERY_S):
                     reported_s = now_s
                     left = format_duration(longest_s - (now_s - began_s))
                     self._report(
                         f"the run has ended, but its file cannot be written: {describe_write_error(error)}. "
-                        f"tkperf tries for another {left}"
-                        + ("" if stopped else "; Ctrl-C ends that")
+                        f"tkperf tries for another {left}" + ("" if stopped else "; Ctrl-C ends that")
                     )
                 time.sleep(min(1.0, REWRITE_EVERY_S))
         except KeyboardInterrupt:
@@ -306,10 +303,7 @@ def describe_write_error(error: Exception) -> str:
 
 
 def write_rescue(
-    db: sqlite3.Connection,
-    name: str,
-    frame: Iterable[BacklogEntry],
-    waiting: Iterable[BacklogEntry],
+    db: sqlite3.Connection, name: str, frame: Iterable[BacklogEntry], waiting: Iterable[BacklogEntry]
 ) -> Path | None:
     """Write a run file with the content of ``db`` and the waiting entries. None if no folder takes it.
 
@@ -334,11 +328,7 @@ def _folders() -> Iterator[str]:
 
 
 def _write_copy(
-    folder: Path,
-    db: sqlite3.Connection,
-    name: str,
-    frame: Iterable[BacklogEntry],
-    waiting: Iterable[BacklogEntry],
+    folder: Path, db: sqlite3.Connection, name: str, frame: Iterable[BacklogEntry], waiting: Iterable[BacklogEntry]
 ) -> Path:
     path = Path(tempfile.mkdtemp(prefix="tkperf-rescued-", dir=folder)) / name
     try:

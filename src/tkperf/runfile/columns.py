@@ -23,11 +23,7 @@ from tkperf.model.seconds import Seconds
 
 DIRECTIONS = ("read", "write")
 SIDE_COLUMNS = ("ios", "bytes", "latency_ios", "latency_sum_ns", "latency_min_ns", "latency_max_ns")
-SECOND_COLUMNS = (
-    "start_us",
-    "duration_us",
-    *(f"{side}_{column}" for side in DIRECTIONS for column in SIDE_COLUMNS),
-)
+SECOND_COLUMNS = ("start_us", "duration_us", *(f"{side}_{column}" for side in DIRECTIONS for column in SIDE_COLUMNS))
 NO_EXTREME = -1
 """An unknown extreme latency; any other negative number is damage."""
 SECOND_BYTES = 8 * len(SECOND_COLUMNS)
@@ -85,9 +81,7 @@ def unpack_integers(blob: bytes, most: int) -> IntArray:
     return planes.T.copy().view("<i8").ravel().astype(np.int64, copy=False)
 
 
-def _unpack_with(
-    unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes, most_bytes: int
-) -> bytes:
+def _unpack_with(unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes, most_bytes: int) -> bytes:
     """Return the uncompressed data; a small blob can claim more than fits in memory."""
     data = unpacker.decompress(blob, most_bytes + 1)
     if len(data) > most_bytes:
@@ -143,9 +137,7 @@ def encode_second_histograms(samples: Sequence[Sample]) -> bytes | None:
     """Return coarse histograms: for each second the number of filled buckets, then buckets, then I/Os; reads first."""
     if not samples:
         return None
-    histograms = [
-        coarsen(getattr(sample, side).histogram) for side in DIRECTIONS for sample in samples
-    ]
+    histograms = [coarsen(getattr(sample, side).histogram) for side in DIRECTIONS for sample in samples]
     return pack_integers(
         np.concatenate(
             [
@@ -165,9 +157,7 @@ def decode_seconds(blob: bytes | None) -> IntArray:
     """
     if blob is None:
         return np.zeros((len(SECOND_COLUMNS), 0), dtype=np.int64)
-    numbers = unpack_integers(
-        blob, len(SECOND_COLUMNS) * min(_ALWAYS_SECONDS + len(blob), _MOST_SECONDS)
-    )
+    numbers = unpack_integers(blob, len(SECOND_COLUMNS) * min(_ALWAYS_SECONDS + len(blob), _MOST_SECONDS))
     table = numbers.reshape(len(SECOND_COLUMNS), -1)
     lowest = table.min(axis=1, initial=_MOST)
     if (lowest < _LEAST).any() or table[1].min(initial=1) < 1:
@@ -184,9 +174,7 @@ def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sam
     return _decode_samples(seconds, histograms, decode_seconds(seconds), 0, _MOST_FILLED)
 
 
-def decode_newest_samples(
-    seconds: bytes | None, histograms: bytes | None, most: int
-) -> NewestSamples:
+def decode_newest_samples(seconds: bytes | None, histograms: bytes | None, most: int) -> NewestSamples:
     """Return the last seconds of a step, up to a given number, in the same way. Records of all of
     them could take gigabytes.
 
@@ -222,9 +210,7 @@ def _decode_samples(
     )
 
 
-def _decode_histograms(
-    blob: bytes, seconds: int, first: int, most_filled: int
-) -> Iterator[Histogram]:
+def _decode_histograms(blob: bytes, seconds: int, first: int, most_filled: int) -> Iterator[Histogram]:
     """Yield the histograms from a given second on, first those of the reads and then those of the
     writes.
     """

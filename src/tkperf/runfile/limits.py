@@ -77,14 +77,7 @@ _VALUE_BYTES = 64 * MIB
 # of a row of each table, of a histogram with its filled buckets, and of each character of JSON. A
 # small row takes about 1 KB.
 MEMORY_BYTES = 450_000_000
-ROW_BYTES = {
-    "step": 5000,
-    "telemetry": 600,
-    "verdict": 5000,
-    "outcome": 8000,
-    "test": 8000,
-    "resumption": 4000,
-}
+ROW_BYTES = {"step": 5000, "telemetry": 600, "verdict": 5000, "outcome": 8000, "test": 8000, "resumption": 4000}
 _SMALL_ROW_BYTES, _BUCKET_BYTES, _JSON_BYTES = 1000, 24, 24
 _JSON_COLUMNS = (
     "value",
@@ -177,8 +170,7 @@ class Meter:
             most = _LONG_TEXTS.get((table, column), _TEXT_CHARACTERS)
             if len(value) > most:
                 raise ExcessError(
-                    f"table {table}, column {column} has a text of {len(value):,} characters; the "
-                    f"limit is {most:,}"
+                    f"table {table}, column {column} has a text of {len(value):,} characters; the limit is {most:,}"
                 )
             cost += len(value) * (_JSON_BYTES if column in _JSON_COLUMNS else 1)
         self._use(cost)
@@ -209,9 +201,7 @@ class Meter:
         self._memory_left -= memory_bytes
         if self._memory_left < 0:
             most = format_capacity(self.most(MEMORY_BYTES))
-            raise ExcessError(
-                f"its rows need more than {most} of memory in total, which is the limit"
-            )
+            raise ExcessError(f"its rows need more than {most} of memory in total, which is the limit")
 
 
 def open_metered(
@@ -268,12 +258,8 @@ def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connec
     writable = found and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     options = "mode=rw" if writable else "mode=ro"
     if not found and others_can_lay(real) and not is_being_written(path):
-        options += (
-            "&immutable=1"  # it has no writer, and SQLite must not read a journal that appears now
-        )
-    return sqlite3.connect(
-        f"{real.as_uri()}?{options}", uri=True, timeout=locked_s, isolation_level=None
-    )
+        options += "&immutable=1"  # it has no writer, and SQLite must not read a journal that appears now
+    return sqlite3.connect(f"{real.as_uri()}?{options}", uri=True, timeout=locked_s, isolation_level=None)
 
 
 def text_or_bytes(raw: bytes) -> str | bytes:
@@ -293,8 +279,7 @@ def _require_database(path: Path) -> os.stat_result:
         status = os.fstat(descriptor)
         if status.st_size > MOST_FILE_BYTES:
             raise RunFileError(
-                f"{path} is not a run file of tkperf: none is larger than "
-                f"{format_capacity(MOST_FILE_BYTES)}"
+                f"{path} is not a run file of tkperf: none is larger than {format_capacity(MOST_FILE_BYTES)}"
             )
         try:
             header = os.read(descriptor, _HEADER_BYTES)
@@ -304,9 +289,7 @@ def _require_database(path: Path) -> os.stat_result:
         os.close(descriptor)
     if header and not header.startswith(_HEADER):
         raise RunFileError(f"{path} is not a run file of tkperf")
-    if (
-        _WAL in header[_WAL_AT:]
-    ):  # SQLite would create two files next to the database, even if it only reads
+    if _WAL in header[_WAL_AT:]:  # SQLite would create two files next to the database, even if it only reads
         raise RunFileError(
             f"{path} is a database in WAL mode, which tkperf never uses: sqlite3 {path} 'PRAGMA journal_mode=DELETE' "
             "makes it readable"
@@ -329,8 +312,7 @@ def _require_own_journal(journal: Path) -> None:
         status = os.fstat(descriptor)
         size = len(_SUPER_JOURNAL)
         is_odd = not stat.S_ISREG(status.st_mode) or (
-            status.st_size >= size
-            and os.pread(descriptor, size, status.st_size - size) == _SUPER_JOURNAL
+            status.st_size >= size and os.pread(descriptor, size, status.st_size - size) == _SUPER_JOURNAL
         )
     finally:
         os.close(descriptor)
@@ -350,14 +332,10 @@ def _require_plain_tables(db: sqlite3.Connection, path: Path) -> None:
         if kind == "table":
             tables.append(name)
     for name in tables:
-        (hidden,) = db.execute(
-            "SELECT count(*) FROM pragma_table_xinfo(?) WHERE hidden", (name,)
-        ).fetchone()
+        (hidden,) = db.execute("SELECT count(*) FROM pragma_table_xinfo(?) WHERE hidden", (name,)).fetchone()
         if hidden:
             shown = drop_controls(str(name))[:40]
-            raise RunFileError(
-                f"{path} is not a run file of tkperf: table {shown} has columns that are computed"
-            )
+            raise RunFileError(f"{path} is not a run file of tkperf: table {shown} has columns that are computed")
 
 
 def require_few(count: int, most: int, what: str) -> None:

@@ -9,37 +9,14 @@ from dataclasses import replace
 
 from tkperf.model.disturbance.codes import OF_HISTORY, Disturbance
 from tkperf.model.measurement import NewestSamples, Sample
-from tkperf.model.record import (
-    LogEntry,
-    Logged,
-    Resumption,
-    RunRecord,
-    StepRecord,
-    UnfinishedStep,
-)
+from tkperf.model.record import LogEntry, Logged, Resumption, RunRecord, StepRecord, UnfinishedStep
 from tkperf.model.throttling import Intervals, find_stretches, is_throttled
 from tkperf.model.units import drop_controls
-from tkperf.runfile.columns import (
-    SECOND_BYTES,
-    SecondsTotal,
-    decode_newest_samples,
-    decode_total,
-)
-from tkperf.runfile.limits import (
-    MOST_DISTURBANCES_OF_A_STEP,
-    MOST_NEWEST_SECONDS,
-    Meter,
-    require_few,
-)
+from tkperf.runfile.columns import SECOND_BYTES, SecondsTotal, decode_newest_samples, decode_total
+from tkperf.runfile.limits import MOST_DISTURBANCES_OF_A_STEP, MOST_NEWEST_SECONDS, Meter, require_few
 from tkperf.runfile.rows import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
 from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
-from tkperf.runfile.step_rows import (
-    HISTOGRAM_COLUMNS,
-    STEP_COLUMNS,
-    parse_disturbance,
-    parse_step,
-    parse_under_way,
-)
+from tkperf.runfile.step_rows import HISTOGRAM_COLUMNS, STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
 
 # Parts of the log other than steps: by table, how to parse a row, and its name if that fails.
 _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
@@ -55,9 +32,7 @@ def count_samples(meter: Meter, samples: Sequence[Sample]) -> None:
     Raises:
         ExcessError: there are too many seconds or histograms.
     """
-    filled = sum(
-        stats.histogram.indices.size for each in samples for stats in (each.read, each.write)
-    )
+    filled = sum(stats.histogram.indices.size for each in samples for stats in (each.read, each.write))
     meter.count_seconds(len(samples))
     meter.unpack(len(samples) * SECOND_BYTES + 16 * filled)
 
@@ -88,11 +63,7 @@ class LogRows:
         """Read the rows of these tests, named by the number of the test's row."""
         by_test: dict[int, list[tuple[float, float]]] = {}
         for one in resumptions:
-            if (
-                one.test_id is not None
-                and one.set_aside_from is not None
-                and one.set_aside_to is not None
-            ):
+            if one.test_id is not None and one.set_aside_from is not None and one.set_aside_to is not None:
                 by_test.setdefault(one.test_id, []).append((one.set_aside_from, one.set_aside_to))
         self._set_aside = {test_id: Intervals(pairs) for test_id, pairs in by_test.items()}
         self._read_steps(tests)
@@ -118,10 +89,7 @@ class LogRows:
 
     def _add(self, row: Columns, record: Logged) -> None:
         entry = LogEntry(
-            sequence=row["sequence"],
-            test_id=row["test_id"],
-            record=record,
-            set_aside=self._is_set_aside(row),
+            sequence=row["sequence"], test_id=row["test_id"], record=record, set_aside=self._is_set_aside(row)
         )
         self.entries.append(entry)
 
@@ -133,23 +101,14 @@ class LogRows:
         left_unread = {} if self._histograms else dict.fromkeys(HISTOGRAM_COLUMNS)
         names = ", ".join(name for name in STEP_COLUMNS if name not in left_unread)
         for columns in read_rows(
-            self._db,
-            "step",
-            names,
-            self._meter,
-            after=self._after,
-            lost=lambda *rows: lost.append(rows),
+            self._db, "step", names, self._meter, after=self._after, lost=lambda *rows: lost.append(rows)
         ):
             if disturbances is None:
                 disturbances = {}
                 for row in self._salvage.rows("disturbance"):
                     of_step = disturbances.setdefault(row["step_sequence"], [])
                     of_step.append(row)
-                    require_few(
-                        len(of_step),
-                        MOST_DISTURBANCES_OF_A_STEP,
-                        "rows of table disturbance of one step",
-                    )
+                    require_few(len(of_step), MOST_DISTURBANCES_OF_A_STEP, "rows of table disturbance of one step")
             columns.update(left_unread)
             sequence, test_id = columns["sequence"], columns["test_id"]
             found.add(sequence)
@@ -188,9 +147,7 @@ class LogRows:
         self._meter.count_step(len(step.job_file), sum(each.indices.size for each in histograms))
         for column, reason in unread.items():
             what = f"{column} of {_row_name(test, columns)}"
-            self._salvage.leave_out(
-                what, reason, test=test, section=step.section, number=step.number
-            )
+            self._salvage.leave_out(what, reason, test=test, section=step.section, number=step.number)
         return step
 
     def _job(self, job_id: object) -> str | Exception:
@@ -205,9 +162,7 @@ class LogRows:
                 self._salvage.leave_out(f"fio job {job_id}", error)
         return self._jobs[job_id]
 
-    def _name_lost_steps(
-        self, tests: Mapping[int, str], found: Collection[int], lost: Sequence[LostRows]
-    ) -> None:
+    def _name_lost_steps(self, tests: Mapping[int, str], found: Collection[int], lost: Sequence[LostRows]) -> None:
         """Name steps whose rows are lost, by the index, so that their rounds are known to lack them."""
         reason = lost[0][2] if lost else "its row is lost"
         columns = "sequence, test_id, section, kind, number"
@@ -217,21 +172,15 @@ class LogRows:
                 if sequence not in found and test_id in tests:
                     test = tests[test_id]
                     what = f"step {sequence} of {test} ({section}, {kind} {number})"
-                    self._salvage.leave_out(
-                        what, reason, test=test, section=section, number=number, is_step=True
-                    )
+                    self._salvage.leave_out(what, reason, test=test, section=section, number=number, is_step=True)
         except sqlite3.DatabaseError as error:
             require_damage(error)
             for rows in lost:
                 self._salvage.leave_out_rows("step", *rows)
                 for test in tests.values():
-                    self._salvage.leave_out(
-                        f"perhaps steps of {test}", error, test=test, is_step=True
-                    )
+                    self._salvage.leave_out(f"perhaps steps of {test}", error, test=test, is_step=True)
 
-    def _disturbances(
-        self, test: str, step: Columns, rows: list[Columns]
-    ) -> tuple[Disturbance, ...]:
+    def _disturbances(self, test: str, step: Columns, rows: list[Columns]) -> tuple[Disturbance, ...]:
         if not rows:
             return ()
         name = f"what disturbed {_row_name(test, step)}"
@@ -245,9 +194,7 @@ class LogRows:
         tests = {test.id for test in record.tests}
         stretches = find_stretches(record)
         disturbed_by_others = {
-            row["step_sequence"]
-            for row in self._salvage.rows("disturbance")
-            if row["code"] not in OF_HISTORY
+            row["step_sequence"] for row in self._salvage.rows("disturbance") if row["code"] not in OF_HISTORY
         }
         # In a damaged file a value that cannot be a time is 0.
         columns = (
@@ -323,9 +270,7 @@ class LogRows:
         def lost(_first: int, _last: int | None, error: sqlite3.DatabaseError) -> None:
             raise ValueError(str(error)) from error
 
-        for row in read_rows(
-            self._db, "under_way_part", f"number, {columns}", self._meter, after=after, lost=lost
-        ):
+        for row in read_rows(self._db, "under_way_part", f"number, {columns}", self._meter, after=after, lost=lost):
             yield row["number"], row
 
 

@@ -14,13 +14,7 @@ from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import LockedRunFileError, RunFileError, closest, reason_of
 from tkperf.model.input_files import require_confined
 from tkperf.model.measurement import NewestSamples, Sample
-from tkperf.model.record import (
-    LeftOut,
-    LogEntry,
-    RunRecord,
-    StepRecord,
-    TestRecord,
-)
+from tkperf.model.record import LeftOut, LogEntry, RunRecord, StepRecord, TestRecord
 from tkperf.model.seconds import Seconds
 from tkperf.model.units import format_capacity
 from tkperf.runfile.causes import find_read_cause, is_busy
@@ -48,14 +42,7 @@ from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import require_damage
 from tkperf.runfile.schema import require_schema
 from tkperf.runfile.step_rows import step_name
-from tkperf.runfile.writers import (
-    FileStamp,
-    is_being_written,
-    journal_of,
-    read_own,
-    require_own,
-    state_of,
-)
+from tkperf.runfile.writers import FileStamp, is_being_written, journal_of, read_own, require_own, state_of
 from tkperf.runner.events import Delta, Outline
 
 # No row of a log has a greater number: SQLite allows none.
@@ -77,14 +64,7 @@ class RunFile:
         RunFileError: missing, unreadable, damaged as a whole, not a run file, or of another format.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        briefly: bool = False,
-        own: bool = False,
-        locked_s: float | None = None,
-    ) -> None:
+    def __init__(self, path: Path, *, briefly: bool = False, own: bool = False, locked_s: float | None = None) -> None:
         self._path = path
         self._meter = Meter(0)
         self._written_when_copied: bool | None = None
@@ -140,9 +120,7 @@ class RunFile:
                 after_part = 0
             part, under_way = rows.log.newest_under_way(after_part)
             new = rows.log.entries if since is not None else rows.log.entries[-1:]
-            seconds = self._newest_seconds(
-                [entry.sequence for entry in new if isinstance(entry.record, StepRecord)]
-            )
+            seconds = self._newest_seconds([entry.sequence for entry in new if isinstance(entry.record, StepRecord)])
         return Delta(
             record=record,
             log=tuple(rows.log.entries),
@@ -159,9 +137,7 @@ class RunFile:
             return Outline(record=record, disturbed_steps=rows.log.count_disturbed(record))
 
     @contextmanager
-    def _reading(
-        self, after: int = 0, *, histograms: bool = True
-    ) -> Iterator[tuple[RunRows, RunRecord]]:
+    def _reading(self, after: int = 0, *, histograms: bool = True) -> Iterator[tuple[RunRows, RunRecord]]:
         """Read the run, with the rows of its log after one, and keep the transaction for the block."""
         with self._guard():
             # Ask first: a writer that ends after it leaves a status that shows its end. And ask
@@ -275,9 +251,7 @@ class RunFile:
 
     def _digest_of_rows(self) -> bytes:
         digest = hashlib.sha256()
-        tables = self._db.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"
-        ).fetchall()
+        tables = self._db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
         for name, sql in tables:
             digest.update(repr((name, sql)).encode())
             quoted = str(name).replace('"', '""')
@@ -371,7 +345,9 @@ def _under_way_since(record: RunRecord) -> float | None:
 
 
 def _read_at_once(db: sqlite3.Connection, path: Path) -> bytes:
-    """Return the bytes of an open database of one moment. Its writer waits for this alone: half a millisecond for a megabyte."""
+    """Return the bytes of an open database of one moment. Its writer waits for this alone: half a millisecond for a
+    megabyte.
+    """
     # Closed only at the end: closing any descriptor of the file ends SQLite's lock.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         require_confined(file.fileno())
@@ -403,10 +379,7 @@ def _hint(path: Path) -> str:
         return f"; {named} is one"
     with suppress(OSError):
         # Compare names alone: the common folder and suffix would make any two similar.
-        found = {
-            one.name.removesuffix(RUN_FILE_SUFFIX): one
-            for one in path.parent.glob(f"*{RUN_FILE_SUFFIX}")
-        }
+        found = {one.name.removesuffix(RUN_FILE_SUFFIX): one for one in path.parent.glob(f"*{RUN_FILE_SUFFIX}")}
         meant = closest(path.name.removesuffix(RUN_FILE_SUFFIX), found)
         return f"; did you mean {found[meant]}?" if meant else ""
     return ""

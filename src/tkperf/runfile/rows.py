@@ -19,14 +19,7 @@ import msgspec
 
 from tkperf.model.figures import TestPlan
 from tkperf.model.phases import SectionOutcome
-from tkperf.model.record import (
-    PurgeRecord,
-    Resumption,
-    RunNote,
-    RunStatus,
-    RunWarning,
-    VerdictRecord,
-)
+from tkperf.model.record import PurgeRecord, Resumption, RunNote, RunStatus, RunWarning, VerdictRecord
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.strict import describe_mistake
@@ -72,16 +65,12 @@ class PlainFields:
     Whole numbers are counts, real numbers finite, flags 0 or 1, where no narrower bound is given.
     """
 
-    def __init__(
-        self, table: str, record: type, *, but: Collection[str] = (), prefix: str = "", **types: Any
-    ) -> None:
-        """Take the fields of ``record`` ``but`` some; ``types``: of columns with narrower bounds, and of further columns."""
+    def __init__(self, table: str, record: type, *, but: Collection[str] = (), prefix: str = "", **types: Any) -> None:
+        """Take the fields of ``record`` ``but`` some; ``types``: of columns with narrower bounds, and of further
+        columns.
+        """
         hints = get_type_hints(record)
-        own = {
-            name: _bound(hint)
-            for name, hint in hints.items()
-            if name not in but and not name.startswith("_")
-        }
+        own = {name: _bound(hint) for name, hint in hints.items() if name not in but and not name.startswith("_")}
         types = own | types
         self._table = table
         self._row = msgspec.defstruct(table, list(types.items()))
@@ -153,9 +142,7 @@ class _OutcomeRow(msgspec.Struct):
 # Stand-ins for values of table test that cannot be read.
 _TEST_STAND_INS = {"status": RunStatus.INTERRUPTED, "started_s": 0.0, "ended_s": None, "plan": None}
 _TEST_TYPES = {
-    name: type_
-    for name, type_ in get_type_hints(TestRow, include_extras=True).items()
-    if name in _TEST_STAND_INS
+    name: type_ for name, type_ in get_type_hints(TestRow, include_extras=True).items() if name in _TEST_STAND_INS
 }
 
 
@@ -164,9 +151,7 @@ def stand_in_test(test_id: int, name: str) -> Columns:
     return {"id": test_id, "name": name, **_TEST_STAND_INS}
 
 
-def mend(
-    columns: Columns, types: Mapping[str, Any], stand_ins: Mapping[str, object]
-) -> tuple[Columns, dict[str, str]]:
+def mend(columns: Columns, types: Mapping[str, Any], stand_ins: Mapping[str, object]) -> tuple[Columns, dict[str, str]]:
     """Return the row with stand-ins (else None) for impossible values in these columns, and the reason for each."""
     mended, unread = dict(columns), dict[str, str]()
     for name, type_ in types.items():
@@ -343,7 +328,7 @@ _NOT_KNOWN: dict[str, Any] = {
     "hosts": (),
     "active_range_offset_bytes": None,
     "active_range_length_bytes": None,
-}  # fmt: skip
+}
 
 
 def parse_run_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, dict[str, str]]:
@@ -380,8 +365,7 @@ def mend_fact(key: str, value: object) -> tuple[Any, dict[str, str]]:
         return _mend_table(key, value, lambda entry: _why_not(key, entry))
     if key == "hosts" and isinstance(value, list) and all(isinstance(one, dict) for one in value):
         mended = [
-            _mend_table(f"{key}[{index}]", one, lambda entry: _why_not(key, [entry]))
-            for index, one in enumerate(value)
+            _mend_table(f"{key}[{index}]", one, lambda entry: _why_not(key, [entry])) for index, one in enumerate(value)
         ]
         for _, why in mended:
             reasons.update(why)

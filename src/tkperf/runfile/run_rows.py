@@ -23,14 +23,7 @@ from tkperf.model.record import (
 )
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.throttling import count_throttled_steps, with_throttled_steps
-from tkperf.runfile.limits import (
-    MOST_CELLS,
-    MOST_DRIVES,
-    MOST_ROWS,
-    MOST_SECTIONS,
-    Meter,
-    require_few,
-)
+from tkperf.runfile.limits import MOST_CELLS, MOST_DRIVES, MOST_ROWS, MOST_SECTIONS, Meter, require_few
 from tkperf.runfile.log_rows import LogRows
 from tkperf.runfile.rows import (
     BAD_ROW,
@@ -64,9 +57,7 @@ class RunRows:
         log: its steps, purges, verdicts and outcomes.
     """
 
-    def __init__(
-        self, db: sqlite3.Connection, meter: Meter, *, after: int = 0, histograms: bool = True
-    ) -> None:
+    def __init__(self, db: sqlite3.Connection, meter: Meter, *, after: int = 0, histograms: bool = True) -> None:
         """Prepare to read; ``after``: only rows of the log after this one, for a caller that has the others."""
         self._meter = meter
         self._salvage = Salvage(db, meter)
@@ -126,9 +117,7 @@ class RunRows:
 
     def _telemetry(self) -> tuple[Reading, ...]:
         """Return the readings of all drives in the order of their time."""
-        readings = sorted(
-            self._salvage.records("telemetry", parse_reading), key=lambda reading: reading.at_s
-        )
+        readings = sorted(self._salvage.records("telemetry", parse_reading), key=lambda reading: reading.at_s)
         require_few(len({one.drive for one in readings}), MOST_DRIVES, "drives in table telemetry")
         return tuple(readings)
 
@@ -137,11 +126,7 @@ class RunRows:
             return row["key"], parse_json(row["value"])
 
         facts = dict(
-            self._salvage.parse(
-                self._salvage.rows("run"),
-                parse,
-                lambda row: f"fact {str(row['key'])[:40]} of the run",
-            )
+            self._salvage.parse(self._salvage.rows("run"), parse, lambda row: f"fact {str(row['key'])[:40]} of the run")
         )
         if facts:
             facts["hosts"] = list(
@@ -170,13 +155,9 @@ class RunRows:
 
     def _resumptions(self) -> tuple[Resumption, ...]:
         rows = self._salvage.rows("resumption")
-        return tuple(
-            self._salvage.parse(rows, parse_resumption, lambda row: f"resumption {row['number']}")
-        )
+        return tuple(self._salvage.parse(rows, parse_resumption, lambda row: f"resumption {row['number']}"))
 
-    def _tests(
-        self, written: bool, resumptions: Sequence[Resumption], planned: Sequence[str]
-    ) -> list[TestRecord]:
+    def _tests(self, written: bool, resumptions: Sequence[Resumption], planned: Sequence[str]) -> list[TestRecord]:
         """Return all tests, including repeated ones."""
         rows: dict[int, TestRow] = {}
         names: set[str] = set()
@@ -204,9 +185,7 @@ class RunRows:
         require_few(len(cells), MOST_CELLS, "different workloads in its sections")
         return tests
 
-    def _test_rows(
-        self, planned: Sequence[str], resumptions: Sequence[Resumption]
-    ) -> list[Columns]:
+    def _test_rows(self, planned: Sequence[str], resumptions: Sequence[Resumption]) -> list[Columns]:
         """Return the rows of table test; a lost row is replaced by its known values."""
         lost_before = len(self.left_out)
         found = {row["id"]: row for row in self._salvage.rows("test")}
@@ -216,9 +195,7 @@ class RunRows:
                 found.setdefault(test_id, stand_in_test(test_id, name))
         return [found[test_id] for test_id in sorted(found)]
 
-    def _test(
-        self, test_id: int, row: TestRow, log: Sequence[LogEntry], written: bool
-    ) -> TestRecord:
+    def _test(self, test_id: int, row: TestRow, log: Sequence[LogEntry], written: bool) -> TestRecord:
         killed = row.status is RunStatus.RUNNING and not written
         plans = self._salvage.parse(
             [{"plan": row.plan}] if row.plan is not None else [],
@@ -248,9 +225,7 @@ class RunRows:
 
 def _of_kind(kind: type[T], log: Sequence[LogEntry]) -> tuple[T, ...]:
     """Return the records of a kind that count."""
-    return tuple(
-        entry.record for entry in log if isinstance(entry.record, kind) and not entry.set_aside
-    )
+    return tuple(entry.record for entry in log if isinstance(entry.record, kind) and not entry.set_aside)
 
 
 def _earlier_ids(resumptions: Sequence[Resumption]) -> set[int]:

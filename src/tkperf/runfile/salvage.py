@@ -25,10 +25,7 @@ Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
 
 def require_damage(error: BaseException) -> None:
     """Raise an error of SQLite unless only a part of the database cannot be read: a lock concerns all rows."""
-    if (
-        isinstance(error, sqlite3.Error)
-        and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE
-    ):
+    if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
         raise error
 
 
@@ -51,9 +48,7 @@ def read_rows(
         raise ExcessError(f"table {table} has a value that is too long ({error})") from error
 
 
-def _read_readable(
-    db: sqlite3.Connection, table: str, columns: str, after: int, lost: Lost
-) -> Iterator[Columns]:
+def _read_readable(db: sqlite3.Connection, table: str, columns: str, after: int, lost: Lost) -> Iterator[Columns]:
     first: int | None = after + 1
     while first is not None:
         begun = first
@@ -80,9 +75,7 @@ def _read_readable(
                 lost(number, number, error)
 
 
-def _select(
-    db: sqlite3.Connection, table: str, columns: str, numbers: str
-) -> Iterator[tuple[int, Columns]]:
+def _select(db: sqlite3.Connection, table: str, columns: str, numbers: str) -> Iterator[tuple[int, Columns]]:
     """Yield rows of these numbers, each with its number."""
     # ">=", because for ">" SQLite looks for that row first, which may be on the unreadable page.
     cursor = db.cursor()
@@ -150,20 +143,14 @@ class Salvage:
         """Yield the readable rows of a table as records; unreadable ones are left out, named by their id."""
         return self.parse(self.rows(table), parse, lambda row: f"{table} {row['id']}")
 
-    def leave_out_rows(
-        self, table: str, first: int, last: int | None, error: sqlite3.DatabaseError
-    ) -> None:
+    def leave_out_rows(self, table: str, first: int, last: int | None, error: sqlite3.DatabaseError) -> None:
         """Leave out rows that were lost with their page."""
         some = f"row {first}" if first == last else f"rows {first} to {last}"
         which = f"rows from {first} on" if last is None else some
         self.leave_out(f"{which} of table {table}", error)
 
     def parse(
-        self,
-        rows: Iterable[Columns],
-        parse: Callable[[Columns], T],
-        name: Callable[[Columns], str],
-        **place: Any,
+        self, rows: Iterable[Columns], parse: Callable[[Columns], T], name: Callable[[Columns], str], **place: Any
     ) -> Iterator[T]:
         """Yield rows as records; an unreadable row is left out and named."""
         for columns in rows:

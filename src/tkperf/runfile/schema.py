@@ -121,8 +121,7 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
     (application_id,) = db.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         raise RunFileError(
-            f"{path} is not a run file of tkperf"
-            + (f": it is empty. {_EMPTY}" if path.stat().st_size == 0 else "")
+            f"{path} is not a run file of tkperf" + (f": it is empty. {_EMPTY}" if path.stat().st_size == 0 else "")
         )
     (version,) = db.execute("PRAGMA user_version").fetchone()
     # Formats before the first release, 1 to 11, each had a table ``migration``.

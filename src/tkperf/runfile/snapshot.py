@@ -1,4 +1,6 @@
-"""Snapshots of run files: copies by SQLite's own backup, while a run goes on or afterwards, with a mark of their time and place."""
+"""Snapshots of run files: copies by SQLite's own backup, while a run goes on or afterwards, with a mark of their time
+and place.
+"""
 
 from __future__ import annotations
 

@@ -14,12 +14,7 @@ from tkperf.model.figures import Figure, FigureKind, TestPlan
 from tkperf.model.measurement import Sample
 from tkperf.model.record import RunStatus, RunWarning, StepKind
 from tkperf.runfile.backlog import SqlStatement
-from tkperf.runfile.columns import (
-    compress_output,
-    encode_second_histograms,
-    encode_seconds,
-    possible_samples,
-)
+from tkperf.runfile.columns import compress_output, encode_second_histograms, encode_seconds, possible_samples
 from tkperf.runfile.rows import (
     BAD_ROW,
     Columns,
@@ -35,13 +30,7 @@ from tkperf.runfile.rows import (
     resumption_columns,
 )
 from tkperf.runfile.schema import HOST_ID
-from tkperf.runfile.step_rows import (
-    parse_step,
-    parse_under_way_place,
-    step_columns,
-    step_name,
-    under_way_columns,
-)
+from tkperf.runfile.step_rows import parse_step, parse_under_way_place, step_columns, step_name, under_way_columns
 from tkperf.runner.events import (
     Event,
     Judged,
@@ -131,9 +120,7 @@ class Statements:
                     verdict=_json(event.verdict),
                 )
             case SectionEnded():
-                self._insert_logged(
-                    "outcome", section=event.outcome.section, outcome=_json(event.outcome)
-                )
+                self._insert_logged("outcome", section=event.outcome.section, outcome=_json(event.outcome))
             case Warned():
                 self._insert("warning", **msgspec.to_builtins(event.warning))
             case Noted():
@@ -142,13 +129,10 @@ class Statements:
                 self._insert("telemetry", host_id=HOST_ID, **msgspec.to_builtins(event.reading))
             case TestEnded():
                 self._do(
-                    "UPDATE test SET status = ?, ended_s = ? WHERE id = ?",
-                    (event.status, event.at_s, self._test_id),
+                    "UPDATE test SET status = ?, ended_s = ? WHERE id = ?", (event.status, event.at_s, self._test_id)
                 )
             case RunEnded():
-                self._replace_facts(
-                    status=event.status, ended_utc=event.ended_utc, ended_because=event.because
-                )
+                self._replace_facts(status=event.status, ended_utc=event.ended_utc, ended_because=event.because)
 
     def _do(self, sql: str, *rows: Sequence[object]) -> None:
         self._statements.append((sql, rows))
@@ -167,10 +151,7 @@ class Statements:
         if mended and key not in self._mended:
             self._mended.add(key)
             reasons = ", ".join(f"{name} {reason}" for name, reason in mended.items())
-            self._warn(
-                "not-measured",
-                f"impossible values are kept as not measured, from {_place(row)} on: {reasons}",
-            )
+            self._warn("not-measured", f"impossible values are kept as not measured, from {_place(row)} on: {reasons}")
         marks = ", ".join(_JOB_ID if name == "job_file" else "?" for name in row)
         names = ", ".join("job_id" if name == "job_file" else name for name in row)
         self._do(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608 - own names only
@@ -189,17 +170,10 @@ class Statements:
             info[key], impossible = mend_fact(key, json.loads(json.dumps(info[key])))
             if impossible:
                 reasons = ", ".join(f"{name}: {reason}" for name, reason in impossible.items())
-                self._warn(
-                    "not-kept", f"facts of the run that no reader accepts are not kept: {reasons}"
-                )
+                self._warn("not-kept", f"facts of the run that no reader accepts are not kept: {reasons}")
             if key in impossible:
                 del info[key]
-        facts = info | {
-            "tests": event.tests,
-            "status": RunStatus.RUNNING,
-            "ended_utc": None,
-            "ended_because": None,
-        }
+        facts = info | {"tests": event.tests, "status": RunStatus.RUNNING, "ended_utc": None, "ended_because": None}
         hosts = facts.pop("hosts", ()) or (None,)
         for host_id, host in enumerate(hosts, start=HOST_ID):
             self._insert("host", id=host_id, facts=None if host is None else json.dumps(host))
@@ -222,9 +196,7 @@ class Statements:
 
     def _replace_facts(self, **facts: object) -> None:
         for key, value in facts.items():
-            self._do(
-                "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)", (key, json.dumps(value))
-            )
+            self._do("INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)", (key, json.dumps(value)))
 
     def _test_started(self, event: TestStarted) -> None:
         self._test_name = event.test
@@ -236,9 +208,13 @@ class Statements:
         self._tests += 1
         self._test_id = self._tests
         self._insert(
-            "test", id=self._test_id, name=event.test, status=RunStatus.RUNNING,
-            started_s=event.at_s, plan=None if event.plan is None else _plan_json(event.plan),
-        )  # fmt: skip
+            "test",
+            id=self._test_id,
+            name=event.test,
+            status=RunStatus.RUNNING,
+            started_s=event.at_s,
+            plan=None if event.plan is None else _plan_json(event.plan),
+        )
 
     def _step_ended(self, event: StepEnded) -> None:
         step, measurement = event.record, event.record.measurement
@@ -262,12 +238,7 @@ class Statements:
             second_histograms=encode_second_histograms(samples),
         )
         for number, disturbance in enumerate(step.disturbances or ()):
-            self._insert(
-                "disturbance",
-                step_sequence=sequence,
-                number=number,
-                **msgspec.to_builtins(disturbance),
-            )
+            self._insert("disturbance", step_sequence=sequence, number=number, **msgspec.to_builtins(disturbance))
         if self._parts_kept:
             self._forget_parts()
 
@@ -278,12 +249,7 @@ class Statements:
         if begun is not self._begun:
             self._forget_parts()
             self._begun = begun
-            self._insert(
-                "under_way",
-                host_id=HOST_ID,
-                test_id=self._test_id,
-                **under_way_columns(begun),
-            )
+            self._insert("under_way", host_id=HOST_ID, test_id=self._test_id, **under_way_columns(begun))
         self._parts_kept += 1
         self._insert(
             "under_way_part",
@@ -312,8 +278,7 @@ def _plan_json(plan: TestPlan) -> str:
     del defaults["kind"]
     for planned in (plain, *plain["sections"]):
         planned["figures"] = [
-            {key: value for key, value in figure.items() if value != defaults.get(key)}
-            for figure in planned["figures"]
+            {key: value for key, value in figure.items() if value != defaults.get(key)} for figure in planned["figures"]
         ]
     return _json(plain)
 

@@ -15,12 +15,7 @@ from tkperf.model.host_use import HostUse
 from tkperf.model.measurement import CpuUse, IoStats, Measurement, add_all
 from tkperf.model.record import StepRecord, UnfinishedStep
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload, Zone
-from tkperf.runfile.columns import (
-    DIRECTIONS,
-    SecondsTotal,
-    decode_histogram,
-    encode_histogram,
-)
+from tkperf.runfile.columns import DIRECTIONS, SecondsTotal, decode_histogram, encode_histogram
 from tkperf.runfile.rows import (
     BAD_ROW,
     Columns,
@@ -56,10 +51,7 @@ _MEASURED = PlainFields(
     cpu_busiest_thread_percent=NonNegative | None,
     cpu_all_threads_percent=NonNegative | None,
 )
-_SIDES = {
-    side: PlainFields(f"step, {side}", IoStats, but=("histogram",), prefix=f"{side}_")
-    for side in DIRECTIONS
-}
+_SIDES = {side: PlainFields(f"step, {side}", IoStats, but=("histogram",), prefix=f"{side}_") for side in DIRECTIONS}
 
 
 class _WorkloadRow(msgspec.Struct, kw_only=True):
@@ -159,7 +151,9 @@ def step_name(test: str, step: StepRecord) -> str:
 
 
 def step_columns(step: StepRecord) -> Columns:
-    """Return a step as a row, with the text of its job in ``job_file``; without seconds, disturbances, and fio's output."""
+    """Return a step as a row, with the text of its job in ``job_file``; without seconds, disturbances, and fio's
+    output.
+    """
     measured, cpu = step.measurement, step.measurement.cpu
     row = {
         **_STEP.columns(step),

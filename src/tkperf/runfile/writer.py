@@ -46,9 +46,18 @@ PART_S = 60.0
 # fio of the next step starts some seconds before the end; by then nothing may be written.
 BEFORE_HANDOVER_S = 8.0
 _KEPT = (
-    RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, Warned,
-    Noted, TestEnded, RunEnded,
-)  # fmt: skip
+    RunStarted,
+    RunResumed,
+    TestStarted,
+    PurgeEnded,
+    StepEnded,
+    Judged,
+    SectionEnded,
+    Warned,
+    Noted,
+    TestEnded,
+    RunEnded,
+)
 # A verdict goes with the next write, some seconds later at most; if it is lost, its steps give it again.
 # Alone it would delay the beginning of a round by as many syncs of the disk as a step.
 _CAN_WAIT = (Judged, PhaseStarted, StepStarted)
@@ -74,8 +83,7 @@ def create_run_file(path: Path) -> LockedDatabase:
         raise RunFileError(describe_existing(path)) from None
     except OSError as error:
         raise RunFileError(
-            f"cannot create {path}: {reason_of(error)}; choose a folder you may write to with "
-            "--output"
+            f"cannot create {path}: {reason_of(error)}; choose a folder you may write to with --output"
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -118,9 +126,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
         raise
 
 
-def connect_to_write(
-    path: Path, prepare: Callable[[sqlite3.Connection], None]
-) -> sqlite3.Connection:
+def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
     """Open the database in a file, and have it prepared.
 
     The writer begins and ends transactions (isolation_level None). A rollback journal, so that a
@@ -128,10 +134,7 @@ def connect_to_write(
     it could bring the journal back and so lose the step.
     """
     db = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw",
-        uri=True,
-        isolation_level=None,
-        timeout=backlog.READER_WAIT_S,
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=backlog.READER_WAIT_S
     )
     try:
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
@@ -175,10 +178,7 @@ def require_resumable(path: Path) -> None:
 
 
 def describe_existing(path: Path) -> str:
-    return (
-        f"{path} exists already and is not overwritten: choose another NAME or another --output "
-        "folder"
-    )
+    return f"{path} exists already and is not overwritten: choose another NAME or another --output folder"
 
 
 class _StepUnderWay:
@@ -226,11 +226,7 @@ class _StepUnderWay:
     def take_part(self, event: Event) -> tuple[Sample, ...]:
         """Return the seconds since the part before, if it is time to keep them; else none."""
         cut_off = isinstance(event, TestEnded) and event.status is not RunStatus.COMPLETE
-        due = (
-            isinstance(event, SampleSeen)
-            and event.at_s - self._taken_at_s >= PART_S
-            and self.is_quiet_after(event)
-        )
+        due = isinstance(event, SampleSeen) and event.at_s - self._taken_at_s >= PART_S and self.is_quiet_after(event)
         if self.begun is None or not (cut_off or due):
             return ()
         samples, self._samples = tuple(self._samples), []
@@ -249,13 +245,7 @@ class RunFileWriter:
     readers can distinguish a running run from one that was killed.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        observer: Observer = lambda _: None,
-        appends: bool = False,
-    ) -> None:
+    def __init__(self, path: Path, *, observer: Observer = lambda _: None, appends: bool = False) -> None:
         """Create the file, or with ``appends`` open it to write on.
 
         ``observer`` gets warnings of the writer's own: entries that it cannot write, or could not keep.
@@ -267,9 +257,7 @@ class RunFileWriter:
         self._lock, self._db = (reopen_run_file if appends else create_run_file)(path)
         self._observer = observer
         self._statements = Statements(self._db, path, observer)
-        self._backlog = Backlog(
-            self._db, path, build=self._statements.of_event, report=self._report_trouble
-        )
+        self._backlog = Backlog(self._db, path, build=self._statements.of_event, report=self._report_trouble)
         self._under_way = _StepUnderWay()
         self._backlog.add_frame(_frame_of(self._db))
         self._readings: list[SqlStatement] = []
@@ -300,9 +288,7 @@ class RunFileWriter:
         if samples := self._under_way.take_part(event):
             begun = self._under_way.begun
             assert begun is not None
-            self._put(
-                BacklogEntry(statements=self._statements.of_part(begun, samples), is_part=True)
-            )
+            self._put(BacklogEntry(statements=self._statements.of_part(begun, samples), is_part=True))
         self._under_way.see(event)
         if isinstance(event, TelemetrySeen):
             # No transaction of its own: the next entry takes it along, within a minute or so.

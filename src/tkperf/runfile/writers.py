@@ -1,8 +1,8 @@
 """Writers of run files: users who can have written one, and the process that writes it now.
 
-tkperf shows a stranger's file, but does not act on its content. The writer of a run file holds an exclusive flock on it,
-which ends with its process, so no list of writers can be stale. ``/proc/locks`` shows every user which process holds one.
-``/proc/PID/fdinfo`` shows the process's owner and root which of its open files it is.
+tkperf shows a stranger's file, but does not act on its content. The writer of a run file holds an exclusive flock on
+it, which ends with its process, so no list of writers can be stale. ``/proc/locks`` shows every user which process
+holds one. ``/proc/PID/fdinfo`` shows the process's owner and root which of its open files it is.
 """
 
 from __future__ import annotations
@@ -229,8 +229,7 @@ def require_own(path: Path, status: os.stat_result) -> None:
     """
     if (reason := _find_reason(path, status)) is not None:
         raise RefusedError(
-            f"{path} is shown, but not resumed: {reason}; what it says may be a stranger's. "
-            "Nothing was touched"
+            f"{path} is shown, but not resumed: {reason}; what it says may be a stranger's. Nothing was touched"
         )
 
 
@@ -241,9 +240,7 @@ def require_own_input(path: Path, status: os.stat_result) -> None:
         RefusedError: another user can have written it.
     """
     if (reason := _find_reason(path, status)) is not None:
-        raise RefusedError(
-            f"{path} is not used: {reason}; what it says may be a stranger's. Nothing was touched"
-        )
+        raise RefusedError(f"{path} is not used: {reason}; what it says may be a stranger's. Nothing was touched")
 
 
 def _find_reason(path: Path, status: os.stat_result) -> str | None:
@@ -265,10 +262,7 @@ def _reasons(real: Path, status: os.stat_result) -> Iterator[str]:
 
 def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
     if status.st_uid not in (0, os.geteuid()):
-        yield (
-            f"{path} belongs to uid {status.st_uid}: run tkperf as that user, or chown it if you "
-            "know who wrote it"
-        )
+        yield (f"{path} belongs to uid {status.st_uid}: run tkperf as that user, or chown it if you know who wrote it")
     # An access list for others shows in the group's bits, so no group is an exception.
     if status.st_mode & _OTHERS_WRITE:
         yield f"others can write to {path}: chmod go-w if none of them has written to it"

@@ -57,10 +57,7 @@ class Ahead:
         return test.procedure(self.profile, self.active_range_bytes)
 
     def next(
-        self,
-        phase: Phase,
-        answer: Callable[[Measurement], Answer],
-        planned_s: float | None = None,
+        self, phase: Phase, answer: Callable[[Measurement], Answer], planned_s: float | None = None
     ) -> Next | None:
         """Return the loads that may follow the current phase, or its last step; None if nothing can be made ready.
 
@@ -72,9 +69,7 @@ class Ahead:
             following = self._following[0]
             load = self._load(following, after=phase)
             return None if load is None else Next.for_certain(load, self._second_load(following))
-        phases = following_phases(
-            self.procedure, self.answers, active_range_bytes=self.active_range_bytes
-        )
+        phases = following_phases(self.procedure, self.answers, active_range_bytes=self.active_range_bytes)
         loads = tuple(self._load(following, after=phase) for following in phases)
         afterwards = {
             load: self._second_load(following)
@@ -87,9 +82,7 @@ class Ahead:
 
         def choose(so_far: Measurement) -> EngineLoad | None:
             ends = (so_far,) if planned_s is None else possible_ends(so_far, planned_s)
-            followers = {
-                self.load_after(phase, answer(seen)) for end in ends for seen in _judged(end)
-            }
+            followers = {self.load_after(phase, answer(seen)) for end in ends for seen in _judged(end)}
             return followers.pop() if len(followers) == 1 else None
 
         return Next(loads=ready, choose=choose, certain=len(loads) == 1, afterwards=afterwards)
@@ -147,9 +140,7 @@ class Ahead:
             # After an interruption rounds count on, and as many may follow as at the beginning.
             known = [isinstance(answer, Interruption) for answer in self.answers]
             so_far = self.answers[: len(known) - known[::-1].index(True)] if any(known) else ()
-            self._greatest = greatest_numbers(
-                self.procedure(), so_far, active_range_bytes=self.active_range_bytes
-            )
+            self._greatest = greatest_numbers(self.procedure(), so_far, active_range_bytes=self.active_range_bytes)
         if not isinstance(phase, Round | Continuous):
             return None
         return max(phase.number, self._greatest.get(series_of(phase), 0))

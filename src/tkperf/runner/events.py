@@ -1,4 +1,5 @@
-"""Events of a run, sent to its observers (run file, live view, progress lines), and the content of one look at a run file.
+"""Events of a run, sent to its observers (run file, live view, progress lines), and the content of one look at a run
+file.
 
 The runner emits events in order; an observer is any callable that takes one. A process that has only the run file
 looks at it again and again: ``follow.py`` turns the new rows into the same events."""
@@ -89,13 +90,7 @@ class StepStarted:
 
     @classmethod
     def of_phase(
-        cls,
-        test: str,
-        phase: Fill | Round | Continuous,
-        position: int,
-        *,
-        at_s: float,
-        active_range_bytes: int,
+        cls, test: str, phase: Fill | Round | Continuous, position: int, *, at_s: float, active_range_bytes: int
     ) -> Self:
         """Return the event of the step at this position of a phase."""
         planned_s: float | None = None
@@ -243,9 +238,7 @@ Event = (
 Observer = Callable[[Event], None]
 
 
-def describe_phase(
-    phase: Phase | None, at_most: int | None = None, steps_done: int | None = None
-) -> str:
+def describe_phase(phase: Phase | None, at_most: int | None = None, steps_done: int | None = None) -> str:
     """Return the description of a phase, as ``IOPS, round 7 of at most 25, step 3 of 56``.
 
     ``steps_done`` None: without its step; an empty text for no phase.

@@ -12,15 +12,7 @@ from dataclasses import replace
 
 from tkperf.model.measurement import IoStats, NewestSamples, Sample
 from tkperf.model.phases import Idle, Phase, Purge, Round, SectionOutcome
-from tkperf.model.record import (
-    LogEntry,
-    PurgeRecord,
-    RunRecord,
-    RunStatus,
-    StepRecord,
-    TestRecord,
-    UnfinishedStep,
-)
+from tkperf.model.record import LogEntry, PurgeRecord, RunRecord, RunStatus, StepRecord, TestRecord, UnfinishedStep
 from tkperf.runner.events import (
     Delta,
     Event,
@@ -76,18 +68,17 @@ class Follower:
         if record.status is RunStatus.RUNNING:
             yield from self._now(delta)
         elif record.status is not was:
-            yield RunEnded(
-                status=record.status, because=record.ended_because, ended_utc=record.ended_utc
-            )
+            yield RunEnded(status=record.status, because=record.ended_because, ended_utc=record.ended_utc)
 
     def _within_phase(self, delta: Delta) -> Progress | None:
-        """Return the progress if the phase is still that of the look before: a replay of the whole log finds no more."""
+        """Return the progress if the phase is still that of the look before: a replay of the whole log
+        finds no more.
+        """
         record, progress = delta.record, self.progress
-        was, self._state = self._state, (
-            record.status,
-            len(record.resumptions),
-            tuple((test.id, test.status) for test in record.tests),
-        )  # fmt: skip
+        was, self._state = (
+            self._state,
+            (record.status, len(record.resumptions), tuple((test.id, test.status) for test in record.tests)),
+        )
         if progress is None or progress.phase is None or was != self._state:
             return None
         if not delta.log:
@@ -112,8 +103,7 @@ class Follower:
                     entry,
                     set_aside=entry.set_aside
                     or any(
-                        resumption.test_id == entry.test_id
-                        and resumption.sets_aside(entry.sequence)
+                        resumption.test_id == entry.test_id and resumption.sets_aside(entry.sequence)
                         for resumption in record.resumptions
                     ),
                 )
@@ -135,9 +125,7 @@ class Follower:
             self._ended.add(test.id)
             yield TestEnded(test=test.name, status=test.status, at_s=test.ended_s)
 
-    def _entry(
-        self, test: str, entry: LogEntry, seconds: Mapping[int, NewestSamples]
-    ) -> Iterator[Event]:
+    def _entry(self, test: str, entry: LogEntry, seconds: Mapping[int, NewestSamples]) -> Iterator[Event]:
         record = entry.record
         if isinstance(record, PurgeRecord):
             yield PurgeEnded(test=test, record=record)
@@ -150,9 +138,7 @@ class Follower:
         elif isinstance(record, SectionOutcome):
             yield SectionEnded(test=test, outcome=record)
         else:
-            yield Judged(
-                test=test, section=record.section, number=record.number, verdict=record.verdict
-            )
+            yield Judged(test=test, section=record.section, number=record.number, verdict=record.verdict)
 
     def _seconds(self, test: str, began_s: float, samples: Sequence[Sample]) -> Iterator[Event]:
         for sample in samples:
@@ -197,18 +183,14 @@ class Follower:
                 yield from self._seconds(step.test, kept.started_s, (_sum_before(kept, newest),))
             yield from self._seconds(step.test, kept.started_s, newest.samples)
 
-    def _step_of(
-        self, progress: Progress, record: RunRecord, kept: UnfinishedStep | None
-    ) -> StepStarted | None:
+    def _step_of(self, progress: Progress, record: RunRecord, kept: UnfinishedStep | None) -> StepStarted | None:
         phase, test = progress.phase, progress.test
         if test is None or phase is None or isinstance(phase, Purge | Idle):
             return None
         position = progress.steps_done if isinstance(phase, Round) else 0
         length_bytes = record.info.active_range_length_bytes or 0
         at_s = self._last_s(progress)
-        step = StepStarted.of_phase(
-            test, phase, position, at_s=at_s, active_range_bytes=length_bytes
-        )
+        step = StepStarted.of_phase(test, phase, position, at_s=at_s, active_range_bytes=length_bytes)
         if kept is not None and _is_kept(step, kept):
             return replace(step, at_s=kept.started_s)
         return step
@@ -247,5 +229,9 @@ def _is_same_step(one: StepStarted, other: StepStarted) -> bool:
 
 def _is_kept(step: StepStarted, kept: UnfinishedStep) -> bool:
     return (step.section, step.kind, step.number, step.position, step.workload) == (
-        kept.section, kept.kind, kept.number, kept.position, kept.workload,
-    )  # fmt: skip
+        kept.section,
+        kept.kind,
+        kept.number,
+        kept.position,
+        kept.workload,
+    )

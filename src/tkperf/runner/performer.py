@@ -14,15 +14,7 @@ from tkperf.model.host_use import HostLooks
 from tkperf.model.measurement import Measurement, Sample, as_answer
 from tkperf.model.phases import Answer, Continuous, Fill, Idle, Phase, Purge, Round
 from tkperf.model.plausibility import Plan, require_plausible
-from tkperf.model.record import (
-    OnNote,
-    OnProgress,
-    PurgeRecord,
-    PurgeResult,
-    RunNote,
-    RunWarning,
-    StepRecord,
-)
+from tkperf.model.record import OnNote, OnProgress, PurgeRecord, PurgeResult, RunNote, RunWarning, StepRecord
 from tkperf.model.run_info import RunInfo
 from tkperf.model.telemetry.reading import Telemetry
 from tkperf.model.workload import Workload
@@ -112,9 +104,7 @@ class RunParts:
     telemetry: Telemetry | None = None
 
     def __post_init__(self) -> None:
-        followed = replace(
-            self.info, profile_name=self.profile.name, profile=self.profile.as_plain_data()
-        )
+        followed = replace(self.info, profile_name=self.profile.name, profile=self.profile.as_plain_data())
         object.__setattr__(self, "info", followed)
 
     @property
@@ -245,9 +235,7 @@ class Performer:
             if position + 1 < len(phase.steps):
                 then: Next | None = self.ahead.within(phase, position)
             else:
-                then = self.ahead.next(
-                    phase, _answer_with(measurements, step.workload), step.duration_s
-                )
+                then = self.ahead.next(phase, _answer_with(measurements, step.workload), step.duration_s)
             started, execution, observed = self._measure(phase, position, then)
             measurements[step.workload] = as_answer(execution.measurement, observed.disturbances)
             if position + 1 == len(phase.steps):
@@ -255,18 +243,14 @@ class Performer:
             self._keep(started, execution, observed)
         return measurements
 
-    def _measure(
-        self, phase: Round, position: int, then: Next | None
-    ) -> tuple[StepStarted, Execution, Observations]:
+    def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[StepStarted, Execution, Observations]:
         """Measure a step of a round. Measure it again at once if it failed, or was refused."""
         for attempt in count(1):
             began_s = self.run.clock()
             execution: Execution | None = None
             try:
                 step, on_sample = self._start_step(phase, position)
-                execution = self.run.engine.measure(
-                    phase.steps[position], then=then, on_sample=on_sample
-                )
+                execution = self.run.engine.measure(phase.steps[position], then=then, on_sample=on_sample)
                 return step, execution, self._believe(step, execution)
             except StepFailedError as error:
                 is_disturbed = isinstance(error, StepDisturbedError)
@@ -284,9 +268,7 @@ class Performer:
                 self.warn("step-repeated", text)
         raise AssertionError("attempts are counted without end")
 
-    def _believe(
-        self, step: StepStarted, execution: Execution, *, continues: bool = False
-    ) -> Observations:
+    def _believe(self, step: StepStarted, execution: Execution, *, continues: bool = False) -> Observations:
         """Return the observations of a step apart from fio's report, or raise if the report cannot be true."""
         device = self.run.info.device.get("path") or "the device"
         plan = Plan(workload=step.workload, duration_s=step.planned_s, running=continues)
@@ -331,11 +313,7 @@ class Performer:
 
     def _start_step(self, phase: Measured, position: int = 0) -> tuple[StepStarted, OnSample]:
         step = StepStarted.of_phase(
-            self.test.name,
-            phase,
-            position,
-            at_s=self.now_s(),
-            active_range_bytes=self.run.active_range_bytes,
+            self.test.name, phase, position, at_s=self.now_s(), active_range_bytes=self.run.active_range_bytes
         )
         self.run.emit(step)
         self.watch.step_begins(step.kind, self.run.clock(), step.planned_s)
@@ -379,9 +357,7 @@ def _answer_with(
     return lambda measurement: {**cells, last: measurement}
 
 
-def _why_repeated(
-    phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float
-) -> str:
+def _why_repeated(phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float) -> str:
     """Return the text on a repeated step: the step, the reason, and the load on the device in between."""
     saw = f"the failed attempt ({tried_s:.0f} s)"
     if then is not None and then.certain:

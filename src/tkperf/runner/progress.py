@@ -70,19 +70,11 @@ def find_progress(record: RunRecord, log: Sequence[LogEntry]) -> Progress:
     Args:
         log: the whole log, as the run file has it.
     """
-    done = {
-        test.name: _outcomes(log, test)
-        for test in record.tests
-        if test.status is RunStatus.COMPLETE
-    }
+    done = {test.name: _outcomes(log, test) for test in record.tests if test.status is RunStatus.COMPLETE}
     under_way = next((test for test in record.tests if test.name not in done), None)
     names = [name for name in record.planned if name not in done]
     number = len(record.planned) - len(names) + bool(names)
-    progress = Progress(
-        test=None if under_way is None else under_way.name,
-        number=number,
-        tests=len(record.planned),
-    )
+    progress = Progress(test=None if under_way is None else under_way.name, number=number, tests=len(record.planned))
     if under_way is None:
         return progress
     entries = [entry for entry in log if entry.test_id == under_way.id and not entry.set_aside]
@@ -105,15 +97,9 @@ def _place(
         raise ValueError("the active range is not known")
     profile = _profile_of(record, done)
     test = _test_of(info, under_way.name)
-    later = [
-        _test_of(info, name)
-        for name in record.planned
-        if name not in done and name != under_way.name
-    ]
+    later = [_test_of(info, name) for name in record.planned if name not in done and name != under_way.name]
     ahead = Ahead(test, later, profile, info.active_range_length_bytes)
-    earlier = [
-        resumption for resumption in record.resumptions if resumption.test_id == under_way.id
-    ]
+    earlier = [resumption for resumption in record.resumptions if resumption.test_id == under_way.id]
     reached = find_reached(ahead.procedure(), entries, earlier)
     ahead.answers = list(reached.answers)
     phase = reached.phase
@@ -135,9 +121,7 @@ def _outcomes(log: Sequence[LogEntry], test: TestRecord) -> tuple[SectionOutcome
     return tuple(
         entry.record
         for entry in log
-        if entry.test_id == test.id
-        and not entry.set_aside
-        and isinstance(entry.record, SectionOutcome)
+        if entry.test_id == test.id and not entry.set_aside and isinstance(entry.record, SectionOutcome)
     )
 
 
@@ -156,9 +140,7 @@ def _test_of(info: RunInfo, name: str) -> Test:
     return test
 
 
-def _beginning(
-    record: RunRecord, under_way: TestRecord, entries: Sequence[LogEntry], steps_done: int
-) -> float:
+def _beginning(record: RunRecord, under_way: TestRecord, entries: Sequence[LogEntry], steps_done: int) -> float:
     """Return the beginning of the current phase: the end of the record before it in the log."""
     done = [entry for entry in entries if isinstance(entry.record, StepRecord | PurgeRecord)]
     before = done[: len(done) - steps_done]

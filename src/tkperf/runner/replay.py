@@ -84,11 +84,7 @@ class _Asked:
 
 
 def replay(
-    procedure: Procedure,
-    log: Sequence[LogEntry],
-    earlier: Sequence[Resumption] = (),
-    *,
-    accept: bool = False,
+    procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = (), *, accept: bool = False
 ) -> Replay:
     """Decide how a test goes on after its log.
 
@@ -124,9 +120,7 @@ class Reached:
     steps_done: int
 
 
-def find_reached(
-    procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = ()
-) -> Reached:
+def find_reached(procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = ()) -> Reached:
     """Return the place that a running test has reached. Arguments and errors are the ones of ``replay``."""
     reader = _Reader(deque(log), deque(_taken(earlier)))
     phase = reader.read(procedure)
@@ -221,9 +215,7 @@ class _Reader:
             and (phase.section, phase.number) == (interruption.section, interruption.round_number)
         )
 
-    def _require_step(
-        self, entry: LogEntry, phase: Phase, position: int, load: Workload
-    ) -> StepRecord:
+    def _require_step(self, entry: LogEntry, phase: Phase, position: int, load: Workload) -> StepRecord:
         step = entry.record
         self._require(isinstance(step, StepRecord), entry, phase)
         assert isinstance(step, StepRecord)
@@ -280,9 +272,7 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
     return _from_purge(asked, missing, part)
 
 
-def _from_round(
-    asked: list[_Asked], missing: Round, part: int | None, statement_count: int
-) -> Replay:
+def _from_round(asked: list[_Asked], missing: Round, part: int | None, statement_count: int) -> Replay:
     """Go on with the round that was cut off, and with the rounds of the same number just before it."""
     section = missing.section
     while asked and _is_one_round(asked[-1], missing, statement_count):

@@ -7,13 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from tkperf.model.disturbance.codes import (
-    Disturbance,
-    DisturbanceCode,
-    describe_count,
-    find_codes,
-    find_doubtful,
-)
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode, describe_count, find_codes, find_doubtful
 from tkperf.model.disturbance.host import (
     COLD_START_LIMIT_S,
     HANDOVER_LIMIT_S,
@@ -217,22 +211,14 @@ class RunWatch:
             began_s = now_s - sample.start_s - sample.duration_s
             self._planned = replace(self._planned, began_s=began_s, by_fio=True)
             self._look_seldom_inside()
-        if self.host is not None and now_s - self._host_looks[-1].at_s >= self._threads_every_s(
-            now_s
-        ):
+        if self.host is not None and now_s - self._host_looks[-1].at_s >= self._threads_every_s(now_s):
             # Of the looks in between, the last one is enough.
             self._host_looks[2:] = [self.host.look_at_threads()]
 
     def _threads_every_s(self, now_s: float) -> float:
-        ends_s = (
-            now_s if self._planned is None else self._planned.heard_s + self._planned.duration_s
-        )
+        ends_s = now_s if self._planned is None else self._planned.heard_s + self._planned.duration_s
         is_inside = now_s < ends_s - SLICE_ENDS_WITHIN_S - LOOK_AT_THREADS_S
-        return (
-            SELDOM_LOOK_AT_THREADS_S
-            if is_inside and len(self._host_looks) > 1
-            else LOOK_AT_THREADS_S
-        )
+        return SELDOM_LOOK_AT_THREADS_S if is_inside and len(self._host_looks) > 1 else LOOK_AT_THREADS_S
 
     def _host_begins(self, now_s: float) -> None:
         """Look at the host at a step's beginning. The look at the end of the step just before serves as well."""
@@ -318,21 +304,16 @@ class RunWatch:
             foreign_read_bytes=foreign_bytes[0],
             foreign_write_bytes=foreign_bytes[1],
             disturbances=tuple(
-                replace(disturbance, started_s=disturbance.started_s - self.origin_s)
-                for disturbance in disturbances
+                replace(disturbance, started_s=disturbance.started_s - self.origin_s) for disturbance in disturbances
             ),
             host=host,
         )
 
-    def _judge_time(
-        self, host: HostUse | None, started_s: float, duration_s: float
-    ) -> Iterator[Disturbance]:
+    def _judge_time(self, host: HostUse | None, started_s: float, duration_s: float) -> Iterator[Disturbance]:
         """Yield the disturbances within the step's own time."""
         ended_s = started_s + duration_s
         # A device that does not count seems to do nothing all the time.
-        yield from judge_idle(
-            () if self._not_counted else self._step.idle_spans, started_s, ended_s
-        )
+        yield from judge_idle(() if self._not_counted else self._step.idle_spans, started_s, ended_s)
         yield from judge_stops(self._step.stops, self._step.sleeps, ended_s)
         yield from judge_host(host, started_s, duration_s)
 
@@ -380,9 +361,7 @@ class RunWatch:
                 yield RunWarning(code=code, text=text, test=test, at_s=at_s)
 
 
-def _require_undisturbed(
-    kind: StepKind, workload: Workload, disturbances: Sequence[Disturbance]
-) -> None:
+def _require_undisturbed(kind: StepKind, workload: Workload, disturbances: Sequence[Disturbance]) -> None:
     """Require that nothing disturbed a step.
 
     For a fill or warm-up only disturbances count that leave the device in another state: its speed is no result.
@@ -400,9 +379,7 @@ def _require_undisturbed(
     if kind in (StepKind.FILL, StepKind.CONTINUOUS):
         what = "preconditioning" if kind is StepKind.FILL else "a stream"
         whole = f", and {what} cannot be measured again in part"
-    raise StepDisturbedError(
-        f"{workload} was disturbed: {words}; --strict takes no such result{whole}"
-    )
+    raise StepDisturbedError(f"{workload} was disturbed: {words}; --strict takes no such result{whole}")
 
 
 @dataclass(slots=True)

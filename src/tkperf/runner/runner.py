@@ -55,9 +55,7 @@ def execute_run(run: RunParts) -> None:
                 replayed = NOTHING if resumed is None else resumed.replay_of(test.name)
                 later = tuple(_missing(run, position + 1))
                 ahead = Ahead(test, later, profile, run.active_range_bytes, [*replayed.answers])
-                outcomes = _TestRun(
-                    Performer(run, ahead, origin_s, watch, telemetry), replayed
-                ).execute()
+                outcomes = _TestRun(Performer(run, ahead, origin_s, watch, telemetry), replayed).execute()
             profile = at_found_demand(profile, outcomes)
         _end(run, RunStatus.COMPLETE, None, telemetry)
     except KeyboardInterrupt:
@@ -92,9 +90,7 @@ def _end(run: RunParts, status: RunStatus, because: str | None, telemetry: RunTe
     # An observer that fails gets the end all the same; Ctrl-C meanwhile ends the wait for a tool that hangs.
     with suppress(TkperfError, KeyboardInterrupt):
         telemetry.finish()
-    event = RunEnded(
-        status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds")
-    )
+    event = RunEnded(status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds"))
     _report_end(run, status, event)
 
 
@@ -137,16 +133,9 @@ class _TestRun:
         self.performer.watch.test_begins()
         if resumed is not None and self.replayed.goes_on is GoesOn.WHERE_IT_STOPPED:
             self.performer.watch.resumed(resumed.resumption.stopped_s, self.run.clock())
-        names = section_names(
-            self.ahead.procedure(), active_range_bytes=self.run.active_range_bytes
-        )
+        names = section_names(self.ahead.procedure(), active_range_bytes=self.run.active_range_bytes)
         self.run.emit(
-            TestStarted(
-                test=self.test.name,
-                at_s=self.performer.now_s(),
-                plan=self.test.plan(names),
-                goes_on=goes_on,
-            )
+            TestStarted(test=self.test.name, at_s=self.performer.now_s(), plan=self.test.plan(names), goes_on=goes_on)
         )
         self.performer.telemetry.test_begins(self.test.name)
         status = RunStatus.FAILED

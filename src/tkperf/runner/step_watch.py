@@ -153,9 +153,7 @@ class StepWatch:
             return
         if now.counts.ios < before.counts.ios:
             self._comparable = False  # another device by the same name: a new set
-        is_idle = now.counts.ios == before.counts.ios and not (
-            now.counts.in_flight or before.counts.in_flight
-        )
+        is_idle = now.counts.ios == before.counts.ios and not (now.counts.in_flight or before.counts.in_flight)
         goes_on = bool(self.idle_spans) and self.idle_spans[-1][1] == before.at_s
         if is_idle and goes_on:
             self.idle_spans[-1] = (self.idle_spans[-1][0], now.at_s)
@@ -214,11 +212,7 @@ class StepWatch:
         # A document can only be late: the least delay is nearest to the truth.
         offset_s = arrived_s - document.elapsed_s
         self._offset_s = offset_s if self._offset_s is None else min(self._offset_s, offset_s)
-        settled = [
-            pending
-            for pending in self._pending
-            if document.elapsed_s - pending.elapsed_s >= SETTLE_S
-        ]
+        settled = [pending for pending in self._pending if document.elapsed_s - pending.elapsed_s >= SETTLE_S]
         self._settle(settled, self._offset_s)
         if settled:
             self._forget_before(self._offset_s + settled[-1].elapsed_s - 1.0)
@@ -267,11 +261,7 @@ class StepWatch:
         self._bytes_per_s = done / measurement.duration_s
         self._settle(self._pending, offset_s)
         base_s = self._set_base(earliest_s)
-        end = (
-            self._glances[-1].counts
-            if alone and self._glances
-            else self._counts_at(ended_s, self._glances)
-        )
+        end = self._glances[-1].counts if alone and self._glances else self._counts_at(ended_s, self._glances)
         self._follower_bytes = overlap_s * ahead
         let_go = [glance.counts for glance in self._glances if glance.at_s <= ended_s - overlap_s]
         if handed_over_s is not None and end is not None and let_go and let_go[-1] is not None:
@@ -333,11 +323,7 @@ class StepWatch:
 
     def _inner_bytes(self, offset_s: float, ended_s: float) -> _Pair:
         """Return the sure and lasting growth of the excess between documents well within the step."""
-        inner = [
-            excess
-            for excess in self._excesses
-            if offset_s + BLIND_S <= excess.at_s <= ended_s - BLIND_S
-        ]
+        inner = [excess for excess in self._excesses if offset_s + BLIND_S <= excess.at_s <= ended_s - BLIND_S]
         return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else _nothing()
 
     def _settle_debts(self, compared: Compared) -> None:
@@ -423,9 +409,7 @@ class StepWatch:
 
     def _forget_before(self, moment_s: float) -> None:
         """Forget glances before a moment: a fill takes hours, and nothing needs them later."""
-        keep = next(
-            (index for index, glance in enumerate(self._glances) if glance.at_s >= moment_s), 0
-        )
+        keep = next((index for index, glance in enumerate(self._glances) if glance.at_s >= moment_s), 0)
         del self._glances[:keep]
 
 

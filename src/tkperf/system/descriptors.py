@@ -10,9 +10,7 @@ from contextlib import ExitStack
 from tkperf.model.errors import EngineError, TkperfError, is_lack_of_resources, reason_of
 
 
-def require_descriptors(
-    count: int, *, purpose: str, fault: type[TkperfError] = EngineError
-) -> None:
+def require_descriptors(count: int, *, purpose: str, fault: type[TkperfError] = EngineError) -> None:
     """Check that this process can open ``count`` more files now.
 
     Args:
@@ -30,7 +28,6 @@ def require_descriptors(
                 if not is_lack_of_resources(error):
                     raise
                 raise fault(
-                    f"{purpose} needs {count} more open files, but only {number} are possible: "
-                    f"{reason_of(error)}"
+                    f"{purpose} needs {count} more open files, but only {number} are possible: {reason_of(error)}"
                 ) from error
             opened.callback(os.close, descriptor)

@@ -1,4 +1,6 @@
-"""The host: facts for every report (None: not known), its time, memory and locks, and control groups, version 1 and 2."""
+"""The host: facts for every report (None: not known), its time, memory and locks, and control groups,
+version 1 and 2.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 # A lock that waits for another has an arrow: "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF".
-_LOCK = re.compile(
-    r"^\d+: (-> )?(\S+) +\S+ +(\S+) +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE
-)
+_LOCK = re.compile(r"^\d+: (-> )?(\S+) +\S+ +(\S+) +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE)
 
 
 def read_host(*, root: Path = Path("/")) -> dict[str, object]:
@@ -30,8 +30,7 @@ def read_host(*, root: Path = Path("/")) -> dict[str, object]:
         "cpu_governor": _text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": read_memory(root / "proc").get("MemTotal"),
         "motherboard": _joined(
-            _text(root / "sys/class/dmi/id/board_vendor"),
-            _text(root / "sys/class/dmi/id/board_name"),
+            _text(root / "sys/class/dmi/id/board_vendor"), _text(root / "sys/class/dmi/id/board_name")
         ),
         "bios": _text(root / "sys/class/dmi/id/bios_version"),
         "virtual_machine": "hypervisor" in (cpu.get("flags") or "").split() or None,
@@ -55,11 +54,7 @@ def parse_utc(text: str | None) -> datetime | None:
 def read_memory(proc: Path) -> dict[str, int]:
     """Return the amounts of ``/proc/meminfo`` in bytes."""
     rows = [row.split() for row in (_text(proc / "meminfo") or "").splitlines()]
-    return {
-        row[0].rstrip(":"): int(row[1]) * 1024
-        for row in rows
-        if len(row) >= 2 and row[1].isdecimal()
-    }
+    return {row[0].rstrip(":"): int(row[1]) * 1024 for row in rows if len(row) >= 2 and row[1].isdecimal()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

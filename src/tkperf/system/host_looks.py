@@ -43,8 +43,8 @@ Otherwise = TypeVar("Otherwise")
 class ProcHostLooks:
     """Looks at the host through /proc and /sys.
 
-    ``read_kernel_lines`` returns the kernel's log lines about the device since the last call. ``siblings`` are processes
-    that measure other drives of the same batch: with all that they started they are one program.
+    ``read_kernel_lines`` returns the kernel's log lines about the device since the last call. ``siblings`` are
+    processes that measure other drives of the same batch: with all that they started they are one program.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class ProcHostLooks:
         self._throttled_s, self._throttled_times = 0.0, 0
         self._pressure: dict[str, Path] = {}
         cpus = root / "sys/devices/system/cpu"
-        self._heat = [cpus / f"cpu{cpu}/thermal_throttle" / name for cpu in sorted(self._allowed)
-                      for name in HEAT_COUNTS]  # fmt: skip
-        self._frequencies = [cpus / f"cpu{cpu}/cpufreq"
-                             for cpu in islice(sorted(self._allowed), MOST_FREQUENCIES)]  # fmt: skip
+        self._heat = [
+            cpus / f"cpu{cpu}/thermal_throttle" / name for cpu in sorted(self._allowed) for name in HEAT_COUNTS
+        ]
+        self._frequencies = [cpus / f"cpu{cpu}/cpufreq" for cpu in islice(sorted(self._allowed), MOST_FREQUENCIES)]
         self._frequency: tuple[float | None, float | None] = (None, None)
         self._asked_frequency_s = self._walk_again_s = float("-inf")
 
@@ -82,9 +82,7 @@ class ProcHostLooks:
         descendants = _readable(self._descendants, ())
         own_cpu_s, own_user_s = _readable(lambda: self._own_times(descendants), (None, None))
         throttled_s, throttled_times = _readable(lambda: self._throttled(descendants), (None, None))
-        frequency_mhz, frequency_max_mhz = _readable(
-            lambda: self._look_at_frequency(at_s), (None, None)
-        )
+        frequency_mhz, frequency_max_mhz = _readable(lambda: self._look_at_frequency(at_s), (None, None))
         return HostLook(
             at_s=at_s,
             cpus=cpus,
@@ -135,9 +133,7 @@ class ProcHostLooks:
     def _read_once(self, path: str) -> bytes:
         """Read a file of a process or control group, which may be gone; a relative path is below /proc."""
         try:
-            file = os.open(
-                path if path[0] == "/" else f"{self._proc}/{path}", os.O_RDONLY | os.O_CLOEXEC
-            )
+            file = os.open(path if path[0] == "/" else f"{self._proc}/{path}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return b""
         try:
@@ -149,8 +145,11 @@ class ProcHostLooks:
 
     def _cpu_times(self) -> tuple[CpuTimes | None, CpuTimes | None]:
         """Return the times of all CPUs, and of the CPUs that tkperf may use."""
-        rows = [line.split() for line in self._read(self._root / "proc/stat").splitlines()
-                if line.startswith(b"cpu") and line[3:4].isdigit()]  # fmt: skip
+        rows = [
+            line.split()
+            for line in self._read(self._root / "proc/stat").splitlines()
+            if line.startswith(b"cpu") and line[3:4].isdigit()
+        ]
         allowed = [row for row in rows if int(row[0][3:]) in self._allowed]
         return _add_up(rows), _add_up(allowed)
 
@@ -176,8 +175,7 @@ class ProcHostLooks:
 
     def _own_times(self, descendants: Sequence[int]) -> tuple[float | None, float | None]:
         """Return CPU time, and CPU time in user mode; includes children that ended."""
-        ticks = [_times_of(self._read_once(f"{pid}/stat"))
-                 for pid in (self._pid, *descendants)]  # fmt: skip
+        ticks = [_times_of(self._read_once(f"{pid}/stat")) for pid in (self._pid, *descendants)]
         known = [times for times in ticks if times is not None]
         if not known:
             return None, None
@@ -215,18 +213,13 @@ class ProcHostLooks:
                 times = _times_of(stat)
                 if times is not None and not times.flags & _KERNEL_THREAD:
                     parents[int(name)] = times.parent
-                    used[int(name)] = Program(
-                        name=_name_of(stat),
-                        with_children_s=_TICK_S * times.all,
-                    )
+                    used[int(name)] = Program(name=_name_of(stat), with_children_s=_TICK_S * times.all)
         if self._siblings:
             used = self._put_siblings_together(used, parents)
         self._walk_again_s = now_s + (time.thread_time() - began_s) / WALK_SHARE
         return used
 
-    def _put_siblings_together(
-        self, used: Mapping[int, Program], parents: Mapping[int, int]
-    ) -> dict[int, Program]:
+    def _put_siblings_together(self, used: Mapping[int, Program], parents: Mapping[int, int]) -> dict[int, Program]:
         """Make one program of those that measure the batch's other drives, and of all that they started."""
         family = {pid for pid in used if self._is_of_sibling(pid, parents)}
         others = {pid: program for pid, program in used.items() if pid not in family}
@@ -304,10 +297,9 @@ class ProcHostLooks:
         if at_s - self._asked_frequency_s >= FREQUENCY_EVERY_S:
             self._asked_frequency_s = at_s
             now, most = (
-                [int(text) / 1000 for folder in self._frequencies
-                 if (text := self._read(folder / name))]
+                [int(text) / 1000 for folder in self._frequencies if (text := self._read(folder / name))]
                 for name in ("scaling_cur_freq", "cpuinfo_max_freq")
-            )  # fmt: skip
+            )
             self._frequency = _mean(now), _mean(most)
         return self._frequency
 
@@ -371,9 +363,7 @@ class _Times(NamedTuple):
 def _times_of(stat: bytes) -> _Times | None:
     """Parse proc(5), pid/stat; None if the process is gone."""
     fields = stat.rpartition(b")")[2].split()
-    return (
-        _Times(*(int(fields[place]) for place in (1, 6, 11, 12, 13, 14))) if fields[14:] else None
-    )
+    return _Times(*(int(fields[place]) for place in (1, 6, 11, 12, 13, 14))) if fields[14:] else None
 
 
 def _name_of(stat: bytes) -> str:

@@ -46,9 +46,7 @@ class FolderEntry:
 
 
 @contextmanager
-def reach(
-    path: Path, *, makes_folder: bool = False, look_only: bool = False
-) -> Iterator[FolderEntry]:
+def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) -> Iterator[FolderEntry]:
     """Find the place of a file to write.
 
     Args:
@@ -179,6 +177,4 @@ class _Walk:
         elif is_link and os.geteuid() == 0 and os.fstat(self.folder).st_mode & _OTHERS_WRITE:
             why = "is a link in a folder that others can write to"
         if why is not None:
-            raise UsageError(
-                f"{self._path}: {self._at / name} {why}; nothing was written: name the file itself"
-            )
+            raise UsageError(f"{self._path}: {self._at / name} {why}; nothing was written: name the file itself")

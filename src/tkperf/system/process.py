@@ -204,11 +204,7 @@ def run_command(
 
 
 def read_json_object(
-    argv: Sequence[str],
-    *,
-    timeout_s: float,
-    run: Callable[..., Completed] = run_command,
-    must_succeed: bool = False,
+    argv: Sequence[str], *, timeout_s: float, run: Callable[..., Completed] = run_command, must_succeed: bool = False
 ) -> dict[str, object]:
     """Return the JSON object that a program prints.
 

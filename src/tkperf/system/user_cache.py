@@ -11,7 +11,8 @@ from pathlib import Path
 def find_cache_folder(name: str = "") -> Path | None:
     """Return tkperf's folder in the user's cache, or the folder of that name in it; make it if it is missing.
 
-    None: there is none that belongs to the effective user alone. So root neither uses nor makes a folder in the home of another user.
+    None: there is none that belongs to the effective user alone. So root neither uses nor makes a folder in the home of
+    another user.
     """
     with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home
         given = Path(os.environ.get("XDG_CACHE_HOME", ""))

@@ -63,18 +63,14 @@ class WorkFolder:
                     return make(self._folder_in(place))
                 except OSError as error:
                     if is_lack_of_resources(error):
-                        raise EngineError(
-                            f"fio's job cannot be written to {place}: {reason_of(error)}"
-                        ) from error
+                        raise EngineError(f"fio's job cannot be written to {place}: {reason_of(error)}") from error
                     may_have_room |= is_full(error)
                     reasons.append(f"{place}: {reason_of(error)}")
             tried = ""
             if may_have_room:
                 tried = f", tried for {patience_s:.0f} s: free some space there"
             if not may_have_room or time.monotonic() >= until_s:
-                raise EngineError(
-                    f"fio's job cannot be written anywhere ({'; '.join(reasons)}){tried}"
-                )
+                raise EngineError(f"fio's job cannot be written anywhere ({'; '.join(reasons)}){tried}")
             time.sleep(TRY_EVERY_S)
 
     def close(self) -> None:
@@ -123,9 +119,7 @@ class _LockedFolder:
         self.path = place / nascent.name.removeprefix(".")
         self._descriptors: list[int] = []
         try:
-            lock = os.open(
-                nascent / OWNER_LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600
-            )
+            lock = os.open(nascent / OWNER_LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
             self._descriptors.append(lock)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # These descriptors are closed before the folder is removed, so that the removal never
@@ -178,17 +172,13 @@ def _remove_if_dead(folder: Path) -> None:
         if folder.name.startswith(".") and time.time() - status.st_mtime < NASCENT_S:
             return
         try:
-            lock = os.open(
-                OWNER_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=opened
-            )
+            lock = os.open(OWNER_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=opened)
         except FileNotFoundError:
             if folder.name.startswith("."):
                 folder.rmdir()  # only if it is empty
             return
         try:
-            fcntl.flock(
-                lock, fcntl.LOCK_EX | fcntl.LOCK_NB
-            )  # raises an error while the owner of the folder lives
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises an error while the owner of the folder lives
             if os.path.samestat(folder.lstat(), status):
                 shutil.rmtree(folder)
         finally:

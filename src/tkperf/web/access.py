@@ -42,9 +42,7 @@ class Access:
         token: each request needs it; None: whoever reaches the address may read.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, names: Iterable[str] = (), token: str | None = None
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, names: Iterable[str] = (), token: str | None = None) -> None:
         self._app = app
         self._names = {"localhost", *(name.lower().removesuffix(".") for name in names)}
         self._token = token
@@ -79,10 +77,7 @@ class Access:
             return _refusal(
                 405,
                 "tkperf serve is read-only: use GET or HEAD",
-                {
-                    "Allow": "GET, HEAD",
-                    "Connection": "close",
-                },  # the body of the request is not read
+                {"Allow": "GET, HEAD", "Connection": "close"},  # the body of the request is not read
             )
         if (excess := find_excess(scope)) is not None:
             # Nothing that follows such a request is read.
@@ -90,14 +85,9 @@ class Access:
         headers = Headers(scope=scope)
         host = headers.getlist("host")
         if len(host) != 1 or not self._is_own(host[0]):
-            return _refusal(
-                421,
-                "This address is not of tkperf serve: use the one that it printed when it started",
-            )
+            return _refusal(421, "This address is not of tkperf serve: use the one that it printed when it started")
         if not _is_own_page(headers, host[0]):
-            return _refusal(
-                403, "A page of another site may link here, but not read or embed pages"
-            )
+            return _refusal(403, "A page of another site may link here, but not read or embed pages")
         if self._token is not None:
             answer = self._ask_for_token(scope, headers)
             if answer is not None:
@@ -121,9 +111,7 @@ class Access:
         if given and self._is_right(given[0]):
             rest = [pair for pair in query if pair[0] != "token"]
             return self._admit(cookie, scope["path"], rest)
-        if self._is_right(_bearer(headers)) or any(
-            self._is_right(value) for value in _find_cookies(headers, cookie)
-        ):
+        if self._is_right(_bearer(headers)) or any(self._is_right(value) for value in _find_cookies(headers, cookie)):
             return None
         return _refusal(
             401,
@@ -137,9 +125,7 @@ class Access:
         return name is not None and (name in self._names or _is_address(name))
 
     def _is_right(self, given: str | None) -> bool:
-        return bool(given) and hmac.compare_digest(
-            (given or "").encode(), (self._token or "").encode()
-        )
+        return bool(given) and hmac.compare_digest((given or "").encode(), (self._token or "").encode())
 
     def _admit(self, cookie: str, path: str, query: list[tuple[str, str]]) -> Response:
         """Move the token from the address, which browsers keep and send on, to a cookie, which scripts cannot read."""
@@ -198,9 +184,7 @@ def _is_own_page(headers: Headers, host: str) -> bool:
         return False
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return True
-    return (
-        headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-    )
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def _bearer(headers: Headers) -> str | None:

@@ -32,11 +32,7 @@ from tkperf.web.workers import JobError, Workers
 
 
 def build_app(
-    folders: Iterable[Path],
-    *,
-    names: Iterable[str] = (),
-    token: str | None = None,
-    ending: asyncio.Event | None = None,
+    folders: Iterable[Path], *, names: Iterable[str] = (), token: str | None = None, ending: asyncio.Event | None = None
 ) -> ASGIApp:
     """Return the application for the run files below folders.
 
@@ -51,13 +47,7 @@ def build_app(
     library = Library(served, index, read_rows_with(workers))
     charts = ChartScript(workers)
     kept = Kept(find_cache_folder("pages"))
-    site = Site(
-        library=library,
-        workers=workers,
-        kept=kept,
-        charts=charts,
-        ending=ending or asyncio.Event(),
-    )
+    site = Site(library=library, workers=workers, kept=kept, charts=charts, ending=ending or asyncio.Event())
 
     @asynccontextmanager
     async def live(_: Starlette) -> AsyncIterator[None]:
@@ -82,11 +72,7 @@ def build_app(
             Route("/static/{version}/{name}", serve_static),
             *library_page.build_routes(site),
         ],
-        exception_handlers={
-            JobError: _show_job_error,
-            HTTPException: _show_http_error,
-            Exception: _show_defect,
-        },
+        exception_handlers={JobError: _show_job_error, HTTPException: _show_http_error, Exception: _show_defect},
         lifespan=live,
     )
     return Access(app, names=names, token=token)  # around everything: errors get its headers, too
@@ -105,6 +91,4 @@ def _show_http_error(request: Request, error: Exception) -> Response:
 
 
 def _show_defect(request: Request, _: Exception) -> Response:
-    return render_error(
-        request, 500, "A defect of tkperf: please report it with the lines on the server's stderr"
-    )
+    return render_error(request, 500, "A defect of tkperf: please report it with the lines on the server's stderr")

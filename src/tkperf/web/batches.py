@@ -1,4 +1,6 @@
-"""Pages of batches: their answer, each cell of which leads to the run of its drive, and their state while they are under way."""
+"""Pages of batches: their answer, each cell of which leads to the run of its drive, and their state while they are
+under way.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,7 @@ class BatchPages:
         self._site = site
 
     def build_routes(self) -> list[Route]:
-        return [
-            Route("/batches/{id}", self.show),
-            Route("/batches/{id}/{kind}", self.download),
-        ]
+        return [Route("/batches/{id}", self.show), Route("/batches/{id}/{kind}", self.download)]
 
     async def show(self, request: Request) -> Response:
         """Answer with the page of the batch."""
@@ -47,9 +46,7 @@ class BatchPages:
             kinds=_DOWNLOADS,
             mail=text,
             running=running,
-            compared=urlencode([("run", run_id) for run_id in run_ids])
-            if 1 < len(run_ids) <= MOST_COMPARED
-            else "",
+            compared=urlencode([("run", run_id) for run_id in run_ids]) if 1 < len(run_ids) <= MOST_COMPARED else "",
         )
         frame = await self._site.find_frame(above)
         if running:

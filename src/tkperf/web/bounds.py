@@ -118,23 +118,15 @@ def find_excess(scope: Scope) -> Excess | None:
     """
     path: bytes = scope.get("raw_path") or scope["path"].encode(errors="replace")
     if len(path) > MOST_PATH_BYTES:
-        return Excess(
-            414,
-            f"The path of the address has {len(path):,} bytes, but the limit is "
-            f"{MOST_PATH_BYTES:,}",
-        )
+        return Excess(414, f"The path of the address has {len(path):,} bytes, but the limit is {MOST_PATH_BYTES:,}")
     if not path.startswith(b"/"):
         return Excess(400, "The address in a request must begin with a slash")
     headers: list[tuple[bytes, bytes]] = scope["headers"]
     if len(headers) > MOST_HEADERS:
-        return Excess(
-            431, f"The request has {len(headers)} headers, but the limit is {MOST_HEADERS}"
-        )
+        return Excess(431, f"The request has {len(headers)} headers, but the limit is {MOST_HEADERS}")
     # uvicorn limits the length of a request only if the request arrives in several pieces.
     if (length := sum(len(name) + len(value) for name, value in headers)) > MOST_REQUEST_BYTES:
-        return Excess(
-            431, f"The headers have {length:,} bytes, but the limit is {MOST_REQUEST_BYTES:,}"
-        )
+        return Excess(431, f"The headers have {length:,} bytes, but the limit is {MOST_REQUEST_BYTES:,}")
     for name, value in headers:
         if name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0")):
             return Excess(413, "tkperf serve accepts no body in a request: use GET without a body")
@@ -152,8 +144,7 @@ def _find_excess_of_query(query: bytes) -> Excess | None:
     if (parameters := query.count(b"&") + 1) > MOST_PARAMETERS:
         return Excess(
             400,
-            f"The address has {parameters:,} parameters, but the limit is {MOST_PARAMETERS}: tick "
-            "fewer runs or values",
+            f"The address has {parameters:,} parameters, but the limit is {MOST_PARAMETERS}: tick fewer runs or values",
         )
     counts: Counter[str] = Counter()
     for name, value in parse_query_string(query):
@@ -162,17 +153,14 @@ def _find_excess_of_query(query: bytes) -> Excess | None:
         shown = f"'{name}'" if name in PARAMETERS else "that tkperf does not know"
         longest = max(len(name), len(value))
         if name == "run" and counts[name] > bound.values:
-            return Excess(
-                400, f"A page compares at most {MOST_COMPARED} runs, but the address names more"
-            )
+            return Excess(400, f"A page compares at most {MOST_COMPARED} runs, but the address names more")
         if counts[name] > bound.values:
             most = format_count(bound.values, "time")
             return Excess(400, f"The address may have the parameter {shown} at most {most}")
         if longest > bound.characters:
             return Excess(
                 400,
-                f"The address has a parameter {shown} with {longest:,} characters, but the limit "
-                f"is {bound.characters}",
+                f"The address has a parameter {shown} with {longest:,} characters, but the limit is {bound.characters}",
             )
     return None
 

@@ -19,8 +19,11 @@ from tkperf.web.site import Site, find_listed_run
 
 _DOWNLOADS = DOWNLOADS | {"csv": (".csv", "text/csv")}
 _ARRANGEMENTS = (
-    ("", "by model and date"), ("runs", "each with the first"), ("cohort", "drives of one model"), ("history", "one drive over time"),
-)  # fmt: skip
+    ("", "by model and date"),
+    ("runs", "each with the first"),
+    ("cohort", "drives of one model"),
+    ("history", "one drive over time"),
+)
 
 
 class ComparisonPages:
@@ -65,9 +68,7 @@ class ComparisonPages:
         arrangement = request.query_params.get("as", "")
         asked = dict.fromkeys(request.query_params.getlist("run"))
         if arrangement not in ("", *Arrangement) or len(asked) > MOST_COMPARED:
-            raise HTTPException(
-                400, f"A comparison takes at most {MOST_COMPARED} runs, as runs, cohort or history"
-            )
+            raise HTTPException(400, f"A comparison takes at most {MOST_COMPARED} runs, as runs, cohort or history")
         listed = {run_id: find_listed_run(self._site, run_id) for run_id in asked}
         # Two ids can lead to one run: the id of the run, and the id of a copy.
         found = {run.run_id: run for run in listed.values() if run is not None}

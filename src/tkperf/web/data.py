@@ -30,7 +30,9 @@ REST = 20
 
 
 class _Points(NamedTuple):
-    """The latest points of a run. ``stamp``: state of its file then; None: it could not be read. ``next_s``: when it may be read again."""
+    """The latest points of a run. ``stamp``: state of its file then; None: it could not be read. ``next_s``: when it
+    may be read again.
+    """
 
     stamp: FileStamp | None
     next_s: float
@@ -54,9 +56,7 @@ class DataPages:
         """Answer with all runs that the library has read, the newest first."""
         await self._site.library.wait_for_look()
         listing = self._site.library.listing
-        content = await self._site.lists.get(
-            listing, "/api/runs", lambda: encode_json(_describe(listing))
-        )
+        content = await self._site.lists.get(listing, "/api/runs", lambda: encode_json(_describe(listing)))
         return answer_in_pieces(content, "application/json")
 
     async def show_metrics(self, _: Request) -> Response:
@@ -72,15 +72,9 @@ class DataPages:
                 listing = self._site.library.listing
                 running = [run for run in listing.runs.values() if run.row.is_running]
                 points = [await self._read_points(run) for run in running]
-                self._points = {
-                    run.run_id: self._points[run.run_id]
-                    for run in running
-                    if run.run_id in self._points
-                }
+                self._points = {run.run_id: self._points[run.run_id] for run in running if run.run_id in self._points}
                 text = await asyncio.to_thread(
-                    lambda: "".join(
-                        render_openmetrics(point for of_run in points for point in of_run)
-                    )
+                    lambda: "".join(render_openmetrics(point for of_run in points for point in of_run))
                 )
         finally:
             self._waiting -= 1

@@ -98,10 +98,7 @@ class Index:
         for key in gone:
             del self.rows[key]
         if gone:
-            self._write(
-                "DELETE FROM file WHERE device = ? AND inode = ?",
-                [tuple(map(str, key)) for key in gone],
-            )
+            self._write("DELETE FROM file WHERE device = ? AND inode = ?", [tuple(map(str, key)) for key in gone])
 
     def _write(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         with suppress(sqlite3.Error):
@@ -147,9 +144,7 @@ class Index:
             return self._open()
 
 
-def _decode(
-    rows: Iterable[Sequence[str | bytes]],
-) -> Iterable[tuple[FileKey, tuple[FileStamp, Row]]]:
+def _decode(rows: Iterable[Sequence[str | bytes]]) -> Iterable[tuple[FileKey, tuple[FileStamp, Row]]]:
     for *numbers, content in rows:
         device, inode, size_bytes, changed_ns = map(int, numbers)
         assert isinstance(content, bytes)

@@ -18,14 +18,7 @@ from tkperf.pipeline.following import find_clock_s
 from tkperf.pipeline.kept_results import find_results
 from tkperf.render.document import compose
 from tkperf.render.export_json import render_json
-from tkperf.render.export_series import (
-    SeriesPoint,
-    build_progress,
-    build_reading,
-    build_second,
-    label_run,
-    label_step,
-)
+from tkperf.render.export_series import SeriesPoint, build_progress, build_reading, build_second, label_run, label_step
 from tkperf.render.export_tables import build_tables
 from tkperf.render.html import Frame, render_script, render_view
 from tkperf.render.pdf import set_document
@@ -97,13 +90,7 @@ def _build_points(delta: Delta, disturbed_steps: int | None, at_s: float) -> Ite
         return
     run_now_s = find_clock_s(record)
     overview = build_overview(
-        record,
-        delta.log,
-        run_file="",
-        now_s=run_now_s,
-        pid=None,
-        user=None,
-        disturbed_steps=disturbed_steps,
+        record, delta.log, run_file="", now_s=run_now_s, pid=None, user=None, disturbed_steps=disturbed_steps
     )
     labels = label_run(record.info)
     yield build_progress(overview, labels, at_s)

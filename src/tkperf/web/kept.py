@@ -63,9 +63,7 @@ class Kept:
         self._most_bytes = most_bytes
         self._shared: dict[str, _Shared] = {}
 
-    async def get(
-        self, request: Request, key: tuple[object, ...], make: Make, *, keep: bool = True
-    ) -> BinaryIO:
+    async def get(self, request: Request, key: tuple[object, ...], make: Make, *, keep: bool = True) -> BinaryIO:
         """Return the open file of a page, for the caller to close; the page is made if it does not
         exist.
 
@@ -80,9 +78,7 @@ class Kept:
             return kept
         shared = self._shared.get(name)
         if shared is not None and shared.waiting >= MOST_FOR_A_PAGE:
-            raise BusyError(
-                f"{shared.waiting} other browsers wait for this page: load it again later"
-            )
+            raise BusyError(f"{shared.waiting} other browsers wait for this page: load it again later")
         if shared is None or shared.task.done():
             task = asyncio.create_task(self._make(name, make, keep=keep))
             shared = self._shared[name] = _Shared(task)
@@ -173,9 +169,7 @@ def stream(file: BinaryIO, media_type: str, *, name: str = "") -> Response:
     """
     headers = {"Content-Length": str(os.fstat(file.fileno()).st_size)}
     if name:
-        headers["Content-Disposition"] = (
-            f"attachment; filename*=UTF-8''{quote(name, errors='replace')}"
-        )
+        headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name, errors='replace')}"
     return StreamingResponse(_pieces(file), media_type=media_type, headers=headers)
 
 

@@ -226,9 +226,7 @@ class Library:
             # host was too busy to read the file in time.
             if isinstance(error, LateError):
                 again_after_s = max(AGAIN_AFTER_LATE_S, 2 * self._again_after_s.get(key, 0.0))
-            elif isinstance(error, (BusyError, LockedError)) or not os.access(
-                known.folder / known.place, os.R_OK
-            ):
+            elif isinstance(error, (BusyError, LockedError)) or not os.access(known.folder / known.place, os.R_OK):
                 again_after_s = AGAIN_AFTER_S
             kept = isinstance(error, FileError) and not again_after_s
         if again_after_s:
@@ -340,9 +338,7 @@ def build_listing(found: Found, index: Index) -> Listing:
         run_aliases=run_aliases,
         batch_aliases=batch_aliases,
         ambiguous_runs={shared: len(of_id) for shared, of_id in runs.items() if len(of_id) > 1},
-        ambiguous_batches={
-            shared: len(of_id) for shared, of_id in batches.items() if len(of_id) > 1
-        },
+        ambiguous_batches={shared: len(of_id) for shared, of_id in batches.items() if len(of_id) > 1},
         unreadable=tuple(unreadable),
         waiting=waiting,
         cut_short=found.cut_short,
@@ -390,23 +386,25 @@ def _list_runs(
             # The copy that is being written represents the others; otherwise a copy that belongs to
             # a batch does.
             ordered = sorted(
-                files,
-                key=lambda one: (
-                    not one[1].is_running,
-                    _path_of(one[0]) not in of_batches,
-                    one[0].place,
-                ),
+                files, key=lambda one: (not one[1].is_running, _path_of(one[0]) not in of_batches, one[0].place)
             )
             (known, row), *copies = ordered
             own_id = shared_id if len(contents) == 1 else _id_of(shared_id, known)
-            members = [
-                (one, batch) for one, _ in ordered for batch in of_batches.get(_path_of(one), ())
-            ]
+            members = [(one, batch) for one, _ in ordered for batch in of_batches.get(_path_of(one), ())]
             own_batches = {batch.batch_id: batch.row.name for _, batch in members}
             words = (
-                row.name, row.model, row.serial, row.firmware, row.host, row.profile, *row.tests,
-                shared_id, *own_batches, *own_batches.values(), *(one.place for one, _ in ordered),
-            )  # fmt: skip
+                row.name,
+                row.model,
+                row.serial,
+                row.firmware,
+                row.host,
+                row.profile,
+                *row.tests,
+                shared_id,
+                *own_batches,
+                *own_batches.values(),
+                *(one.place for one, _ in ordered),
+            )
             run = listed[own_id] = ListedRun(
                 run_id=own_id,
                 known=known,
@@ -443,9 +441,7 @@ def describe_difference(run: ListedRun) -> str:
         return ""
     place, entries = on_one_line(run.known.place), run.row.entries
     others = (
-        "Another file of this run differs"
-        if run.differs == 1
-        else f"{run.differs:,} other files of this run differ"
+        "Another file of this run differs" if run.differs == 1 else f"{run.differs:,} other files of this run differ"
     )
     return (
         f"{others} from this one. This file is {place}, "

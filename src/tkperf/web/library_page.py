@@ -21,13 +21,22 @@ _LOOK_LIMIT_S = 2.0
 # Of the drawing of a course, in pixels.
 _SPARK = 120, 28
 _COLUMNS = (
-    ("name", "Run"), ("drive", "Drive"), ("verdict", "Verdict"), ("", "Headline figures"),
-    ("", "Write saturation"), ("date", "Begun (UTC)"), ("host", "Host"),
-)  # fmt: skip
+    ("name", "Run"),
+    ("drive", "Drive"),
+    ("verdict", "Verdict"),
+    ("", "Headline figures"),
+    ("", "Write saturation"),
+    ("date", "Begun (UTC)"),
+    ("host", "Host"),
+)
 _ORDERS = (
-    ("-date", "Newest first"), ("date", "Oldest first"), ("name", "Run, A to Z"), ("drive", "Drive, A to Z"),
-    ("-verdict", "Gravest verdict first"), ("host", "Host, A to Z"),
-)  # fmt: skip
+    ("-date", "Newest first"),
+    ("date", "Oldest first"),
+    ("name", "Run, A to Z"),
+    ("drive", "Drive, A to Z"),
+    ("-verdict", "Gravest verdict first"),
+    ("host", "Host, A to Z"),
+)
 _SIGNS = {NoteLevel.INFORMATION: "✓", NoteLevel.CAUTION: "!", NoteLevel.FAILURE: "×"}
 _UNJUDGED = ("running", "interrupted", "not judged")
 
@@ -43,9 +52,7 @@ def build_routes(site: Site) -> list[Route]:
         await site.library.wait_for_look(_LOOK_LIMIT_S)
         listing = site.library.listing
         asked = (query.address(page=query.page), "page of the list")
-        page = await site.lists.get(
-            listing, asked, lambda: bytes(render_library(listing, query).body)
-        )
+        page = await site.lists.get(listing, asked, lambda: bytes(render_library(listing, query).body))
         return answer_in_pieces(page, "text/html; charset=utf-8")
 
     return [Route("/", show)]

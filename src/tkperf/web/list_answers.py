@@ -39,9 +39,7 @@ class ListAnswers:
         if (kept := self._find(listing, key)) is not None:
             return kept
         if self._waiting >= MOST_FOR_LISTS:
-            raise BusyError(
-                f"{self._waiting} other requests wait for the list of runs: ask again later"
-            )
+            raise BusyError(f"{self._waiting} other requests wait for the list of runs: ask again later")
         self._waiting += 1
         try:
             async with self._turn:
@@ -60,7 +58,5 @@ class ListAnswers:
         if listing is not self._listing:
             self._listing, self._kept = listing, {}
         self._kept[key] = content
-        while self._kept and (
-            len(self._kept) > _MOST_KEPT or sum(map(len, self._kept.values())) > _MOST_KEPT_BYTES
-        ):
+        while self._kept and (len(self._kept) > _MOST_KEPT or sum(map(len, self._kept.values())) > _MOST_KEPT_BYTES):
             del self._kept[next(iter(self._kept))]

@@ -23,13 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from tkperf.model.errors import UsageError, reason_of
 from tkperf.model.units import format_count, list_names
 from tkperf.runfile.writers import find_running
-from tkperf.web.bounds import (
-    MOST_CONNECTIONS,
-    MOST_REQUEST_BYTES,
-    REQUEST_WITHIN_S,
-    RETRY_AFTER_S,
-    TAKEN_WITHIN_S,
-)
+from tkperf.web.bounds import MOST_CONNECTIONS, MOST_REQUEST_BYTES, REQUEST_WITHIN_S, RETRY_AFTER_S, TAKEN_WITHIN_S
 
 # Answers under way when the server is asked to end.
 GRACE_S = 2
@@ -127,7 +121,9 @@ def _remove_unused(path: Path) -> None:
                     path.unlink()
 
 
-_TOO_MANY_CONNECTIONS = f"tkperf serve has {MOST_CONNECTIONS} other connections now: try again in {RETRY_AFTER_S} seconds.\n"
+_TOO_MANY_CONNECTIONS = (
+    f"tkperf serve has {MOST_CONNECTIONS} other connections now: try again in {RETRY_AFTER_S} seconds.\n"
+)
 _NO_CONNECTION = (
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
     f"Content-Length: {len(_TOO_MANY_CONNECTIONS)}\r\nRetry-After: {RETRY_AFTER_S}\r\nConnection: close\r\n\r\n"
@@ -206,9 +202,7 @@ class _Server(uvicorn.Server):
         return nullcontext()
 
 
-def serve(
-    app: ASGIApp, listening: Listening, *, ending: asyncio.Event, warn: Callable[[str], None]
-) -> None:
+def serve(app: ASGIApp, listening: Listening, *, ending: asyncio.Event, warn: Callable[[str], None]) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP.
 
     Args:
@@ -254,10 +248,7 @@ async def _watch_runs(warn: Callable[[str], None]) -> None:
             running = await asyncio.to_thread(lambda: list(find_running()))
             if new := [writer for writer in running if writer.pid not in warned]:
                 names = list_names(
-                    [
-                        f"process {writer.pid}" if writer.path is None else writer.path.name
-                        for writer in new
-                    ]
+                    [f"process {writer.pid}" if writer.path is None else writer.path.name for writer in new]
                 )
                 warn(
                     f"{format_count(len(new), 'run')} under way on this host ({names}): pages take CPU time from a "

@@ -73,7 +73,9 @@ class _Stream(StreamingResponse):
 
 
 class LivePages:
-    """Events ``/runs/ID/live`` and ``/batches/ID/live``. Without anything under way the answer is 204, which ends a browser's asking."""
+    """Events ``/runs/ID/live`` and ``/batches/ID/live``. Without anything under way the answer is 204, which ends a
+    browser's asking.
+    """
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -82,10 +84,7 @@ class LivePages:
         self._sent_bytes = 0
 
     def build_routes(self) -> list[Route]:
-        return [
-            Route("/runs/{id}/live", self.watch_run),
-            Route("/batches/{id}/live", self.watch_batch),
-        ]
+        return [Route("/runs/{id}/live", self.watch_run), Route("/batches/{id}/live", self.watch_batch)]
 
     async def watch_run(self, request: Request) -> Response:
         run = find_run(self._site, request)
@@ -100,19 +99,12 @@ class LivePages:
         return await self._answer(request, key, batch.known, "follow_batch", arguments)
 
     async def _answer(
-        self,
-        request: Request,
-        key: str,
-        known: KnownFile,
-        job: str,
-        arguments: Mapping[str, object],
+        self, request: Request, key: str, known: KnownFile, job: str, arguments: Mapping[str, object]
     ) -> Response:
         if not await self._site.is_written(known):
             return Response(status_code=204, headers=_HEADERS)
         if self._streams >= MOST_STREAMS:
-            raise BusyError(
-                f"{self._streams} other browsers watch runs: this page asks again later"
-            )
+            raise BusyError(f"{self._streams} other browsers watch runs: this page asks again later")
         if key not in self._watched:
             self._site.workers.require_follower()
         if request.method == "HEAD":
@@ -123,9 +115,7 @@ class LivePages:
     def _end_stream(self) -> None:
         self._streams -= 1
 
-    async def _watch(
-        self, key: str, job: str, arguments: Mapping[str, object]
-    ) -> AsyncIterator[bytes]:
+    async def _watch(self, key: str, job: str, arguments: Mapping[str, object]) -> AsyncIterator[bytes]:
         """Yield the events for one browser, from the newest state on."""
         watched = self._watched.get(key)
         if watched is None or watched.ended:
@@ -197,6 +187,4 @@ def render_live(*, run_id: str, name: str, differs: str) -> Response:
     Args:
         differs: a sentence about other files of this run that differ; empty: no file differs.
     """
-    return render_page(
-        "live_page.html.j2", address=f"/runs/{run_id}/live", name=name, differs=differs
-    )
+    return render_page("live_page.html.j2", address=f"/runs/{run_id}/live", name=name, differs=differs)

@@ -31,12 +31,7 @@ from tkperf.web.reading import reach_batch
 
 
 def make_comparison(
-    *,
-    order: Sequence[str],
-    arrangement: str,
-    kind: str,
-    frame: Mapping[str, str] | None,
-    **files: KnownFile,
+    *, order: Sequence[str], arrangement: str, kind: str, frame: Mapping[str, str] | None, **files: KnownFile
 ) -> bytes:
     """Return a comparison of runs in this order, as a page or another kind of file."""
     results = [_read(files[run_id]) for run_id in order]
@@ -50,12 +45,7 @@ def make_comparison(
 
 
 def make_batch(
-    *,
-    book: KnownFile,
-    addresses: Mapping[str, str],
-    kind: str,
-    frame: Mapping[str, str] | None,
-    **files: KnownFile,
+    *, book: KnownFile, addresses: Mapping[str, str], kind: str, frame: Mapping[str, str] | None, **files: KnownFile
 ) -> bytes:
     """Return a batch as a page or another kind of file.
 
@@ -72,10 +62,7 @@ def make_batch(
         case "csv":
             return pack_tables(build_batch_tables(answer), book.name)
     if frame is not None:
-        drives = tuple(
-            replace(one, report=addresses.get(Path(one.state.run_file).name, ""))
-            for one in answer.drives
-        )
+        drives = tuple(replace(one, report=addresses.get(Path(one.state.run_file).name, "")) for one in answer.drives)
         answer = replace(answer, drives=drives)
     return _render(build_batch_page(answer), kind, frame)
 
@@ -92,14 +79,10 @@ def _read_batch(book: KnownFile, files: Mapping[str, KnownFile]) -> BatchAnswer:
 
     def load_baseline(path: Path) -> RunResult:
         if not path.resolve().is_relative_to(book.folder):
-            raise UsageError(
-                f"the baseline {path.name} of its claims is not below the served folder"
-            )
+            raise UsageError(f"the baseline {path.name} of its claims is not below the served folder")
         return read_results(path)
 
-    drives = tuple(
-        msgspec.structs.replace(drive, run_file=find(drive.run_file)) for drive in state.drives
-    )
+    drives = tuple(msgspec.structs.replace(drive, run_file=find(drive.run_file)) for drive in state.drives)
     return read_answer(msgspec.structs.replace(state, drives=drives), load=load_baseline)
 
 

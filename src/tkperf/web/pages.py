@@ -53,9 +53,7 @@ def render_error(request: Request, status: int, message: str, *, more: str = "")
         more: an address of the library where the reader can choose between the possible files.
     """
     if request.url.path.startswith("/api/"):
-        answer: Response = Response(
-            encode_json({"error": message}), status_code=status, media_type="application/json"
-        )
+        answer: Response = Response(encode_json({"error": message}), status_code=status, media_type="application/json")
     else:
         answer = render_page("error.html.j2", status=status, message=message, more=more)
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
@@ -125,6 +123,4 @@ def draw_course(values: Sequence[float | None], size: tuple[int, int]) -> str:
     greatest = max((value for _, value in known), default=0.0) or 1.0
     step = width / max(1, len(values) - 1)
     room = height - 2
-    return " ".join(
-        f"{place * step:.1f},{1 + room - value / greatest * room:.1f}" for place, value in known
-    )
+    return " ".join(f"{place * step:.1f},{1 + room - value / greatest * room:.1f}" for place, value in known)

@@ -48,15 +48,11 @@ def read_run_row(opened: RunFile) -> RunRow:
     return build_run_row(record, opened.log(), result, digest=opened.digest())
 
 
-def build_run_row(
-    record: RunRecord, log: Sequence[LogEntry], result: RunResult, *, digest: bytes
-) -> RunRow:
+def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult, *, digest: bytes) -> RunRow:
     """Return the row of a run; ``result``: with findings from its seconds, so that figures are those of its report."""
     info = record.info
     verdict = describe_verdict(result)
-    overview = build_overview(
-        record, log, run_file="", now_s=None, pid=None, user=None, disturbed_steps=None
-    )  # fmt: skip
+    overview = build_overview(record, log, run_file="", now_s=None, pid=None, user=None, disturbed_steps=None)
     ended = record.status is RunStatus.COMPLETE
     return RunRow(
         run_id=find_run_id(info),
@@ -74,9 +70,7 @@ def build_run_row(
         level=verdict.level,
         reasons=_texts(verdict.reasons),
         simulated=info.is_simulated,
-        figures=tuple(
-            Figure(_text(one.label), _text(one.text), one.alarm) for one in headlines(result)
-        ),
+        figures=tuple(Figure(_text(one.label), _text(one.text), one.alarm) for one in headlines(result)),
         spark=_build_spark(result),
         entries=len(log),
         digest=digest,
@@ -92,9 +86,7 @@ def reach_batch(book: KnownFile) -> Path:
     path = reach(book)
     drives = read_log(path).begun.request.drives
     if len(drives) > MOST_DRIVES:
-        raise RunFileError(
-            f"{path.name} names {len(drives):,} drives, but a batch has at most {MOST_DRIVES}"
-        )
+        raise RunFileError(f"{path.name} names {len(drives):,} drives, but a batch has at most {MOST_DRIVES}")
     for drive in drives:
         run_file = path.with_name(f"{drive.name}{RUN_FILE_SUFFIX}")
         if run_file.is_symlink():
@@ -131,9 +123,7 @@ def find_run_id(info: RunInfo) -> str:
     try:
         return UUID(info.uuid).hex
     except (TypeError, ValueError):
-        facts = msgspec.json.encode(
-            (info.started_utc, info.seed, info.name, info.device), order="sorted"
-        )
+        facts = msgspec.json.encode((info.started_utc, info.seed, info.name, info.device), order="sorted")
         return hashlib.sha256(facts).hexdigest()[:32]
 
 

@@ -37,9 +37,7 @@ class RunPages:
         if "report" not in request.query_params and await self._site.is_written(run.known):
             return render_live(run_id=run.run_id, name=run.known.name, differs=differs)
         script = await self._site.charts.find_address()
-        page = await self._make(
-            request, "page", run_id=run.run_id, script_address=script, differs=differs
-        )
+        page = await self._make(request, "page", run_id=run.run_id, script_address=script, differs=differs)
         return stream(page, "text/html; charset=utf-8")
 
     async def download(self, request: Request) -> Response:
@@ -59,6 +57,4 @@ class RunPages:
         """Return what a job makes of the run that the address names; kept unless its run still writes the file."""
         known = find_run(self._site, request).known
         keep, alone = job != "run", job == "pdf"
-        return await self._site.make(
-            request, job, {"file": known}, keep=keep, alone=alone, **arguments
-        )
+        return await self._site.make(request, job, {"file": known}, keep=keep, alone=alone, **arguments)

@@ -216,9 +216,7 @@ def _count(
             counts[run.row.simulated].update(set(values[run.run_id][place]))
     most = (counts[False] + counts[True]).most_common(MOST_CHOICES)
     names = sorted({*dict(most), *chosen}, key=str.casefold, reverse=key == "month")
-    return tuple(
-        Choice(name, counts[False][name], counts[True][name], name in chosen) for name in names
-    )
+    return tuple(Choice(name, counts[False][name], counts[True][name], name in chosen) for name in names)
 
 
 def _sort(runs: Sequence[ListedRun], sort: str) -> list[ListedRun]:

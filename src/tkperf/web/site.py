@@ -73,7 +73,8 @@ class Site:
         alone: bool = False,
         **arguments: object,
     ) -> BinaryIO:
-        """Return what a job makes of files, which are arguments by their names; kept unless a run writes to one of them.
+        """Return what a job makes of files, which are arguments by their names; kept unless a run writes to one of
+        them.
 
         Raises:
             JobError: see ``Workers.make``.
@@ -121,8 +122,7 @@ class AmbiguousError(HTTPException):
 
     def __init__(self, found: str, shared_id: str, count: int) -> None:
         super().__init__(
-            300,
-            f"{count:,} {found} have the id {shared_id} and differ from each other: each has an id of its own",
+            300, f"{count:,} {found} have the id {shared_id} and differ from each other: each has an id of its own"
         )
         self.more = f"/?{urlencode({'q': shared_id})}"
 

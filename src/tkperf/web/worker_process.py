@@ -77,15 +77,14 @@ def _do(jobs: Jobs, order: Order, result: int, answers: socket.socket) -> bytes:
         return (
             FAILED
             + (
-                f"it takes more than {order.limit_bytes / 1e9:.1f} GB of memory: use tkperf report on the command line, "
+                f"it takes more than {order.limit_bytes / 1e9:.1f} GB of memory: use tkperf report on the command "
+                "line, "
                 "which has no such limit"
             ).encode()
         )
     except Exception:
         traceback.print_exc()
-        return (
-            FAILED + b"a defect of tkperf: please report it with the lines on the server's stderr"
-        )
+        return FAILED + b"a defect of tkperf: please report it with the lines on the server's stderr"
     return DONE
 
 

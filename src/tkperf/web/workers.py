@@ -35,8 +35,9 @@ Jobs = Mapping[str, Callable[..., bytes | Iterator[bytes]]]
 
 SIZE_BYTES = 4
 DONE, FAILED, LOCKED = b"+", b"-", b"~"
-"""First byte of an answer. After ``FAILED``, and after ``LOCKED`` for a file that can be read later, the reason follows.
-A message has its size after ``DONE``."""
+"""First byte of an answer. After ``FAILED``, and after ``LOCKED`` for a file that can be read later, the reason
+follows. A message has its size after ``DONE``.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +92,7 @@ class Workers:
     """
 
     def __init__(
-        self,
-        module: str = "tkperf.web.worker_process",
-        *,
-        limit_s: float = LIMIT_S,
-        limit_bytes: int = LIMIT_BYTES,
+        self, module: str = "tkperf.web.worker_process", *, limit_s: float = LIMIT_S, limit_bytes: int = LIMIT_BYTES
     ) -> None:
         self._module = module
         self._limit_s, self._limit_bytes = limit_s, limit_bytes
@@ -109,9 +106,7 @@ class Workers:
         """Start the worker process, which gets ready in the background."""
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = start_module(
-                self._module, stdin=theirs.fileno(), stdout=DEVNULL, stderr=None
-            )
+            self._process = start_module(self._module, stdin=theirs.fileno(), stdout=DEVNULL, stderr=None)
 
     def close(self) -> None:
         """End the worker process; cancelling ``run`` or ``make`` ends a job."""
@@ -129,9 +124,7 @@ class Workers:
             await self.make(result, job, alone=alone, **arguments)
             return os.pread(result.fileno(), MOST_RESULT_BYTES, 0)
 
-    async def make(
-        self, result: BinaryIO, job: str, *, alone: bool = False, **arguments: object
-    ) -> None:
+    async def make(self, result: BinaryIO, job: str, *, alone: bool = False, **arguments: object) -> None:
         """Have a job write its result to an empty file; cancelling ends its process.
 
         Args:
@@ -142,9 +135,7 @@ class Workers:
             JobError: it failed, took too long, needed too much memory, or too many others wait.
         """
         if self._waiting >= MOST_WAITING:
-            raise BusyError(
-                f"{self._waiting} other pages are being made: load this one again in a minute"
-            )
+            raise BusyError(f"{self._waiting} other pages are being made: load this one again in a minute")
         self._waiting += 1
         try:
             async with AsyncExitStack() as stack:
@@ -163,9 +154,7 @@ class Workers:
             )
 
     async def _work(self, result: BinaryIO, job: str, arguments: Mapping[str, object]) -> bytes:
-        order = Order(
-            job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes
-        )
+        order = Order(job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes)
         answer = await self._try(result, order)
         # Without a process the order was lost: what forks them had just died.
         return answer if answer is not None else await self._try(result, order) or b""
@@ -211,9 +200,7 @@ class Workers:
         """
         self.require_follower()
         self._followed += 1
-        order = Order(
-            job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes
-        )
+        order = Order(job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes)
         answers, theirs = socket.socketpair()
         process: int | None = None
         try:
@@ -245,9 +232,7 @@ class Workers:
             except OSError as error:
                 self.close()
                 if attempt:
-                    raise JobError(
-                        f"no process can be started for it: {reason_of(error)}"
-                    ) from error
+                    raise JobError(f"no process can be started for it: {reason_of(error)}") from error
             else:
                 return
 
@@ -320,8 +305,6 @@ async def _receive_words(answers: socket.socket) -> bytes:
     """Return all bytes until the job's process closes its end."""
     loop = asyncio.get_running_loop()
     words = b""
-    while len(words) < _MOST_WORDS_BYTES and (
-        piece := await loop.sock_recv(answers, _MOST_WORDS_BYTES)
-    ):
+    while len(words) < _MOST_WORDS_BYTES and (piece := await loop.sock_recv(answers, _MOST_WORDS_BYTES)):
         words += piece
     return words

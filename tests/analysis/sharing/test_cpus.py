@@ -88,9 +88,7 @@ def test_hosts_with_one_or_two_cpus() -> None:
     st.sets(st.integers(0, 7), min_size=1),
     st.lists(st.integers(0, 4), min_size=8, max_size=8),
 )
-def test_assignments_are_what_they_say(
-    nodes: list[int | None], allowed: set[int], counts: list[int]
-) -> None:
+def test_assignments_are_what_they_say(nodes: list[int | None], allowed: set[int], counts: list[int]) -> None:
     """Only CPUs that may be used, never none; not marked as shared only where no other drive has them."""
     threads = {f"d{n}": count for n, count in enumerate(counts)}
     plan = assign_cpus(drives(*nodes), threads, allowed, {})

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.host.fake_drives import (
-    FakeDrives,
-    nvme_behind_switch,
-    sata_behind_expander,
-    sata_on_chipset,
-)
+from tests.host.fake_drives import FakeDrives, nvme_behind_switch, sata_behind_expander, sata_on_chipset
 from tkperf.analysis.sharing.groups import build_budgets, group_drives, judge_sharing
 from tkperf.analysis.sharing.reads import compare_reads
 from tkperf.host.paths import read_path
@@ -45,11 +40,7 @@ def sizes(paths: Sequence[DrivePath], parallel: object = "auto") -> list[int]:
 def test_demand_against_what_a_part_carries() -> None:
     """The drives' own links together, for each part that several share."""
     expander, adapter = build_budgets(SHELF)
-    assert (expander.part.key, expander.demand_bytes_per_s, expander.factor) == (
-        "expander",
-        14_400_000_000,
-        3.0,
-    )
+    assert (expander.part.key, expander.demand_bytes_per_s, expander.factor) == ("expander", 14_400_000_000, 3.0)
     assert expander.state is BudgetState.OVER
     assert adapter.factor == pytest.approx(1.828, abs=1e-3)
     assert len(expander.drives) == len(adapter.drives) == 24
@@ -173,9 +164,7 @@ def some_paths(draw: st.DrawFn) -> list[DrivePath]:
 def test_groups_have_each_drive_once(paths: list[DrivePath], parallel: str | int) -> None:
     """No drive is lost or measured twice, and no group of auto has a part over its budget."""
     groups = group_drives(paths, parallel)  # type: ignore[arg-type]
-    assert sorted(drive for group in groups for drive in group.drives) == sorted(
-        path.drive for path in paths
-    )
+    assert sorted(drive for group in groups for drive in group.drives) == sorted(path.drive for path in paths)
     if parallel == "auto":
         assert all(group.state is not BudgetState.OVER for group in groups)
     assert groups == group_drives(paths[::-1], parallel)  # type: ignore[arg-type]

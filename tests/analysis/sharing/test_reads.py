@@ -18,9 +18,8 @@ def rates(mean: float, strays: float = 0.01, seconds: int = 10, seed: int = 1) -
 
 @pytest.mark.parametrize(
     ("together", "state"),
-    [(1.0, ReadsState.NOT_SLOWED), (0.5, ReadsState.SLOWED), (0.9, ReadsState.SLOWED),
-     (1.2, ReadsState.NOT_SLOWED)],
-)  # fmt: skip
+    [(1.0, ReadsState.NOT_SLOWED), (0.5, ReadsState.SLOWED), (0.9, ReadsState.SLOWED), (1.2, ReadsState.NOT_SLOWED)],
+)
 def test_drives_are_slowed_or_not(together: float, state: ReadsState) -> None:
     """By the whole interval of the ratio, not by its middle."""
     compared = compare_reads("sdb", rates(1e5, 0.003), rates(together * 1e5, 0.003, seed=2))
@@ -46,8 +45,7 @@ def test_the_same_in_every_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("alone", "together"),
-    [((), ()), ((1.0,) * 3, (1.0,) * 3), ((0.0,) * 10, (5.0,) * 10), ((5.0,) * 10, ())],
+    ("alone", "together"), [((), ()), ((1.0,) * 3, (1.0,) * 3), ((0.0,) * 10, (5.0,) * 10), ((5.0,) * 10, ())]
 )
 def test_too_little_to_compare(alone: tuple[float, ...], together: tuple[float, ...]) -> None:
     """Fewer than four seconds, or nothing read alone, is not known."""

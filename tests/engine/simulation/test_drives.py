@@ -19,12 +19,8 @@ from tkperf.model.phases import Fill
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone
 
 SATA, TLC, DISK = PRESET_MODELS["sata-ssd"], PRESET_MODELS["client-tlc"], PRESET_MODELS["hdd"]
-RANDOM_WRITES = Workload(
-    access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32
-)
-SEQUENTIAL_WRITES = Workload(
-    access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=32
-)
+RANDOM_WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32)
+SEQUENTIAL_WRITES = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=32)
 READS = replace(RANDOM_WRITES, read_percent=100)
 MIXED = replace(RANDOM_WRITES, read_percent=65)
 
@@ -151,10 +147,7 @@ def test_a_small_map_costs_random_reads_of_a_wide_range_only() -> None:
 def test_a_deeper_queue_brings_more_until_the_drive_is_busy() -> None:
     """Reads by depth: never less, nearly proportional at first, and no more in the end."""
     engine = make(SATA)
-    rates = [
-        measure(engine, replace(READS, jobs=1, io_depth=depth)).iops
-        for depth in (1, 2, 4, 8, 16, 32, 64)
-    ]
+    rates = [measure(engine, replace(READS, jobs=1, io_depth=depth)).iops for depth in (1, 2, 4, 8, 16, 32, 64)]
     assert all(after > 0.98 * before for before, after in pairwise(rates))
     assert rates[1] > 1.8 * rates[0]
     assert rates[-1] == pytest.approx(rates[-2], rel=0.03)

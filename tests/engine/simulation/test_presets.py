@@ -61,9 +61,7 @@ def test_the_well_behaved_become_steady(preset: str) -> None:
 
 def test_cliffs_are_sudden_and_pass() -> None:
     """Reads: six minutes at a third in every three quarters of an hour, from one second to the next."""
-    rates = np.array(
-        [each.iops for each in measure(make(PRESET_MODELS["cliffs"]), READS, 5400).samples]
-    )
+    rates = np.array([each.iops for each in measure(make(PRESET_MODELS["cliffs"]), READS, 5400).samples])
     low = rates < 0.5 * np.median(rates)
     assert np.flatnonzero(np.diff(low.astype(int))).tolist() == [2339, 2699, 5039]
     assert rates[low].mean() / rates[~low].mean() == pytest.approx(0.33, rel=0.02)

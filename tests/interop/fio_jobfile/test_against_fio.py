@@ -27,15 +27,7 @@ SIZE = 256 * MIB
 MANY = 1500
 # Through the page cache, as only what is asked for matters.
 # fio would begin anew after number_ios if it were time-based; killed, it leaves no processes behind.
-FEW = (
-    "direct=0",
-    "group_reporting=0",
-    "ramp_time=0",
-    "time_based=0",
-    "runtime=5",
-    "loops=1",
-    "thread=1",
-)
+FEW = ("direct=0", "group_reporting=0", "ramp_time=0", "time_based=0", "runtime=5", "loops=1", "thread=1")
 PROFILE = load_profile("pts-e-1.1")
 
 
@@ -60,16 +52,12 @@ class Load:
 
     def alignment(self) -> int:
         return max(
-            step for step in (512, 4096, 8192, 16384, 32768, 65536)
-            if all(at % step == 0 for _, at, _ in self.ios)
-        )  # fmt: skip
+            step for step in (512, 4096, 8192, 16384, 32768, 65536) if all(at % step == 0 for _, at, _ in self.ios)
+        )
 
     def ends(self) -> tuple[float, float]:
         """Where it stayed, as shares of the file."""
-        return (
-            min(at for _, at, _ in self.ios) / SIZE,
-            max(at + size for _, at, size in self.ios) / SIZE,
-        )
+        return (min(at for _, at, _ in self.ios) / SIZE, max(at + size for _, at, size in self.ios) / SIZE)
 
     def in_zones(self) -> list[float]:
         """Shares of the I/Os in 5, the next 15, and the last 80 % of the file."""
@@ -99,9 +87,8 @@ def run_fio(sections: list[list[str]], folder: Path, *added: str) -> list[Any]:
     tried = folder / "tried.fio"
     tried.write_text("\n".join(lines) + "\n")
     done = subprocess.run(
-        ["fio", "--output-format=json", tried],
-        check=False, cwd=folder, capture_output=True, text=True, timeout=30,
-    )  # fmt: skip
+        ["fio", "--output-format=json", tried], check=False, cwd=folder, capture_output=True, text=True, timeout=30
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = json.loads(done.stdout[done.stdout.index("{\n") :])["jobs"]
     assert isinstance(jobs, list)
@@ -127,10 +114,7 @@ def observe(text: str, number: int, folder: Path, scratch: Path) -> Load:
         if not is_job(section) or jobs == number:
             sections.append([line for line in section if "rate" not in line])
         jobs += is_job(section)
-    run_fio(
-        sections, folder, f"filename={scratch}", f"number_ios={MANY}", f"write_iolog={log}",
-        "numjobs=1", *FEW,
-    )  # fmt: skip
+    run_fio(sections, folder, f"filename={scratch}", f"number_ios={MANY}", f"write_iolog={log}", "numjobs=1", *FEW)
     return read_log(log)
 
 
@@ -155,14 +139,10 @@ def jobs_of(name: str, scratch: Path) -> list[tuple[str, Workload]]:
 def resemble(one: Load, other: Load) -> Sequence[str]:
     """In what two loads differ, beyond chance."""
     differing = []
-    if abs(one.reads() - other.reads()) > 0.06 or (one.reads() in (0, 1)) is not (
-        other.reads() in (0, 1)
-    ):
+    if abs(one.reads() - other.reads()) > 0.06 or (one.reads() in (0, 1)) is not (other.reads() in (0, 1)):
         differing.append("mix")
     sizes, others = one.sizes(), other.sizes()
-    if sizes.keys() != others.keys() or any(
-        abs(share - others[size]) > 0.06 for size, share in sizes.items()
-    ):
+    if sizes.keys() != others.keys() or any(abs(share - others[size]) > 0.06 for size, share in sizes.items()):
         differing.append("block sizes")
     if one.is_sequential() is not other.is_sequential():
         differing.append("order")

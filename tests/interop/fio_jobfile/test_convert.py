@@ -45,11 +45,7 @@ def refusals_of(text: str) -> list[str]:
         ("bs=4kib\nkb_base=1000", "block_size_kib", 4),
         ("bsrange=16k-16k", "block_size_kib", 16),
         ("bssplit=4k/50:8k/", "block_shares", [[4, 50], [8, 50]]),
-        (
-            "rw=randread\nrandom_distribution=zoned:50/5:30/15:20/",
-            "zone_shares",
-            [[50, 5], [30, 15], [20, 80]],
-        ),
+        ("rw=randread\nrandom_distribution=zoned:50/5:30/15:20/", "zone_shares", [[50, 5], [30, 15], [20, 80]]),
         ("iodepth=7", "io_depth", 7),
         ("ioengine=sync\niodepth=7", "io_depth", 1),
         ("rw=randread\nnumjobs=3", "jobs", 3),
@@ -79,18 +75,12 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
         ("rate=10m", "offered rates are in IOPS: divide by the block size and write rate_iops"),
         ("rw=randtrim", "tkperf's loads read and write; they do not trim"),
         ("rw=read:8k", "addresses of tkperf are random or sequential; it skips none"),
-        (
-            "rw=sideways",
-            "it is one of read, write, randread, randwrite, rw, readwrite, randrw",
-        ),
+        ("rw=sideways", "it is one of read, write, randread, randwrite, rw, readwrite, randrw"),
         ("bs=4q", "it is a size such as 4k, 1m or 4096"),
         ("bs=4.5k", "it is a size such as 4k, 1m or 4096"),
         ("bs=1000", "a block size is a multiple of 512 bytes, 16 MiB at most"),
         ("bssplit=4k/50:8k/60", "its percentages do not add up to 100"),
-        (
-            "bsrange=4k-64k",
-            "tkperf draws no sizes from a range; write the sizes as bssplit=4k/50:8k/50",
-        ),
+        ("bsrange=4k-64k", "tkperf draws no sizes from a range; write the sizes as bssplit=4k/50:8k/50"),
         ("bs=٤k", "it is a size such as 4k, 1m or 4096"),
         ("iodepth=٣", "it is a whole number from 1 to 65,536"),
         ("runtime=٦٠", "it is a time such as 60, 90s, 5m or 1h"),
@@ -107,7 +97,7 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
         ("time_based=yes", "it is 1 or 0"),
         ("filename=/dev/sda:/dev/sdb", "it names several files; tkperf measures one DEVICE"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused(option: str, reason: str) -> None:
     """One line with file, line, job, option and reason."""
     assert refusals_of(f"[a]\n{TIMED}{option}\n") == [f"a.fio, line 6, [a], {option}: {reason}"]
@@ -119,8 +109,7 @@ def test_what_is_refused(option: str, reason: str) -> None:
         (
             "[a]\nruntime=1\nrw=read\n",
             "direct=0 (fio's default)",
-            "buffered I/O measures the host's memory, tkperf's is always direct: write direct=1 if that is "
-            "meant",
+            "buffered I/O measures the host's memory, tkperf's is always direct: write direct=1 if that is meant",
         ),
         (
             f"[a]\n{TIMED}rw=write\nnumjobs=4\n",
@@ -175,9 +164,14 @@ def test_all_refusals_are_found_at_once() -> None:
 def test_streams_are_cut_into_slices_without_a_rest() -> None:
     """Warm-up and stream are whole numbers of slices, however long."""
     for runtime, ramp, slice_s in (
-        ("60", "0", 10), ("2h", "10m", 60), ("3", "1", 1), ("90", "5", 5), ("500ms", "0", 0.5),
-        ("7", "0", 1), ("1300ms", "0", 0.1),
-    ):  # fmt: skip
+        ("60", "0", 10),
+        ("2h", "10m", 60),
+        ("3", "1", 1),
+        ("90", "5", 5),
+        ("500ms", "0", 0.5),
+        ("7", "0", 1),
+        ("1300ms", "0", 0.1),
+    ):
         text = f"[a]\n{TIMED}runtime={runtime}\nramp_time={ramp}\n"
         (phase,) = tomllib.loads(convert(text).text)["phases"]
         assert phase["slice_s"] == slice_s
@@ -201,9 +195,7 @@ def test_odd_names_stay_text() -> None:
 
 def test_any_other_option_is_named() -> None:
     """Also one that this version of tkperf does not know, and one that does nothing in this job."""
-    text = (
-        f"[global]\n{TIMED}rw=randread\nnew_in_fio=3\n[a]\nverify=0\nrwmixread=70\n[b]\nstonewall\n"
-    )
+    text = f"[global]\n{TIMED}rw=randread\nnew_in_fio=3\n[a]\nverify=0\nrwmixread=70\n[b]\nstonewall\n"
     converted = convert(text)
     left = [line for line in converted.options if line.startswith("not carried over: ")]
     assert left == [
@@ -218,19 +210,13 @@ def test_a_waiting_engine_has_no_queue() -> None:
     """Its iodepth is not carried over, and the output says why there is another one."""
     options = convert(f"[a]\n{TIMED}iodepth=32\nioengine=sync\n").options
     assert "not carried over: iodepth=32 ([a])" in options
-    assert (
-        "carried over: ioengine=sync -> io_depth, which is 1 as this engine waits for each I/O ([a])"
-        in (options)
-    )
+    assert "carried over: ioengine=sync -> io_depth, which is 1 as this engine waits for each I/O ([a])" in (options)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_option_is_accounted_for(name: str) -> None:
     """No option of a file goes without a word, but for those that change nothing."""
-    named = {
-        line.partition(": ")[2].partition("=")[0].partition(" ")[0]
-        for line in convert_file(name).options
-    }
+    named = {line.partition(": ")[2].partition("=")[0].partition(" ")[0] for line in convert_file(name).options}
     text = (JOBS / f"{name}.fio").read_text()
     given = set(re.findall(r"^\s*(?!include)([a-z_]+)", text, re.MULTILINE))
     at_its_default = {"verify", "iodepth_batch"}
@@ -248,11 +234,28 @@ def test_no_option_has_two_fates() -> None:
 # Options that exist in fio 3.42 but not in fio 3.33, and options that were renamed between these
 # versions. The old name of such an option became an alias.
 NEWER = {
-    "comm", "dataplacement", "dp_scheme", "end_syncfs", "fdp", "job_start_clock_id", "libaio_vectored",
-    "log_issue_time", "log_window_value", "num_range", "plid_select", "plids", "priohint", "ramp_size",
-    "readfua", "sprandom", "thinkcycles", "uncached", "write_mode", "writefua",
-}  # fmt: skip
-RENAMED = {"dataplacement", "log_alternate_epoch", "log_window_value", "plid_select", "plids", "randrepeat"}  # fmt: skip
+    "comm",
+    "dataplacement",
+    "dp_scheme",
+    "end_syncfs",
+    "fdp",
+    "job_start_clock_id",
+    "libaio_vectored",
+    "log_issue_time",
+    "log_window_value",
+    "num_range",
+    "plid_select",
+    "plids",
+    "priohint",
+    "ramp_size",
+    "readfua",
+    "sprandom",
+    "thinkcycles",
+    "uncached",
+    "write_mode",
+    "writefua",
+}
+RENAMED = {"dataplacement", "log_alternate_epoch", "log_window_value", "plid_select", "plids", "randrepeat"}
 
 
 @pytest.mark.fio
@@ -260,9 +263,7 @@ def test_the_tables_have_the_names_of_fio(tmp_path: Path) -> None:
     """Those of fio itself and of the engines that tkperf uses, with all their aliases."""
 
     def ask(*words: str) -> str:
-        done = subprocess.run(
-            ["fio", *words], check=True, capture_output=True, text=True, cwd=tmp_path
-        )
+        done = subprocess.run(["fio", *words], check=True, capture_output=True, text=True, cwd=tmp_path)
         return done.stdout
 
     listed = ask("--cmdhelp=all") + ask("--enghelp=io_uring") + ask("--enghelp=libaio")
@@ -276,27 +277,35 @@ def test_the_tables_have_the_names_of_fio(tmp_path: Path) -> None:
         for alias in re.findall(r"^ +alias: (\w+)$", ask(f"--cmdhelp={name}"), re.M):
             aliases[alias] = name
     assert aliases.items() <= ALIASES.items()
-    assert {ALIASES[alias] for alias in ALIASES.keys() - aliases.keys()} <= (
-        RENAMED if version < (3, 42) else set()
-    )
+    assert {ALIASES[alias] for alias in ALIASES.keys() - aliases.keys()} <= (RENAMED if version < (3, 42) else set())
 
 
 @pytest.mark.fio
 @pytest.mark.parametrize(
     "line",
     [
-        "bs=0", "bs=(2*2k)", "rw=rand", "rw=randreadx", "iodepth=0", "rwmixread=101",
-        "random_distribution=zoned:50/5:40/95", "direct=2", "direct=yes", "direct", "stonewall=abc",
-        "kb_base=1001", "runtime=", "rate_process=x", "buffer_compress_percentage=101",
+        "bs=0",
+        "bs=(2*2k)",
+        "rw=rand",
+        "rw=randreadx",
+        "iodepth=0",
+        "rwmixread=101",
+        "random_distribution=zoned:50/5:40/95",
+        "direct=2",
+        "direct=yes",
+        "direct",
+        "stonewall=abc",
+        "kb_base=1001",
+        "runtime=",
+        "rate_process=x",
+        "buffer_compress_percentage=101",
     ],
-)  # fmt: skip
+)
 def test_what_fio_refuses_is_refused(line: str, tmp_path: Path) -> None:
     """tkperf takes no file that fio would not take."""
     rw = "rw=randwrite\n"
     file = tmp_path / "a.fio"
     file.write_text(f"[a]\n{rw}size=1m\nfilename=x\n{line}\n")
-    done = subprocess.run(
-        ["fio", "--parse-only", file], check=False, capture_output=True, cwd=tmp_path
-    )
+    done = subprocess.run(["fio", "--parse-only", file], check=False, capture_output=True, cwd=tmp_path)
     assert done.returncode != 0
     assert any(f", {line}: " in refusal for refusal in refusals_of(f"[a]\n{TIMED}{rw}{line}\n"))

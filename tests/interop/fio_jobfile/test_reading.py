@@ -10,8 +10,7 @@ from tkperf.model.errors import UsageError
 
 def values(text: str) -> list[tuple[str, dict[str, str | None]]]:
     return [
-        (job.name, {name: option.value for name, option in job.options.items()})
-        for job in read_jobs("a.fio", text)
+        (job.name, {name: option.value for name, option in job.options.items()}) for job in read_jobs("a.fio", text)
     ]
 
 
@@ -33,9 +32,7 @@ def test_comments_indents_and_blanks() -> None:
 
 def test_aliases_are_one_option_and_the_last_counts() -> None:
     """Options have fio's own name."""
-    assert values("[a]\nbs=4k\nblocksize=8k\nreadwrite=read\n") == [
-        ("a", {"bs": "8k", "rw": "read"})
-    ]
+    assert values("[a]\nbs=4k\nblocksize=8k\nreadwrite=read\n") == [("a", {"bs": "8k", "rw": "read"})]
 
 
 @pytest.mark.parametrize(
@@ -43,11 +40,7 @@ def test_aliases_are_one_option_and_the_last_counts() -> None:
     [
         ("", "a.fio: it has no job: a job is a section such as [randread]"),
         ("[global]\nbs=4k\n", "a.fio: it has no job: a job is a section such as [randread]"),
-        (
-            "bs=4k\n[a]\n",
-            "a.fio, line 1: 'bs=4k' is above the first [section], which fio refuses; is it a "
-            "job file?",
-        ),
+        ("bs=4k\n[a]\n", "a.fio, line 1: 'bs=4k' is above the first [section], which fio refuses; is it a job file?"),
         ("[a\nbs=4k\n", "a.fio, line 1: '[a' is no section: it is [name]"),
         (
             "[a]\nHello, world!\n",
@@ -64,10 +57,7 @@ def test_aliases_are_one_option_and_the_last_counts() -> None:
             "the load would not be known: write its value",
         ),
         ("[a]\0", "a.fio: it is not a job file but holds binary data"),
-        (
-            "[a]\ninclude b.inc\n",
-            "a.fio, line 2: 'include b.inc': tkperf reads one file: write its lines here instead",
-        ),
+        ("[a]\ninclude b.inc\n", "a.fio, line 2: 'include b.inc': tkperf reads one file: write its lines here instead"),
         ("[a]\n" * 257, "a.fio: more than 256 jobs; no test is as long"),
     ],
 )

@@ -87,14 +87,14 @@ class Drive:
 
     def write_pattern(self) -> None:
         """Fill it with what is neither zero nor alike anywhere."""
-        shell(f"openssl enc -aes-128-ctr -K 0 -iv 0 -nosalt </dev/zero 2>/dev/null |"
-              f" dd of={self.path} bs=1M iflag=fullblock oflag=direct status=none || true")  # fmt: skip
+        shell(
+            f"openssl enc -aes-128-ctr -K 0 -iv 0 -nosalt </dev/zero 2>/dev/null |"
+            f" dd of={self.path} bs=1M iflag=fullblock oflag=direct status=none || true"
+        )
 
     def is_zero(self) -> bool:
         # cmp says nothing but "EOF on ..." if all is zero.
-        done = subprocess.run(
-            ["cmp", "--silent", f"--bytes={self.size_bytes}", self.path, "/dev/zero"], check=False
-        )
+        done = subprocess.run(["cmp", "--silent", f"--bytes={self.size_bytes}", self.path, "/dev/zero"], check=False)
         return done.returncode == 0
 
     @property
@@ -109,11 +109,7 @@ class Drive:
 def shell(command: str, *, limit_s: float = COMMAND_LIMIT_S) -> str:
     """Run a command line of the lab, which must succeed."""
     done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        check=False,
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=limit_s, check=False
     )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
@@ -136,8 +132,20 @@ def tkperf(*arguments: object, limit_s: float = COMMAND_LIMIT_S) -> Ended:
 
 def measure(folder: Path, drive: Drive, *arguments: object) -> dict[str, Any]:
     """Run the short SSD suite on a drive and return the results as a program sees them."""
-    ended = tkperf("ssd", "case", drive.path, "--profile", PROFILE, "--output", folder,
-                   "--yes-destroy", drive.serial, "--progress", "plain", *arguments)  # fmt: skip
+    ended = tkperf(
+        "ssd",
+        "case",
+        drive.path,
+        "--profile",
+        PROFILE,
+        "--output",
+        folder,
+        "--yes-destroy",
+        drive.serial,
+        "--progress",
+        "plain",
+        *arguments,
+    )
     assert ended.status == 0, ended.stderr
     shown = tkperf("show", "--json", folder / "case.tkperf")
     results = json.loads(shown.stdout)
@@ -227,8 +235,4 @@ def kernel_log(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     new = shell("dmesg").splitlines()[before:]
     if request.node.get_closest_marker("makes_trouble") is None:
-        assert not [
-            line
-            for line in new
-            if KERNEL_TROUBLE.search(line) and not EMULATED_TROUBLE.search(line)
-        ]
+        assert not [line for line in new if KERNEL_TROUBLE.search(line) and not EMULATED_TROUBLE.search(line)]

@@ -40,9 +40,22 @@ def keep(name: str, figures: object) -> None:
 def measured(folder: Path, device: Path, consent: object, *options: object) -> dict[str, Any]:
     """The one cell of a run: 4 KiB random reads, both rounds."""
     ended = tkperf(
-        "ssd", "case", device, "--profile", PROFILE, "--output", folder, "--test", "iops",
-        "--no-purge", "--yes-destroy", consent, "--progress", "plain", *options,
-    )  # fmt: skip
+        "ssd",
+        "case",
+        device,
+        "--profile",
+        PROFILE,
+        "--output",
+        folder,
+        "--test",
+        "iops",
+        "--no-purge",
+        "--yes-destroy",
+        consent,
+        "--progress",
+        "plain",
+        *options,
+    )
     assert ended.status == 0, ended.stderr
     results = json.loads(tkperf("show", "--json", folder / "case.tkperf").stdout)
     (cell,) = results["tests"][0]["sections"][0]["cells"]
@@ -51,9 +64,7 @@ def measured(folder: Path, device: Path, consent: object, *options: object) -> d
 
 
 @pytest.mark.parametrize("known_iops", THROTTLED)
-def test_iops_of_a_throttled_drive(
-    scsi: Drive, monitor: Monitor, tmp_path: Path, known_iops: int
-) -> None:
+def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path, known_iops: int) -> None:
     """QEMU lets so many I/Os a second through, and a tenth of a second's worth at once.
 
     That burst went to preconditioning, which the first round follows without a pause.
@@ -82,10 +93,7 @@ def test_iops_of_a_drive_of_known_answer_time(tmp_path: Path) -> None:
 
 @contextmanager
 def drive_of_random_answers() -> Iterator[Path]:
-    shell(
-        f"modprobe scsi_debug dev_size_mb=32 lbpu=0 ndelay={LONGEST_ANSWER_US * 1000} random=1 && "
-        "udevadm settle"
-    )
+    shell(f"modprobe scsi_debug dev_size_mb=32 lbpu=0 ndelay={LONGEST_ANSWER_US * 1000} random=1 && udevadm settle")
     try:
         path = shell("lsblk -nrdo PATH,MODEL | awk '$2 ~ /scsi_debug/ {print $1}'").strip()
         yield Path(path)
@@ -99,17 +107,7 @@ def test_latencies_against_the_kernels_trace(tmp_path: Path) -> None:
         consent = json.loads(tkperf("doctor", device, "--json").stdout)["confirm_id"]
         with traced_reads(device) as latencies:
             cell = measured(
-                tmp_path,
-                device,
-                consent,
-                "--numjobs",
-                2,
-                "--iodepth",
-                16,
-                "--engine",
-                "libaio",
-                "--runtime",
-                15,
+                tmp_path, device, consent, "--numjobs", 2, "--iodepth", 16, "--engine", "libaio", "--runtime", 15
             )
     figures = compare(cell, latencies)
     keep("against the kernel's trace", figures)

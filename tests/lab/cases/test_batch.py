@@ -30,7 +30,8 @@ from tkperf.runfile.writers import find_writer
 EVENTS = Path("/lab/batch-events.jsonl")
 # Few enough that the emulated CPUs keep up, also when four drives are measured at once.
 SLOW_IOPS = 200
-# QEMU lets a burst through at the beginning of a step of three seconds: 237 were seen. How exact a rate is, test_accuracy.py says.
+# QEMU lets a burst through at the beginning of a step of three seconds: 237 were seen. How exact a rate is,
+# test_accuracy.py says.
 MOST_SLOW_IOPS = SLOW_IOPS * 1.5
 # Longest case: four drives share two emulated CPUs.
 LIMIT_S = 900
@@ -89,14 +90,27 @@ def short_profile(folder: Path) -> Path:
 
 
 @contextmanager
-def measuring(
-    folder: Path, paths: Sequence[Path], lines: Sequence[str], *others: object
-) -> Iterator[Batch]:
+def measuring(folder: Path, paths: Sequence[Path], lines: Sequence[str], *others: object) -> Iterator[Batch]:
     """A batch in a process of its own, confirmed by these lines of a file."""
     command = [
-        "tkperf", "batch", "b", "ssd", *paths, "--profile", short_profile(folder), "--output", folder,
-        "-ssdt", "iops", "--no-report", "--progress", "json", "--yes-destroy-file", consent_file(folder, lines), *others,
-    ]  # fmt: skip
+        "tkperf",
+        "batch",
+        "b",
+        "ssd",
+        *paths,
+        "--profile",
+        short_profile(folder),
+        "--output",
+        folder,
+        "-ssdt",
+        "iops",
+        "--no-report",
+        "--progress",
+        "json",
+        "--yes-destroy-file",
+        consent_file(folder, lines),
+        *others,
+    ]
     with (folder / "complaints.txt").open("w") as complaints:
         process = subprocess.Popen(
             [str(word) for word in command], stdout=subprocess.PIPE, stderr=complaints, text=True
@@ -131,18 +145,22 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def second_path(sas: Drive, monitor: Monitor) -> Iterator[Path]:
     """A second node for the SAS drive, behind another adapter: by all that it reports it is the same drive."""
     size = disks.SAS.size_bytes
+    monitor("blockdev-add", driver="null-co", size=size, **{"node-name": "second", "read-zeroes": True})
     monitor(
-        "blockdev-add", driver="null-co", size=size, **{"node-name": "second", "read-zeroes": True}
+        "device_add",
+        driver="scsi-hd",
+        id="second",
+        drive="second",
+        bus="vscsi.0",
+        serial=sas.serial,
+        wwn=0x5000C500B0000001,
+        vendor="LAB",
+        product="SASDISK",
+        **{"scsi-id": 5},
     )
-    monitor(
-        "device_add", driver="scsi-hd", id="second", drive="second", bus="vscsi.0", serial=sas.serial,
-        wwn=0x5000C500B0000001, vendor="LAB", product="SASDISK", **{"scsi-id": 5},
-    )  # fmt: skip
 
     def nodes() -> set[str]:
-        listed = shell(
-            "udevadm settle; lsblk --nodeps --noheadings --output PATH,SERIAL"
-        ).splitlines()
+        listed = shell("udevadm settle; lsblk --nodeps --noheadings --output PATH,SERIAL").splitlines()
         found = {path for path, *serial in map(str.split, listed) if serial == [sas.serial]}
         return found - {str(sas.path)}
 
@@ -187,12 +205,7 @@ def test_one_drive_twice(sas: Drive, sata: Drive, second_path: Path, tmp_path: P
 @pytest.mark.limit_s(LIMIT_S)
 @pytest.mark.makes_trouble
 def test_one_slow_one_failing_one_pulled(
-    sata: Drive,
-    scsi: Drive,
-    sas: Drive,
-    drive_of: Callable[[disks.Disk], Drive],
-    tmp_path: Path,
-    monitor: Monitor,
+    sata: Drive, scsi: Drive, sas: Drive, drive_of: Callable[[disks.Disk], Drive], tmp_path: Path, monitor: Monitor
 ) -> None:
     """Four buses at once: the healthy and the slow drive are measured to the end, the others say what failed."""
     pulled = drive_of(disks.NVME_PULLED_OF_BATCH)
@@ -208,9 +221,7 @@ def test_one_slow_one_failing_one_pulled(
             }
             paths = (sata.path, scsi.path, failing, pulled.path)
             lines = (f"{sata.serial}  # bay 1", scsi.serial, str(failing), pulled.serial)
-            with measuring(
-                tmp_path, paths, lines, "-rt", 3, "--no-purge", "--parallel", "all"
-            ) as batch:
+            with measuring(tmp_path, paths, lines, "-rt", 3, "--no-purge", "--parallel", "all") as batch:
                 for event in batch.follow():
                     if event["event"] == "StepEnded" and event["drive"] in trouble:
                         trouble.pop(event["drive"])()
@@ -242,9 +253,7 @@ def test_one_slow_one_failing_one_pulled(
     reads = [
         event["iops"]
         for event in batch.events
-        if event["event"] == "StepEnded"
-        and event["drive"] == 2
-        and event["workload"]["read_percent"] == 100
+        if event["event"] == "StepEnded" and event["drive"] == 2 and event["workload"]["read_percent"] == 100
     ]
     assert reads
     assert max(reads) <= MOST_SLOW_IOPS
@@ -260,9 +269,7 @@ def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Pa
     book = tmp_path / "b.batch"
     before = [drive.written_bytes() for drive in drives]
     options = ("-rt", 2, "--parallel", 2)
-    with measuring(
-        tmp_path, [one.path for one in drives], [one.serial for one in drives], *options
-    ) as batch:
+    with measuring(tmp_path, [one.path for one in drives], [one.serial for one in drives], *options) as batch:
         begun = set()
         for event in batch.follow():
             begun |= {event["drive"]} if event["event"] == "StepEnded" else set()

@@ -20,15 +20,31 @@ LONGEST_S = 240
 
 
 @contextmanager
-def measuring(
-    folder: Path, drive: Path, confirm: str, *arguments: object
-) -> Iterator[Callable[[], Ended]]:
+def measuring(folder: Path, drive: Path, confirm: str, *arguments: object) -> Iterator[Callable[[], Ended]]:
     """A run under way, past its first step; call what it yields to wait for its end."""
     run = subprocess.Popen(
-        ["tkperf", "ssd", "case", drive, "--no-report", "--profile", PROFILE, "--output", folder,
-         "--yes-destroy", confirm, "--progress", "json", "-ssdt", "iops", *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [
+            "tkperf",
+            "ssd",
+            "case",
+            drive,
+            "--no-report",
+            "--profile",
+            PROFILE,
+            "--output",
+            folder,
+            "--yes-destroy",
+            confirm,
+            "--progress",
+            "json",
+            "-ssdt",
+            "iops",
+            *map(str, arguments),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert run.stdout is not None
     for line in run.stdout:
         if json.loads(line)["event"] == "StepEnded":
@@ -109,8 +125,7 @@ def test_io_errors_while_measuring(nvme: Drive, tmp_path: Path) -> None:
     with mapped(nvme, f"0 {sectors} linear {nvme.path} 0") as path:
         with measuring(tmp_path, path, str(path), "-rt", 15) as wait:
             time.sleep(2)
-            shell(f"dmsetup suspend case && echo '0 {sectors} error' | dmsetup load case && "
-                  "dmsetup resume case")  # fmt: skip
+            shell(f"dmsetup suspend case && echo '0 {sectors} error' | dmsetup load case && dmsetup resume case")
             ended = wait()
         assert ended.status in (4, 5), ended.stderr
         assert "Input/output error" in ended.stderr

@@ -10,8 +10,17 @@ from tests.lab.cases.conftest import Drive, tkperf
 
 def test_hdd(sata: Drive, tmp_path: Path) -> None:
     """Areas from the start to the end, in order, both tests; nothing is purged."""
-    ended = tkperf("hdd", "case", sata.path, "--profile", Path(__file__).parent / "lab.toml",
-                   "--yes-destroy", sata.serial, "--output", tmp_path)  # fmt: skip
+    ended = tkperf(
+        "hdd",
+        "case",
+        sata.path,
+        "--profile",
+        Path(__file__).parent / "lab.toml",
+        "--yes-destroy",
+        sata.serial,
+        "--output",
+        tmp_path,
+    )
     assert ended.status == 0, ended.stderr
     results = json.loads(tkperf("show", "--json", tmp_path / "case.tkperf").stdout)
     assert results["info"]["device"]["rotational"] is True

@@ -13,14 +13,7 @@ import pytest
 
 from tests.lab import disks
 from tests.lab.cases.conftest import Drive, shell
-from tests.lab.cases.test_refusals import (
-    Refusal,
-    arranged,
-    check_refused,
-    names_of,
-    partition_of,
-    refuse,
-)
+from tests.lab.cases.test_refusals import Refusal, arranged, check_refused, names_of, partition_of, refuse
 
 CONFIGFS = "/sys/kernel/config"
 
@@ -48,9 +41,11 @@ def nvme_target_off(drive: Drive, stack: ExitStack) -> None:
 
 def _export_nvme(path: Path, stack: ExitStack) -> None:
     folder = f"{CONFIGFS}/nvmet/subsystems/case"
-    shell(f"modprobe configfs; mountpoint -q {CONFIGFS} || mount -t configfs none {CONFIGFS}; "
-          f"modprobe nvmet && mkdir -p {folder} && mkdir {folder}/namespaces/1 && "
-          f"printf %s '{path}' > {folder}/namespaces/1/device_path")  # fmt: skip
+    shell(
+        f"modprobe configfs; mountpoint -q {CONFIGFS} || mount -t configfs none {CONFIGFS}; "
+        f"modprobe nvmet && mkdir -p {folder} && mkdir {folder}/namespaces/1 && "
+        f"printf %s '{path}' > {folder}/namespaces/1/device_path"
+    )
     _undo(stack, f"rmdir {folder}/namespaces/1 {folder}")
 
 
@@ -65,18 +60,22 @@ def lio_file_on_a_device(drive: Drive, stack: ExitStack) -> None:
 def _export_scsi(kind: str, control: str, stack: ExitStack) -> None:
     folder = f"{CONFIGFS}/target/core/{kind}_0"
     module = {"iblock": "target_core_iblock", "fileio": "target_core_file"}[kind]
-    shell(f"modprobe configfs; mountpoint -q {CONFIGFS} || mount -t configfs none {CONFIGFS}; "
-          f"modprobe target_core_mod && modprobe {module} && mkdir -p /var/target/pr {folder}/case && "
-          f"printf %s '{control}' > {folder}/case/control && echo 1 > {folder}/case/enable")  # fmt: skip
+    shell(
+        f"modprobe configfs; mountpoint -q {CONFIGFS} || mount -t configfs none {CONFIGFS}; "
+        f"modprobe target_core_mod && modprobe {module} && mkdir -p /var/target/pr {folder}/case && "
+        f"printf %s '{control}' > {folder}/case/control && echo 1 > {folder}/case/enable"
+    )
     _undo(stack, f"rmdir {folder}/case {folder}")
 
 
 def gadget(drive: Drive, stack: ExitStack) -> None:
     folder = f"{CONFIGFS}/usb_gadget/case"
     function = f"{folder}/functions/mass_storage.0"
-    shell(f"modprobe configfs; mountpoint -q {CONFIGFS} || mount -t configfs none {CONFIGFS}; "
-          f"modprobe usb_f_mass_storage && mkdir -p {folder} && mkdir {function} && "
-          f"printf %s '{drive.path}' > {function}/lun.0/file")  # fmt: skip
+    shell(
+        f"modprobe configfs; mountpoint -q {CONFIGFS} || mount -t configfs none {CONFIGFS}; "
+        f"modprobe usb_f_mass_storage && mkdir -p {folder} && mkdir {function} && "
+        f"printf %s '{drive.path}' > {function}/lun.0/file"
+    )
     _undo(stack, f"echo > {function}/lun.0/file; rmdir {function} {folder}")
 
 
@@ -91,10 +90,14 @@ def scsi_generic(drive: Drive, stack: ExitStack) -> None:
     (generic,) = Path(f"/sys/block/{drive.name}/device/scsi_generic").iterdir()
     mark = Path("/run/opened")
     mark.unlink(missing_ok=True)
-    program = (f"import os, time; os.open('/dev/{generic.name}', os.O_RDWR); "
-               f"open('{mark}', 'w').write(str(os.getpid())); time.sleep(600)")  # fmt: skip
-    shell(f'setsid -f python3 -c "{program}" </dev/null >/dev/null 2>&1; '
-          f"for i in $(seq 100); do [ -s {mark} ] && exit 0; sleep 0.1; done; exit 1")  # fmt: skip
+    program = (
+        f"import os, time; os.open('/dev/{generic.name}', os.O_RDWR); "
+        f"open('{mark}', 'w').write(str(os.getpid())); time.sleep(600)"
+    )
+    shell(
+        f'setsid -f python3 -c "{program}" </dev/null >/dev/null 2>&1; '
+        f"for i in $(seq 100); do [ -s {mark} ] && exit 0; sleep 0.1; done; exit 1"
+    )
     _undo(stack, f"kill $(cat {mark}); while kill -0 $(cat {mark}) 2>/dev/null; do sleep 0.1; done")
 
 
@@ -106,27 +109,20 @@ DRIVES = [
     Refusal(name="LIO file", arrange=lio_file_on_a_device, says="used by a SCSI target (LIO)"),
     Refusal(name="USB gadget", arrange=gadget, says="used by a USB gadget"),
     Refusal(name="zram", arrange=zram, says="used by zram, as its backing device"),
-    Refusal(name="SCSI generic", arrange=scsi_generic, says="is open for writing in process",
-            on_partition=False),
-]  # fmt: skip
+    Refusal(name="SCSI generic", arrange=scsi_generic, says="is open for writing in process", on_partition=False),
+]
 
 
 @pytest.mark.parametrize("refusal", DRIVES, ids=lambda refusal: refusal.name)
-def test_hidden_user_of_a_drive(
-    refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path
-) -> None:
+def test_hidden_user_of_a_drive(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
     """Refused by every name, though forced, and nothing is written."""
     drive = drive_of(disks.SATA_SECOND)
     with arranged(refusal, drive):
         check_refused(refusal, drive, names_of(drive, tmp_path), tmp_path)
 
 
-@pytest.mark.parametrize(
-    "refusal", [each for each in DRIVES if each.on_partition], ids=lambda refusal: refusal.name
-)
-def test_hidden_user_of_a_partition(
-    refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("refusal", [each for each in DRIVES if each.on_partition], ids=lambda refusal: refusal.name)
+def test_hidden_user_of_a_partition(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
     """What uses a partition refuses its disk, too; what uses the disk, its partition."""
     drive = drive_of(disks.SATA_SECOND)
     with partition_of(drive) as part:
@@ -166,8 +162,10 @@ def lio_of_a_file(path: Path, stack: ExitStack) -> None:
 def bitmap_of_a_set(path: Path, stack: ExitStack) -> None:
     member = shell("lsblk -nrdo PATH,SERIAL | awk '$2 == \"LABRAID1\" {print $1}'").strip()
     path.unlink()
-    shell(f"mdadm --create /dev/md77 --run --force --level=1 --raid-devices=2 --metadata=1.2 "
-          f"--bitmap={path} --bitmap-chunk=4K {member} missing")  # fmt: skip
+    shell(
+        f"mdadm --create /dev/md77 --run --force --level=1 --raid-devices=2 --metadata=1.2 "
+        f"--bitmap={path} --bitmap-chunk=4K {member} missing"
+    )
     _undo(stack, f"mdadm --stop /dev/md77; udevadm settle; mdadm --zero-superblock {member}")
     shell(f"chmod 600 {path}")
 
@@ -181,9 +179,8 @@ def bitmap_of_a_set(path: Path, stack: ExitStack) -> None:
     ],
 )
 def test_hidden_user_of_a_file(
-    arrange: Callable[[Path, ExitStack], None], says: str, drive_of: Callable[..., Drive],
-    tmp_path: Path,
-) -> None:  # fmt: skip
+    arrange: Callable[[Path, ExitStack], None], says: str, drive_of: Callable[..., Drive], tmp_path: Path
+) -> None:
     """On ext4, by its name and under another one that the user inside the kernel does not know."""
     drive = drive_of(disks.SATA_SECOND)
     folder = Path("/mnt/files")

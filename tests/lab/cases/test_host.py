@@ -57,11 +57,7 @@ def test_who_shares_a_controller(sata: Drive, drive_of: Callable[[disks.Disk], D
     assert second.name in users["found"]
     assert "on the controller 0000:00:" in users["found"]
     reader = subprocess.Popen(
-        [
-            "sh",
-            "-c",
-            f"while dd if={second.path} of=/dev/null bs=1M iflag=direct status=none; do :; done",
-        ],
+        ["sh", "-c", f"while dd if={second.path} of=/dev/null bs=1M iflag=direct status=none; do :; done"],
         start_new_session=True,
     )
     try:
@@ -79,17 +75,23 @@ def test_who_shares_a_controller(sata: Drive, drive_of: Callable[[disks.Disk], D
 
 def test_paths_of_drives(drive_of: Callable[[disks.Disk], Drive]) -> None:
     """Parts of each bus by the real drivers: links, shared controllers, and why a bandwidth is not known."""
-    listed = (disks.NVME, disks.NVME_TWO, disks.SATA, disks.SATA_SECOND, disks.SAS,
-              disks.VIRTIO_SCSI, disks.USB, disks.RAID_MEMBERS[0])  # fmt: skip
+    listed = (
+        disks.NVME,
+        disks.NVME_TWO,
+        disks.SATA,
+        disks.SATA_SECOND,
+        disks.SAS,
+        disks.VIRTIO_SCSI,
+        disks.USB,
+        disks.RAID_MEMBERS[0],
+    )
     nodes = [drive_of(disk).path for disk in listed]
     nodes.append(Path(f"{str(nodes[1]).removesuffix('n1')}n2"))
     paths = [read_path(read_identity(node)) for node in nodes]
     for path in paths:
         sys.stdout.write(f"{path}\n")
     nvme, two, sata, second, sas, scsi, usb, virtio, sibling = paths
-    assert [(part.kind, part.gap) for part in nvme.parts] == [
-        (PartKind.DRIVE_LINK, LinkGap.VIRTUAL)
-    ]
+    assert [(part.kind, part.gap) for part in nvme.parts] == [(PartKind.DRIVE_LINK, LinkGap.VIRTUAL)]
     assert two.parts == sibling.parts != nvme.parts
     assert [part.bytes_per_s for part in sata.parts] == [150_000_000, None]
     assert (sata.parts[0].name, sata.parts[1]) == (f"SATA port {sata.slot}", second.parts[1])

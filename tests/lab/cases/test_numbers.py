@@ -22,9 +22,7 @@ ANSWER_US = 50_000
 THROTTLED_ANSWER_US = 20_000
 PROFILE = Path(__file__).parent / "lab.toml"
 TRACING = Path("/sys/kernel/tracing")
-TRACED_WRITE = re.compile(
-    r" (\d+\.\d+): block_rq_(issue|complete): \S+ W\S* [^\n]*\+ (\d+) \[", re.M
-)
+TRACED_WRITE = re.compile(r" (\d+\.\d+): block_rq_(issue|complete): \S+ W\S* [^\n]*\+ (\d+) \[", re.M)
 # What a stream has yet to complete when the next one has begun.
 OVERLAP_S = 1.0
 # 0.06 to 0.19 s were seen with an emulated CPU, the latter on a busy host.
@@ -56,8 +54,7 @@ def throttled_device() -> Iterator[Path]:
 
 @contextmanager
 def null_device(answer_us: int, *, places: int) -> Iterator[Path]:
-    shell("modprobe configfs; mount -t configfs none /sys/kernel/config; "
-          "modprobe null_blk nr_devices=0")  # fmt: skip
+    shell("modprobe configfs; mount -t configfs none /sys/kernel/config; modprobe null_blk nr_devices=0")
     shell(
         "cd /sys/kernel/config/nullb && mkdir labnull && cd labnull && echo 128 >size && "
         "echo 1 >memory_backed && echo 1 >discard && echo 2 >irqmode && "
@@ -75,10 +72,22 @@ def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -
     The upper limits are wide, as an emulated CPU takes its time.
     """
     ended = tkperf(
-        "ssd", "case", slow_device, "--profile", PROFILE,
-        "--output", tmp_path, "--yes-destroy", slow_device, "-ssdt", "lat", "-rt", 2,
-        "--active-range", "1MiB",
-    )  # fmt: skip
+        "ssd",
+        "case",
+        slow_device,
+        "--profile",
+        PROFILE,
+        "--output",
+        tmp_path,
+        "--yes-destroy",
+        slow_device,
+        "-ssdt",
+        "lat",
+        "-rt",
+        2,
+        "--active-range",
+        "1MiB",
+    )
     assert ended.status == 0, ended.stderr
     results = json.loads(tkperf("show", "--json", tmp_path / "case.tkperf").stdout)
     section = results["tests"][0]["sections"][0]
@@ -90,14 +99,22 @@ def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -
         assert cell["iops"] * cell["latency_mean_us"] / 1e6 == pytest.approx(1, abs=0.1)
 
 
-def _run(
-    folder: Path, device: Path, test: str, consent: object, *options: object
-) -> dict[str, Any]:
+def _run(folder: Path, device: Path, test: str, consent: object, *options: object) -> dict[str, Any]:
     """A test of the lab's profile on a device; its results."""
     ended = tkperf(
-        "ssd", test, device, "--profile", PROFILE, "--output", folder, "--test", test,
-        "--yes-destroy", consent, *options,
-    )  # fmt: skip
+        "ssd",
+        test,
+        device,
+        "--profile",
+        PROFILE,
+        "--output",
+        folder,
+        "--test",
+        test,
+        "--yes-destroy",
+        consent,
+        *options,
+    )
     assert ended.status == 0, ended.stderr
     result = json.loads(tkperf("show", "--json", folder / f"{test}.tkperf").stdout)
     assert isinstance(result, dict)
@@ -108,9 +125,7 @@ def test_the_limit_of_a_throttled_device(throttled_device: Path, tmp_path: Path)
     """50 IOPS at most, levels of 10: the last without a backlog lies within one of it."""
     result = _run(tmp_path, throttled_device, "demand", throttled_device, "--active-range", "8MiB")
     found = {
-        each["key"]: each["value"]
-        for section in result["tests"][0]["sections"]
-        for each in section["characteristics"]
+        each["key"]: each["value"] for section in result["tests"][0]["sections"] for each in section["characteristics"]
     }
     for key in ("no_backlog_iops", "saturated_iops"):
         assert abs(found[key] - 1e6 / THROTTLED_ANSWER_US) <= 10

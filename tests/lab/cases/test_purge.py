@@ -51,9 +51,7 @@ def test_nvme_4kn_keeps_its_lba_format(nvme_4kn: Drive, tmp_path: Path) -> None:
     cells = results["tests"][0]["sections"][0]["cells"]
     sizes = {cell["workload"]["block_size_bytes"] for cell in cells}
     assert sizes == {4096}
-    assert any(
-        "512" in warning["text"] or "0.5" in warning["text"] for warning in results["warnings"]
-    )
+    assert any("512" in warning["text"] or "0.5" in warning["text"] for warning in results["warnings"])
 
 
 @pytest.mark.parametrize("method", ["discard", "write-zeroes"])
@@ -75,10 +73,21 @@ def test_sas(sas: Drive, tmp_path: Path, method: str) -> None:
     """SAS: UNMAP, zeroes, and Format Unit, which the emulation may not carry out: it is noticed."""
     sas.write_pattern()
     ended = tkperf(
-        "ssd", "case", sas.path, "--output", tmp_path, "--yes-destroy", sas.serial,
-        "--profile", Path(__file__).parent / "lab.toml", *ONLY_WRITE_SATURATION,
-        "--purge", method, "--progress", "plain",
-    )  # fmt: skip
+        "ssd",
+        "case",
+        sas.path,
+        "--output",
+        tmp_path,
+        "--yes-destroy",
+        sas.serial,
+        "--profile",
+        Path(__file__).parent / "lab.toml",
+        *ONLY_WRITE_SATURATION,
+        "--purge",
+        method,
+        "--progress",
+        "plain",
+    )
     if method != "scsi-format":
         assert ended.status == 0, ended.stderr
     else:
@@ -92,10 +101,21 @@ def test_a_format_that_erases_nothing_ends_the_test(scsi: Drive, tmp_path: Path)
     """The emulated SCSI disk reports success and keeps its data: tkperf reads, and does not believe."""
     scsi.write_pattern()
     ended = tkperf(
-        "ssd", "case", scsi.path, "--output", tmp_path, "--yes-destroy", scsi.serial,
-        "--profile", Path(__file__).parent / "lab.toml", *ONLY_WRITE_SATURATION,
-        "--purge", "scsi-format", "--progress", "plain",
-    )  # fmt: skip
+        "ssd",
+        "case",
+        scsi.path,
+        "--output",
+        tmp_path,
+        "--yes-destroy",
+        scsi.serial,
+        "--profile",
+        Path(__file__).parent / "lab.toml",
+        *ONLY_WRITE_SATURATION,
+        "--purge",
+        "scsi-format",
+        "--progress",
+        "plain",
+    )
     assert ended.status == 4
     assert "still holds its data after SCSI Format Unit" in ended.stderr
     assert not scsi.is_zero()
@@ -104,8 +124,9 @@ def test_a_format_that_erases_nothing_ends_the_test(scsi: Drive, tmp_path: Path)
 @pytest.mark.core
 def test_security_erase_is_not_offered_without_the_claim(sata: Drive, tmp_path: Path) -> None:
     """hdparm would end with status 0 on this drive and erase nothing; it is refused instead."""
-    ended = tkperf("ssd", "case", sata.path, "--output", tmp_path, "--yes-destroy", sata.serial,
-                   "--purge", "ata-security-erase")  # fmt: skip
+    ended = tkperf(
+        "ssd", "case", sata.path, "--output", tmp_path, "--yes-destroy", sata.serial, "--purge", "ata-security-erase"
+    )
     assert ended.status == 2
     assert "claims no security feature set" in ended.stderr
 
@@ -124,21 +145,23 @@ def test_usb_without_discard_needs_a_word(usb: Drive, tmp_path: Path) -> None:
 def test_a_vendors_command(nvme: Drive, tmp_path: Path) -> None:
     """--purge-command runs a vendor's tool; what it claims is checked like everything else."""
     nvme.write_pattern()
-    results = measure(
-        tmp_path, nvme, *ONLY_WRITE_SATURATION, "--purge-command", "blkdiscard -z {device}"
-    )
-    assert purge_note(results) == (
-        "command 'blkdiscard -z {device}'",
-        "verified: all 128 samples read as zeros",
-    )
+    results = measure(tmp_path, nvme, *ONLY_WRITE_SATURATION, "--purge-command", "blkdiscard -z {device}")
+    assert purge_note(results) == ("command 'blkdiscard -z {device}'", "verified: all 128 samples read as zeros")
 
 
 def test_a_vendors_command_that_does_nothing(nvme: Drive, tmp_path: Path) -> None:
     """A tool that only says that it erased ends the test."""
     nvme.write_pattern()
     ended = tkperf(
-        "ssd", "case", nvme.path, "--output", tmp_path, "--yes-destroy", nvme.serial,
-        "--purge-command", "echo erased {device}",
-    )  # fmt: skip
+        "ssd",
+        "case",
+        nvme.path,
+        "--output",
+        tmp_path,
+        "--yes-destroy",
+        nvme.serial,
+        "--purge-command",
+        "echo erased {device}",
+    )
     assert ended.status == 4
     assert "still holds its data" in ended.stderr

@@ -15,17 +15,26 @@ from tests.lab.cases.conftest import Drive, shell, tkperf
 MIB = 1 << 20
 
 
-def run(
-    folder: Path, members: list[Drive], level: int, *arguments: object
-) -> tuple[int, str, dict[str, Any]]:
+def run(folder: Path, members: list[Drive], level: int, *arguments: object) -> tuple[int, str, dict[str, Any]]:
     config = folder / "raid.json"
     paths = [str(member.path) for member in members]
     config.write_text(json.dumps({"devices": paths, "raidlevel": level, "type": "sw_mdadm"}))
     ended = tkperf(
-        "raid", "case", "/dev/md7", "-c", config, "--output", folder,
-        "--profile", Path(__file__).parent / "lab.toml", "--progress", "plain",
-        "--yes-destroy", ",".join(member.serial for member in members), *arguments,
-    )  # fmt: skip
+        "raid",
+        "case",
+        "/dev/md7",
+        "-c",
+        config,
+        "--output",
+        folder,
+        "--profile",
+        Path(__file__).parent / "lab.toml",
+        "--progress",
+        "plain",
+        "--yes-destroy",
+        ",".join(member.serial for member in members),
+        *arguments,
+    )
     if ended.status:
         return ended.status, ended.stderr, {}
     return 0, ended.stderr, json.loads(tkperf("show", "--json", folder / "case.tkperf").stdout)
@@ -40,9 +49,7 @@ def run(
         (10, 4, ("iops",)),
     ],
 )
-def test_level(
-    members: list[Drive], tmp_path: Path, level: int, count: int, tests: tuple[str, ...]
-) -> None:
+def test_level(members: list[Drive], tmp_path: Path, level: int, count: int, tests: tuple[str, ...]) -> None:
     """Members purged and written twice in full, the set measured, nothing left of it in the end."""
     used = members[:count]
     before = [member.written_bytes() for member in used]
@@ -63,9 +70,7 @@ def test_level(
 
 
 @pytest.mark.core
-def test_a_member_in_use_stops_it_before_anything_is_touched(
-    members: list[Drive], tmp_path: Path
-) -> None:
+def test_a_member_in_use_stops_it_before_anything_is_touched(members: list[Drive], tmp_path: Path) -> None:
     """One mounted member: refused by name, the others untouched."""
     used = members[1]
     shell(f"mkfs.ext4 -q -F {used.path} && mkdir -p /mnt/case && mount {used.path} /mnt/case")
@@ -82,15 +87,13 @@ def test_a_member_in_use_stops_it_before_anything_is_touched(
 @pytest.mark.core
 def test_a_set_that_exists_is_not_touched(members: list[Drive], tmp_path: Path) -> None:
     """DEVICE is somebody's set already."""
-    shell(f"mdadm --create /dev/md7 --run --force --level=0 --raid-devices=2 "
-          f"{members[2].path} {members[3].path}")  # fmt: skip
+    shell(f"mdadm --create /dev/md7 --run --force --level=0 --raid-devices=2 {members[2].path} {members[3].path}")
     try:
         status, said, _ = run(tmp_path, members[:2], 1)
         assert status == 3
         assert "is a RAID set already" in said
     finally:
-        shell(f"mdadm --stop /dev/md7; udevadm settle; "
-              f"mdadm --zero-superblock {members[2].path} {members[3].path}")  # fmt: skip
+        shell(f"mdadm --stop /dev/md7; udevadm settle; mdadm --zero-superblock {members[2].path} {members[3].path}")
 
 
 def test_consent_names_every_member(members: list[Drive], tmp_path: Path) -> None:
@@ -98,8 +101,7 @@ def test_consent_names_every_member(members: list[Drive], tmp_path: Path) -> Non
     config = tmp_path / "raid.json"
     paths = [str(member.path) for member in members[:2]]
     config.write_text(json.dumps({"devices": paths, "raidlevel": 1, "type": "sw_mdadm"}))
-    ended = tkperf("raid", "case", "/dev/md7", "-c", config, "--yes-destroy", members[0].serial,
-                   "--output", tmp_path)  # fmt: skip
+    ended = tkperf("raid", "case", "/dev/md7", "-c", config, "--yes-destroy", members[0].serial, "--output", tmp_path)
     assert ended.status == 3
     assert "expected 'LABRAID1,LABRAID2'" in ended.stderr
 
@@ -117,22 +119,49 @@ def test_megaraid_with_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         host = next(part for part in scsi.parts if re.fullmatch(r"host\d+", part))
         # The disk comes and goes with the virtual drive, always under the same name.
         hide = f"echo 1 > {scsi}/delete && udevadm settle"
-        show = (
-            f"echo '- - -' > /sys/class/scsi_host/{host}/scan && udevadm settle && test -b {path}"
-        )
+        show = f"echo '- - -' > /sys/class/scsi_host/{host}/scan && udevadm settle && test -b {path}"
         shell(hide)
-        tools.update(drives=drives, vds={}, device=path, naa=wwid.removeprefix("naa."),
-                     init_polls=1, erase_takes_polls=1, on_add=show, on_delete=hide)  # fmt: skip
+        tools.update(
+            drives=drives,
+            vds={},
+            device=path,
+            naa=wwid.removeprefix("naa."),
+            init_polls=1,
+            erase_takes_polls=1,
+            on_add=show,
+            on_delete=hide,
+        )
         config = tmp_path / "raid.json"
-        config.write_text(json.dumps(
-            {"devices": ["252:0", "252:1"], "raidlevel": "1", "type": "hw_lsi",
-             "readpolicy": "nora", "writepolicy": "wt", "stripsize": "256"}
-        ))  # fmt: skip
+        config.write_text(
+            json.dumps(
+                {
+                    "devices": ["252:0", "252:1"],
+                    "raidlevel": "1",
+                    "type": "hw_lsi",
+                    "readpolicy": "nora",
+                    "writepolicy": "wt",
+                    "stripsize": "256",
+                }
+            )
+        )
         ended = tkperf(
-            "raid", "case", path, "-c", config, "--output", tmp_path, "-ssdt", "iops",
-            "--profile", Path(__file__).parent / "lab.toml", "--progress", "plain",
-            "--yes-destroy", "SERIAL0,SERIAL1", "--remove-set",
-        )  # fmt: skip
+            "raid",
+            "case",
+            path,
+            "-c",
+            config,
+            "--output",
+            tmp_path,
+            "-ssdt",
+            "iops",
+            "--profile",
+            Path(__file__).parent / "lab.toml",
+            "--progress",
+            "plain",
+            "--yes-destroy",
+            "SERIAL0,SERIAL1",
+            "--remove-set",
+        )
         assert ended.status == 0, ended.stderr
         results = json.loads(tkperf("show", "--json", tmp_path / "case.tkperf").stdout)
         section = results["tests"][0]["sections"][0]

@@ -41,9 +41,7 @@ def _undo(stack: ExitStack, command: str) -> None:
 
 
 def mounted(drive: Drive, stack: ExitStack) -> None:
-    shell(
-        f"mkfs.ext4 -q -F {drive.path} && mkdir -p /mnt/case && mount -o ro {drive.path} /mnt/case"
-    )
+    shell(f"mkfs.ext4 -q -F {drive.path} && mkdir -p /mnt/case && mount -o ro {drive.path} /mnt/case")
     _undo(stack, "umount /mnt/case")
 
 
@@ -54,8 +52,9 @@ def mounted_in_another_namespace(drive: Drive, stack: ExitStack) -> None:
     )
     stack.callback(holder.wait)
     stack.callback(holder.kill)
-    shell(f"for i in $(seq 100); do grep -q {drive.path} /proc/{holder.pid}/mountinfo && exit 0; "
-          "sleep 0.1; done; exit 1")  # fmt: skip
+    shell(
+        f"for i in $(seq 100); do grep -q {drive.path} /proc/{holder.pid}/mountinfo && exit 0; sleep 0.1; done; exit 1"
+    )
 
 
 def swap(drive: Drive, stack: ExitStack) -> None:
@@ -64,21 +63,21 @@ def swap(drive: Drive, stack: ExitStack) -> None:
 
 
 def md_member(drive: Drive, stack: ExitStack) -> None:
-    shell(f"mdadm --create /dev/md77 --run --force --level=1 --raid-devices=2 --metadata=1.2 "
-          f"{drive.path} missing")  # fmt: skip
+    shell(f"mdadm --create /dev/md77 --run --force --level=1 --raid-devices=2 --metadata=1.2 {drive.path} missing")
     _undo(stack, f"mdadm --stop /dev/md77; udevadm settle; mdadm --zero-superblock {drive.path}")
 
 
 def md_member_not_assembled(drive: Drive, stack: ExitStack) -> None:
-    shell(f"mdadm --create /dev/md77 --run --force --level=1 --raid-devices=2 --metadata=1.2 "
-          f"{drive.path} missing && mdadm --stop /dev/md77 && udevadm settle; "
-          "mdadm --stop /dev/md77 || true")  # fmt: skip
+    shell(
+        f"mdadm --create /dev/md77 --run --force --level=1 --raid-devices=2 --metadata=1.2 "
+        f"{drive.path} missing && mdadm --stop /dev/md77 && udevadm settle; "
+        "mdadm --stop /dev/md77 || true"
+    )
     _undo(stack, f"mdadm --zero-superblock {drive.path}")
 
 
 def lvm(drive: Drive, stack: ExitStack) -> None:
-    shell(f"vgcreate -qq case {drive.path} && lvcreate -qq -an -Zn -L 16M -n volume case && "
-          "vgchange -qq -ay case")  # fmt: skip
+    shell(f"vgcreate -qq case {drive.path} && lvcreate -qq -an -Zn -L 16M -n volume case && vgchange -qq -ay case")
     _undo(stack, "vgremove -qq -f case")
 
 
@@ -88,9 +87,11 @@ def lvm_not_active(drive: Drive, stack: ExitStack) -> None:
 
 
 def encryption(drive: Drive, stack: ExitStack) -> None:
-    shell("printf word >/run/key; cryptsetup -q luksFormat --pbkdf pbkdf2 "
-          f"--pbkdf-force-iterations 1000 --key-file /run/key {drive.path} && "
-          f"cryptsetup open --key-file /run/key {drive.path} case")  # fmt: skip
+    shell(
+        "printf word >/run/key; cryptsetup -q luksFormat --pbkdf pbkdf2 "
+        f"--pbkdf-force-iterations 1000 --key-file /run/key {drive.path} && "
+        f"cryptsetup open --key-file /run/key {drive.path} case"
+    )
     _undo(stack, "cryptsetup close case")
 
 
@@ -100,8 +101,7 @@ def device_mapper(drive: Drive, stack: ExitStack) -> None:
 
 
 def multipath(drive: Drive, stack: ExitStack) -> None:
-    shell(f"echo 0 2048 multipath 0 0 1 1 round-robin 0 1 1 {drive.path} 1 | "
-          "dmsetup create case --uuid mpath-case")  # fmt: skip
+    shell(f"echo 0 2048 multipath 0 0 1 1 round-robin 0 1 1 {drive.path} 1 | dmsetup create case --uuid mpath-case")
     _undo(stack, "dmsetup remove case")
 
 
@@ -113,9 +113,7 @@ def btrfs_of_two(drive: Drive, stack: ExitStack) -> None:
 
 def btrfs_of_two_mounted(drive: Drive, stack: ExitStack) -> None:
     btrfs_of_two(drive, stack)
-    shell(
-        f"modprobe btrfs; btrfs device scan; mkdir -p /mnt/case; mount -o ro {drive.path} /mnt/case"
-    )
+    shell(f"modprobe btrfs; btrfs device scan; mkdir -p /mnt/case; mount -o ro {drive.path} /mnt/case")
     _undo(stack, "umount /mnt/case")
 
 
@@ -162,10 +160,14 @@ def _open_elsewhere(drive: Drive, stack: ExitStack, flags: str) -> None:
     """In a process that is no child of this one: tkperf does not count its own."""
     mark = Path("/run/opened")
     mark.unlink(missing_ok=True)
-    program = f"import os, time; os.open('{drive.path}', {flags}); " \
-        f"open('{mark}', 'w').write(str(os.getpid())); time.sleep(600)"  # fmt: skip
-    shell(f'setsid -f python3 -c "{program}" </dev/null >/dev/null 2>&1; '
-          f"for i in $(seq 100); do [ -s {mark} ] && exit 0; sleep 0.1; done; exit 1")  # fmt: skip
+    program = (
+        f"import os, time; os.open('{drive.path}', {flags}); "
+        f"open('{mark}', 'w').write(str(os.getpid())); time.sleep(600)"
+    )
+    shell(
+        f'setsid -f python3 -c "{program}" </dev/null >/dev/null 2>&1; '
+        f"for i in $(seq 100); do [ -s {mark} ] && exit 0; sleep 0.1; done; exit 1"
+    )
     _undo(stack, f"kill $(cat {mark}); while kill -0 $(cat {mark}) 2>/dev/null; do sleep 0.1; done")
 
 
@@ -181,20 +183,21 @@ def read_only(drive: Drive, stack: ExitStack) -> None:
 
 REFUSALS = [
     Refusal(name="mounted", arrange=mounted, says="is mounted at /mnt/case"),
-    Refusal(name="mounted in another namespace", arrange=mounted_in_another_namespace,
-            says="in the mount namespace of process"),
+    Refusal(
+        name="mounted in another namespace",
+        arrange=mounted_in_another_namespace,
+        says="in the mount namespace of process",
+    ),
     Refusal(name="swap", arrange=swap, says="in use as swap space"),
     Refusal(name="MD member", arrange=md_member, says="MD RAID, raid1"),
-    Refusal(name="MD member, not assembled", arrange=md_member_not_assembled,
-            says="MD RAID member"),
+    Refusal(name="MD member, not assembled", arrange=md_member_not_assembled, says="MD RAID member"),
     Refusal(name="LVM", arrange=lvm, says="LVM volume case-volume"),
     Refusal(name="LVM, not active", arrange=lvm_not_active, says="LVM physical volume"),
     Refusal(name="encryption", arrange=encryption, says="encryption case"),
     Refusal(name="device mapper", arrange=device_mapper, says="is used by dm-"),
     Refusal(name="multipath", arrange=multipath, says="multipath case", on_partition=False),
     Refusal(name="btrfs of two", arrange=btrfs_of_two, says="btrfs over several devices"),
-    Refusal(name="btrfs of two, mounted", arrange=btrfs_of_two_mounted,
-            says="belongs to the mounted btrfs"),
+    Refusal(name="btrfs of two, mounted", arrange=btrfs_of_two_mounted, says="belongs to the mounted btrfs"),
     Refusal(name="ZFS", arrange=zfs_member, says="ZFS pool member"),
     Refusal(name="bcache", arrange=bcache_member, says="bcache"),
     Refusal(name="Ceph", arrange=ceph_member, says="Ceph OSD"),
@@ -202,7 +205,7 @@ REFUSALS = [
     Refusal(name="opened for writing", arrange=opened_for_writing, says="open for writing in"),
     Refusal(name="system disk", arrange=system_disk, says="the running system has /boot on it"),
     Refusal(name="read-only", arrange=read_only, says="read-only", on_partition=False),
-]  # fmt: skip
+]
 
 
 # The core keeps to one of each kind of use; the others are in the full lab.
@@ -258,18 +261,12 @@ def test_refused(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Pat
 @pytest.mark.parametrize(
     "refusal",
     [
-        pytest.param(
-            refusal,
-            id=refusal.name,
-            marks=[pytest.mark.core] if refusal.name in CORE_ON_PARTITION else [],
-        )
+        pytest.param(refusal, id=refusal.name, marks=[pytest.mark.core] if refusal.name in CORE_ON_PARTITION else [])
         for refusal in REFUSALS
         if refusal.on_partition
     ],
 )
-def test_refused_on_a_partition(
-    refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path
-) -> None:
+def test_refused_on_a_partition(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
     """What is arranged on a partition refuses the partition by its names, and the whole disk."""
     drive = drive_of(disks.SATA_SECOND)
     with partition_of(drive) as part, arranged(refusal, part):
@@ -334,16 +331,12 @@ def test_a_write_to_a_partition_while_the_question_is_open(drive_of: Callable[..
         # The write replaces zeros with zeros, between two samples.
         place = start + (64 << 20) // 512 + 8
         with pytest.raises(RefusedError, match=r"the kernel counts 512 B written or discarded"):
-            open_while(
-                f"dd if=/dev/zero of={drive.path} seek={place} count=1 oflag=direct status=none"
-            )
+            open_while(f"dd if=/dev/zero of={drive.path} seek={place} count=1 oflag=direct status=none")
     finally:
         shell("umount /mnt/case")
 
 
-def test_the_answer_names_one_of_two_namespaces(
-    drive_of: Callable[..., Drive], tmp_path: Path
-) -> None:
+def test_the_answer_names_one_of_two_namespaces(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
     """Both namespaces of the drive report its serial number, which confirms neither of them."""
     drive = drive_of(disks.NVME_TWO)
     other = Path(f"{str(drive.path)[:-1]}2")
@@ -351,9 +344,7 @@ def test_the_answer_names_one_of_two_namespaces(
     for path, answer in zip((drive.path, other), answers, strict=True):
         assert f'"confirm_id": "{answer}"' in tkperf("doctor", path, "--json").stdout
     for given in (drive.serial, answers[1]):
-        refused = tkperf(
-            "ssd", "a", drive.path, "--yes-destroy", given, "--output", tmp_path, "--no-purge"
-        )
+        refused = tkperf("ssd", "a", drive.path, "--yes-destroy", given, "--output", tmp_path, "--no-purge")
         assert refused.status == 3
         assert f"'{given}' does not confirm {drive.path}: expected '{answers[0]}'" in refused.stderr
     with permitted([read_identity(drive.path)], Consent(confirm=answers[0])) as (permit,):
@@ -364,11 +355,15 @@ def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
     """The kernel's null_blk disk with zones is refused, also through a linear mapping. The same
     disk without zones is accepted.
     """
-    shell("modprobe configfs; mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config; "
-          "modprobe null_blk nr_devices=0")  # fmt: skip
+    shell(
+        "modprobe configfs; mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config; "
+        "modprobe null_blk nr_devices=0"
+    )
     for zoned in (1, 0):
-        shell("cd /sys/kernel/config/nullb && mkdir zoned && cd zoned && echo 64 >size && echo 1 >memory_backed && "
-              f"echo {zoned} >zoned && echo 4 >zone_size && echo 1 >power && udevadm settle")  # fmt: skip
+        shell(
+            "cd /sys/kernel/config/nullb && mkdir zoned && cd zoned && echo 64 >size && echo 1 >memory_backed && "
+            f"echo {zoned} >zoned && echo 4 >zone_size && echo 1 >power && udevadm settle"
+        )
         try:
             found = tkperf("doctor", "/dev/zoned", "--json").stdout
             assert ("it is zoned and host-managed" in found) is bool(zoned), found
@@ -376,9 +371,7 @@ def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
                 refused = tkperf("ssd", "a", "/dev/zoned", "-ft", "--output", tmp_path)
                 assert refused.status == 3
                 assert "it is zoned and host-managed" in refused.stderr
-                shell(
-                    "modprobe dm-mod; dmsetup create zones --table '0 131072 linear /dev/zoned 0'"
-                )
+                shell("modprobe dm-mod; dmsetup create zones --table '0 131072 linear /dev/zoned 0'")
                 try:
                     mapped = tkperf("doctor", "/dev/mapper/zones", "--json").stdout
                     assert "it is zoned and host-managed" in mapped, mapped
@@ -390,9 +383,7 @@ def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.core
-def test_data_that_nobody_uses_needs_the_serial(
-    drive_of: Callable[..., Drive], tmp_path: Path
-) -> None:
+def test_data_that_nobody_uses_needs_the_serial(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
     """A file system not in use: force alone does not do, and the wrong serial does not either."""
     drive = drive_of(disks.SATA_SECOND)
     shell(f"mkfs.ext4 -q -F {drive.path}")
@@ -411,7 +402,18 @@ def test_other_namespaces_are_not_formatted(drive_of: Callable[..., Drive], tmp_
     names = shell("lsblk -nrdo PATH,SERIAL | awk '$2 == \"LABNVMETWO\" {print $1}'").split()
     first, second = sorted(names)
     shell(f"mkfs.ext4 -q -F {second}")
-    ended = tkperf("ssd", "case", first, "--yes-destroy", "LABNVMETWO", "-ssdt", "writesat",
-                   "--profile", Path(__file__).parent / "lab.toml", "--output", tmp_path)  # fmt: skip
+    ended = tkperf(
+        "ssd",
+        "case",
+        first,
+        "--yes-destroy",
+        "LABNVMETWO",
+        "-ssdt",
+        "writesat",
+        "--profile",
+        Path(__file__).parent / "lab.toml",
+        "--output",
+        tmp_path,
+    )
     assert ended.status == 0, ended.stderr
     shell(f"fsck.ext4 -fn {second}")

@@ -73,12 +73,26 @@ def traced(drive: Drive) -> Iterator[list[Issued]]:
 
 
 def start(folder: Path, drive: Drive, *arguments: object) -> subprocess.Popen[bytes]:
-    command = ["tkperf", "ssd", "case", drive.path, "--no-report", "--profile", PROFILE, "--output", folder,
-               "--yes-destroy", drive.serial, "--progress", "plain", "--test", "iops", *arguments]  # fmt: skip
+    command = [
+        "tkperf",
+        "ssd",
+        "case",
+        drive.path,
+        "--no-report",
+        "--profile",
+        PROFILE,
+        "--output",
+        folder,
+        "--yes-destroy",
+        drive.serial,
+        "--progress",
+        "plain",
+        "--test",
+        "iops",
+        *arguments,
+    ]
     with (folder / "log.txt").open("wb") as log:
-        return subprocess.Popen(
-            list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
+        return subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -165,9 +179,7 @@ def segment_of(request: Issued, segments: Segments) -> int | None:
 
 
 @pytest.mark.core
-def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(
-    nvme: Drive, tmp_path: Path
-) -> None:
+def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(nvme: Drive, tmp_path: Path) -> None:
     """While it runs nobody else gets the drive; killed, its fio and its mapping go with it."""
     before = nvme.written_bytes()
     process = start(tmp_path, nvme, "-rt", "60")
@@ -178,9 +190,7 @@ def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(
         assert (mapping / "dm/name").read_text() == f"tkperf-segments-{nvme.name}\n"
         assert not is_free(nvme)
         said = [objection.text for objection in find_objections(read_identity(nvme.path))]
-        assert any(
-            f"used by {mapping.name} (segments that a tkperf measures" in text for text in said
-        ), said
+        assert any(f"used by {mapping.name} (segments that a tkperf measures" in text for text in said), said
         mounted = subprocess.run(["mount", nvme.path, "/mnt"], capture_output=True, check=False)
         assert mounted.returncode != 0
     finally:
@@ -195,15 +205,11 @@ def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(
 
 
 @pytest.mark.makes_trouble
-def test_a_pulled_drive_ends_the_run_with_its_reason(
-    nvme_pulled: Drive, monitor: Monitor, tmp_path: Path
-) -> None:
+def test_a_pulled_drive_ends_the_run_with_its_reason(nvme_pulled: Drive, monitor: Monitor, tmp_path: Path) -> None:
     """The mapping does not hide it, and goes."""
     before = nvme_pulled.written_bytes()
     process = start(tmp_path, nvme_pulled, "-rt", "60")
-    wait_until(
-        lambda: mapping_of(nvme_pulled) and nvme_pulled.written_bytes() - before > 16 * MIB, 120
-    )
+    wait_until(lambda: mapping_of(nvme_pulled) and nvme_pulled.written_bytes() - before > 16 * MIB, 120)
     monitor("device_del", id=nvme_pulled.serial)
     assert process.wait(200) in {4, 5}
     said = (tmp_path / "log.txt").read_text()
@@ -214,13 +220,13 @@ def test_a_pulled_drive_ends_the_run_with_its_reason(
 
 def test_a_mapping_costs_little(tmp_path: Path) -> None:
     """Random reads, one at a time, of a disk without any latency: the best second of each, by turns."""
-    shell("modprobe configfs; mount -t configfs none /sys/kernel/config; "
-          "modprobe null_blk nr_devices=0 && cd /sys/kernel/config/nullb && mkdir case && "
-          "cd case && echo 1024 >size && echo 1 >power && udevadm settle")  # fmt: skip
-    number = os.stat("/dev/case").st_rdev
-    segments = draw_segments(
-        count=2048, amount_bytes=32 * MIB, within_bytes=1024 * MIB * 8 // 10, seed=1
+    shell(
+        "modprobe configfs; mount -t configfs none /sys/kernel/config; "
+        "modprobe null_blk nr_devices=0 && cd /sys/kernel/config/nullb && mkdir case && "
+        "cd case && echo 1024 >size && echo 1 >power && udevadm settle"
     )
+    number = os.stat("/dev/case").st_rdev
+    segments = draw_segments(count=2048, amount_bytes=32 * MIB, within_bytes=1024 * MIB * 8 // 10, seed=1)
     table = build_table(segments, f"{os.major(number)}:{os.minor(number)}")
     mapping = create_mapping("tkperf-segments-case", table)
     rates: dict[str, list[float]] = {"/dev/case": [], str(mapping.node): []}
@@ -248,13 +254,8 @@ def test_what_is_written_through_a_mapping_lies_in_its_segments(tmp_path: Path) 
     try:
         identity = read_identity("/dev/loop7")
         permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem()
-        segments = draw_segments(
-            count=64, amount_bytes=2 * MIB, within_bytes=identity.capacity_bytes * 8 // 10, seed=5
-        )
-        target = SegmentsTarget(
-            SegmentMapping(permit, segments),
-            DriveTarget(permit, None, WriteCache(permit, "keep")),
-        )
+        segments = draw_segments(count=64, amount_bytes=2 * MIB, within_bytes=identity.capacity_bytes * 8 // 10, seed=5)
+        target = SegmentsTarget(SegmentMapping(permit, segments), DriveTarget(permit, None, WriteCache(permit, "keep")))
         target.recheck()
         assert target.permit.identity.capacity_bytes == 2 * MIB
         data = random.Random(1).randbytes(2 * MIB)

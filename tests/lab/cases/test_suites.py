@@ -16,9 +16,7 @@ RANGE_BYTES = 64 * MIB
 ALL = ("iops", "lat", "tp", "writesat")
 
 
-def check_everything_measured(
-    results: dict[str, Any], drive: Drive, names: tuple[str, ...] = ALL
-) -> None:
+def check_everything_measured(results: dict[str, Any], drive: Drive, names: tuple[str, ...] = ALL) -> None:
     """These tests to the end, every cell with numbers, the drive described."""
     assert results["status"] == "complete"
     tests = results["tests"]
@@ -27,9 +25,7 @@ def check_everything_measured(
     for test in tests:
         for section in test["sections"]:
             assert section["cells"]
-            assert all(
-                cell["all"]["iops"] > 0 and cell["all"]["ios"] > 0 for cell in section["cells"]
-            )
+            assert all(cell["all"]["iops"] > 0 and cell["all"]["ios"] > 0 for cell in section["cells"])
             assert section["filled_bytes"] in (None, 2 * RANGE_BYTES)
     device = results["info"]["device"]
     assert device["serial"] == drive.serial
@@ -53,7 +49,9 @@ def test_nvme(nvme: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_sata(sata: Drive, tmp_path: Path) -> None:
-    """SATA on AHCI: purged by discard, as it claims neither security nor sanitize; one test, as above the driver all drives are alike."""
+    """SATA on AHCI: purged by discard, as it claims neither security nor sanitize; one test, as above the driver all
+    drives are alike.
+    """
     results = measure(tmp_path, sata, "-ssdt", "lat")
     check_everything_measured(results, sata, ("lat",))
     device = results["info"]["device"]

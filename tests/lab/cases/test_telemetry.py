@@ -35,11 +35,7 @@ def test_an_nvme_drive_tells(nvme: Drive, tmp_path: Path) -> None:
     assert drive["temperature_most_c"] == 50  # QEMU's, 323 K
     beside = drive["host_written_bytes"] - drive["load_written_bytes"]
     assert abs(beside) <= 2 * DATA_UNIT_BYTES, drive
-    assert (drive["media_errors"], drive["percentage_used_growth"], drive["power_state"]) == (
-        0,
-        0,
-        0,
-    )
+    assert (drive["media_errors"], drive["percentage_used_growth"], drive["power_state"]) == (0, 0, 0)
     assert (drive["nand_written_bytes"], drive["write_amplification"]) == (None, None)
     assert drive["throttled_s"] == 0
     assert "telemetry" not in {warning["code"] for warning in results["warnings"]}
@@ -84,17 +80,26 @@ def test_a_hot_drive_is_called_throttled(nvme: Drive, tmp_path: Path, monitor: M
 
 def test_members_tell_each_for_itself(nvme: Drive, nvme_pulled: Drive, tmp_path: Path) -> None:
     """A mirror of two NVMe drives: each has its own counter, which counts what the set wrote."""
-    config = {
-        "type": "sw_mdadm",
-        "devices": [str(nvme.path), str(nvme_pulled.path)],
-        "raidlevel": 1,
-    }
+    config = {"type": "sw_mdadm", "devices": [str(nvme.path), str(nvme_pulled.path)], "raidlevel": 1}
     (tmp_path / "raid.json").write_text(json.dumps(config))
     ended = tkperf(
-        "raid", "set", "/dev/md7", "-c", tmp_path / "raid.json", "--profile",
-        Path(__file__).parent / "lab.toml", "-ssdt", "iops", "--output", tmp_path, "--yes-destroy",
-        f"{nvme.serial},{nvme_pulled.serial}", "--remove-set", "--progress", "plain",
-    )  # fmt: skip
+        "raid",
+        "set",
+        "/dev/md7",
+        "-c",
+        tmp_path / "raid.json",
+        "--profile",
+        Path(__file__).parent / "lab.toml",
+        "-ssdt",
+        "iops",
+        "--output",
+        tmp_path,
+        "--yes-destroy",
+        f"{nvme.serial},{nvme_pulled.serial}",
+        "--remove-set",
+        "--progress",
+        "plain",
+    )
     assert ended.status == 0, ended.stderr
     results = json.loads(tkperf("show", "--json", tmp_path / "set.tkperf").stdout)
     drives = {drive["drive"]: drive for drive in results["tests"][0]["telemetry"]}

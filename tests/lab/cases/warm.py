@@ -12,12 +12,7 @@ from typing import IO
 from tkperf.cli.main import main
 
 # What the commands read when they are called.
-for name in (
-    "cli.session",
-    "cli.results",
-    "pipeline.diagnosis",
-    "page.doctor",
-):
+for name in ("cli.session", "cli.results", "pipeline.diagnosis", "page.doctor"):
     import_module(f"tkperf.{name}")
 
 
@@ -28,17 +23,13 @@ def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:
         TimeoutError: it took longer; it was killed.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        copy = multiprocessing.get_context("fork").Process(
-            target=_run, args=(arguments, out.fileno(), err.fileno())
-        )
+        copy = multiprocessing.get_context("fork").Process(target=_run, args=(arguments, out.fileno(), err.fileno()))
         copy.start()
         copy.join(limit_s)
         if copy.exitcode is None:
             copy.kill()
             copy.join()
-            raise TimeoutError(
-                f"tkperf {' '.join(arguments)}: longer than {limit_s} s: {_text(err)}"
-            )
+            raise TimeoutError(f"tkperf {' '.join(arguments)}: longer than {limit_s} s: {_text(err)}")
         return copy.exitcode, _text(out), _text(err)
 
 

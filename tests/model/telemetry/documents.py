@@ -13,9 +13,16 @@ from tests.printed_forms import find_form
 Document = dict[str, Any]
 # Values for the variable parts of the forms.
 _VALUES = {
-    "WARNING": 0, "THROTTLED": 0, "OACS": 2, "FNA": 4, "SANICAP": 3, "VALUE": "00000000",
-    "PLATFORM": "x86_64-linux", "TIME_T": 1795857588, "ASCTIME": "Sat Nov 28 09:19:48 2026 UTC",
-}  # fmt: skip
+    "WARNING": 0,
+    "THROTTLED": 0,
+    "OACS": 2,
+    "FNA": 4,
+    "SANICAP": 3,
+    "VALUE": "00000000",
+    "PLATFORM": "x86_64-linux",
+    "TIME_T": 1795857588,
+    "ASCTIME": "Sat Nov 28 09:19:48 2026 UTC",
+}
 
 
 def text(program: str, situation: str, version: str, **values: object) -> str:
@@ -49,10 +56,7 @@ def attribute(number: int, name: str, raw: int) -> Document:
 
 def smartctl(**more: Any) -> Document:
     """Return a document without a drive's data, with other values for some fields."""
-    return {
-        **{name: _ATA[name] for name in ("json_format_version", "smartctl", "device")},
-        **more,
-    }
+    return {**{name: _ATA[name] for name in ("json_format_version", "smartctl", "device")}, **more}
 
 
 def sata(*attributes: Document, known: bool = True, **more: Any) -> Document:
@@ -68,7 +72,5 @@ def sata(*attributes: Document, known: bool = True, **more: Any) -> Document:
 def statistics(**values: int) -> Document:
     """Return the device statistics log with these entries, underscores for spaces."""
     row = _GENERAL["table"][0]
-    table = [
-        {**row, "name": name.replace("_", " "), "value": value} for name, value in values.items()
-    ]
+    table = [{**row, "name": name.replace("_", " "), "value": value} for name, value in values.items()]
     return {"ata_device_statistics": {"pages": [{**_GENERAL, "table": table}]}}

@@ -85,12 +85,7 @@ def test_numbers_of_128_bits_may_be_texts(written: object) -> None:
 
 def test_a_temperature_of_0_kelvin_is_not_known() -> None:
     """And so is a negative count, one of text, one beyond all drives."""
-    log = {
-        "temperature": 0,
-        "media_errors": -1,
-        "power_on_hours": "many",
-        "data_units_written": 2**70,
-    }
+    log = {"temperature": 0, "media_errors": -1, "power_on_hours": "many", "data_units_written": 2**70}
     assert nvme.parse_smart_log(log, at_s=0, drive="x").is_empty
 
 
@@ -159,9 +154,7 @@ def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: 
     assert tool.parse_drive_facts(document, drive="x").host_unit_bytes == unit
 
 
-@pytest.mark.parametrize(
-    "name", ["Host_Writes", "Lifetime_Writes", "Unknown_Attribute", "NAND_Writes"]
-)
+@pytest.mark.parametrize("name", ["Host_Writes", "Lifetime_Writes", "Unknown_Attribute", "NAND_Writes"])
 def test_a_name_without_a_unit_says_nothing(name: str) -> None:
     """Nor does any name where the model is not in the database: names are then defaults."""
     assert read(sata(attribute(241, name, 1000))).host_written_bytes is None
@@ -193,9 +186,7 @@ def test_what_goes_to_the_flash(attributes: list[tuple[str, int]], nand: int | N
 
 def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
     """Counters of one drive come from the same place in every reading: else differences say nothing."""
-    log = statistics(
-        Logical_Sectors_Written=5 * GIB // 512, Number_of_Reported_Uncorrectable_Errors=2
-    )
+    log = statistics(Logical_Sectors_Written=5 * GIB // 512, Number_of_Reported_Uncorrectable_Errors=2)
     log["ata_device_statistics"]["pages"][0]["table"].append(
         {"name": "Percentage Used Endurance Indicator", "value": 8, "flags": {"valid": False}}
     )
@@ -221,9 +212,7 @@ def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
     ],
 )
 @pytest.mark.parametrize("what", ["Written", "Read"])
-def test_device_statistics_win_over_a_unit_that_contradicts_them(
-    name: str, raw: int, what: str
-) -> None:
+def test_device_statistics_win_over_a_unit_that_contradicts_them(name: str, raw: int, what: str) -> None:
     """Each reading uses the sectors in the log that the standard defines. The reason names both
     amounts.
     """
@@ -259,9 +248,7 @@ def test_device_statistics_win_over_hours_in_another_unit() -> None:
 def test_counters_some_steps_apart_do_not_contradict() -> None:
     """A new drive has written little, and an attribute of large steps is rounded."""
     for raw, sectors in ((0, 100_000), (1, 0), (1_000, 1_002 * 65_536), (1_000, 960 * 65_536)):
-        near = sata(
-            attribute(241, "Host_Writes_32MiB", raw), **statistics(Logical_Sectors_Written=sectors)
-        )
+        near = sata(attribute(241, "Host_Writes_32MiB", raw), **statistics(Logical_Sectors_Written=sectors))
         assert tool.parse_drive_facts(near, drive="x").contradictions == ()
         assert not tool.needs_statistics(near)
 
@@ -275,16 +262,8 @@ def test_a_sata_drive_with_every_version(version: str) -> None:
     assert tool.find_failure(found) is None
     assert tool.parse_version(found) == f"smartctl {version}"
     facts = tool.parse_drive_facts(found, drive="x")
-    assert (facts.model, facts.serial, facts.firmware) == (
-        "INTEL SSDSC2KB480G8",
-        "MADEUP0002",
-        "XC1",
-    )
-    assert (facts.host_unit_bytes, facts.nand_unit_bytes, facts.contradictions) == (
-        32 * MIB,
-        32 * MIB,
-        (),
-    )
+    assert (facts.model, facts.serial, facts.firmware) == ("INTEL SSDSC2KB480G8", "MADEUP0002", "XC1")
+    assert (facts.host_unit_bytes, facts.nand_unit_bytes, facts.contradictions) == (32 * MIB, 32 * MIB, ())
     reading = read(found)
     assert reading.host_written_bytes == 2_048 * 2_433_328 * 512
     assert reading.nand_written_bytes == 138_541 * 32 * MIB
@@ -329,9 +308,7 @@ def test_why_smartctl_tells_nothing() -> None:
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
 
@@ -339,14 +316,7 @@ anything = st.recursive(
 @given(st.data())
 def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
     """Any part of a document may be anything: what cannot be is not known, and nothing else is lost."""
-    for whole in (
-        SMART_LOG,
-        OCP_LOG,
-        CONTROLLER,
-        NVME_BY_SMARTCTL,
-        SAS,
-        sata(attribute(1, "a", 1)),
-    ):
+    for whole in (SMART_LOG, OCP_LOG, CONTROLLER, NVME_BY_SMARTCTL, SAS, sata(attribute(1, "a", 1))):
         key = data.draw(st.sampled_from(sorted(whole)))
         odd = {**whole, key: data.draw(anything)}
         reading = nvme.with_ocp_log(nvme.parse_smart_log(odd, at_s=0, drive="x"), odd)

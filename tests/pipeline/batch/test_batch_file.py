@@ -65,9 +65,16 @@ def test_every_key(tmp_path: Path) -> None:
     assert runs[1].size == "64MiB"
     assert runs[1].facts == {"NAND type": "QLC", "Note": "rack 4"}
     assert runs[0] == RunRequest(
-        suite="ssd", device="sim:sata-ssd", tests=("iops", "lat"), profile="quick", jobs=2, step_s=1.0,
-        no_purge=True, strict=True, facts={"NAND type": "TLC", "Note": "rack 4"},
-    )  # fmt: skip
+        suite="ssd",
+        device="sim:sata-ssd",
+        tests=("iops", "lat"),
+        profile="quick",
+        jobs=2,
+        step_s=1.0,
+        no_purge=True,
+        strict=True,
+        facts={"NAND type": "TLC", "Note": "rack 4"},
+    )
     assert request.parallel == 2
     assert request.stagger_s == 300
     assert request.strict
@@ -123,10 +130,7 @@ SSD = f'suite = "ssd"\n{DRIVES}'
         (f'{SSD}[options]\nactive_range = "0%"', "key options.active_range"),
         (f"{SSD}[options]\nsuite = 'hdd'", "options, key suite: choose from"),
         (f'{SSD}[options]\nfacts = {{ Nand = "x" }}', "key options.facts: facts: there is no 'Nand'"),
-        (
-            f'{SSD}[options]\nno_purge = true\npurge_method = "discard"',
-            "--no-purge and --purge exclude each other",
-        ),
+        (f'{SSD}[options]\nno_purge = true\npurge_method = "discard"', "--no-purge and --purge exclude each other"),
         (
             'suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", facts = { Nand = "x" } }]',
             "drives 2: facts: there is no 'Nand'",
@@ -143,19 +147,13 @@ SSD = f'suite = "ssd"\n{DRIVES}'
             "a drive of the batch has the batch's own name, lab",
         ),
         ('suite = "ssd"\ndrives = ["a\\u0000b"]', "zero byte"),
-        (
-            'suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", host = "lab3" }]',
-            "name a host for every drive",
-        ),
+        ('suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", host = "lab3" }]', "name a host for every drive"),
         ('suite = "ssd"\ndrives = [{ drive = "sim:hdd", host = "-oProxyCommand=x" }]', "no host"),
         ('tkperf = "/a b"\nsuite = "ssd"\ndrives = ["sim:hdd"]', "no absolute path"),
-        (
-            'suite = "ssd"\ndrives = [{ drive = "a/b.img", host = "lab3", size = "1GiB" }]',
-            "give its whole path there",
-        ),
+        ('suite = "ssd"\ndrives = [{ drive = "a/b.img", host = "lab3", size = "1GiB" }]', "give its whole path there"),
         (f"{SSD}[options]\nno_purge = true\nremove_set = true", "options, key remove_set"),
     ],
-)  # fmt: skip
+)
 def test_mistakes(tmp_path: Path, text: str, says: str) -> None:
     assert says in refused(tmp_path, text)
 
@@ -199,7 +197,7 @@ VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 KEYS = ("suite", "drives", "tests", "profile", "parallel", "stagger", "options", "host", "x")
 
 

@@ -47,31 +47,33 @@ def request_of(count: int = 3) -> BatchRequest:
 
 def shown(number: int) -> DriveShown:
     return DriveShown(
-        number=number, name=f"rack-{number:02}", path=f"/dev/sd{'abcdef'[number]}", capacity_bytes=10**9,
-        serial=f"SERIAL{number}", confirm_id=f"SERIAL{number}",
-    )  # fmt: skip
+        number=number,
+        name=f"rack-{number:02}",
+        path=f"/dev/sd{'abcdef'[number]}",
+        capacity_bytes=10**9,
+        serial=f"SERIAL{number}",
+        confirm_id=f"SERIAL{number}",
+    )
 
 
 def began(number: int, pid: int = 1, pid_started: str | None = "never") -> DriveBegan:
     return DriveBegan(
-        number=number, utc="2026-11-24T10:00:00+00:00", pid=pid, pid_started=pid_started, place=BatchPlace(
-            name="rack7", number=number, others=2, sharing=SharingState.WITHIN_BUDGET, cpus=(2, 3)
-        ),
-    )  # fmt: skip
+        number=number,
+        utc="2026-11-24T10:00:00+00:00",
+        pid=pid,
+        pid_started=pid_started,
+        place=BatchPlace(name="rack7", number=number, others=2, sharing=SharingState.WITHIN_BUDGET, cpus=(2, 3)),
+    )
 
 
 def ended(number: int, code: int, text: str = "") -> DriveEnded:
-    return DriveEnded(
-        number=number, utc="2026-11-24T11:00:00+00:00", pid=1, exit_code=code, text=text
-    )
+    return DriveEnded(number=number, utc="2026-11-24T11:00:00+00:00", pid=1, exit_code=code, text=text)
 
 
 @pytest.fixture
 def book(tmp_path: Path) -> Book:
     made = Book.create(tmp_path / "rack.batch", request_of(), ("tkperf", "batch"))
-    made.write(
-        DrivesConfirmed(utc="2026-11-24T09:59:00+00:00", drives=tuple(map(shown, (1, 2, 3))))
-    )
+    made.write(DrivesConfirmed(utc="2026-11-24T09:59:00+00:00", drives=tuple(map(shown, (1, 2, 3)))))
     return made
 
 
@@ -114,11 +116,7 @@ def test_stages_while_the_batch_s_process_lives(book: Book) -> None:
     book.write(began(2))
     append_end(book.path, ended(2, 4, "the drive has gone"))
     state = read_batch(book.path)
-    assert [drive.stage for drive in state.drives] == [
-        DriveStage.RUNNING,
-        DriveStage.FAILED,
-        DriveStage.WAITING,
-    ]
+    assert [drive.stage for drive in state.drives] == [DriveStage.RUNNING, DriveStage.FAILED, DriveStage.WAITING]
     assert state.drives[1].text == "the drive has gone"
     assert state.drives[1].exit_code == 4
     assert state.drives[0].place is not None
@@ -133,11 +131,7 @@ def test_without_the_batch_s_process_consent_has_ended_for_drives_that_waited(bo
     book.write(began(2, os.getpid(), "another start"))
     book.close()
     state = read_batch(book.path)
-    assert [drive.stage for drive in state.drives] == [
-        DriveStage.STOPPED,
-        DriveStage.KILLED,
-        DriveStage.CONSENT_ENDED,
-    ]
+    assert [drive.stage for drive in state.drives] == [DriveStage.STOPPED, DriveStage.KILLED, DriveStage.CONSENT_ENDED]
     assert state.supervisor is None
     assert not state.is_under_way
 
@@ -159,9 +153,7 @@ def test_a_drive_whose_run_has_failed_runs_until_its_process_has_noted_why(
     assert read_batch(book.path).drives[0].stage is DriveStage.FAILED
 
 
-def test_a_process_that_ends_while_the_book_is_read_was_not_killed(
-    book: Book, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_ends_while_the_book_is_read_was_not_killed(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     def end(_: int) -> None:
         append_end(book.path, ended(1, 5, "fio failed"))
 
@@ -184,7 +176,7 @@ def test_a_torn_line_costs_itself_alone(book: Book, torn: int) -> None:
 
 @pytest.mark.parametrize(
     "content", [b"", b"\0\xff", b"{}", b'{"type":"note","text":"a"}\n', b'{"type":"batch"}', b"[" * 9999]
-)  # fmt: skip
+)
 def test_a_file_that_is_no_book_is_an_error_with_its_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.batch"
     path.write_bytes(content)
@@ -210,17 +202,25 @@ def test_the_digest_covers_everything_shown() -> None:
     plain = shown(1)
     digests = {plain.digest}
     for change in (
-        {"path": "/dev/sdz"}, {"serial": "other"}, {"capacity_bytes": 1}, {"model": "M"}, {"wwn": "0x5"},
-        {"data": ("ext4",)}, {"confirm_id": "other"}, {"number": 2}, {"slot": "9"}, {"firmware": "F"},
-        {"name": "n"}, {"link": "x4"}, {"host": "h"},
-    ):  # fmt: skip
+        {"path": "/dev/sdz"},
+        {"serial": "other"},
+        {"capacity_bytes": 1},
+        {"model": "M"},
+        {"wwn": "0x5"},
+        {"data": ("ext4",)},
+        {"confirm_id": "other"},
+        {"number": 2},
+        {"slot": "9"},
+        {"firmware": "F"},
+        {"name": "n"},
+        {"link": "x4"},
+        {"host": "h"},
+    ):
         digests.add(msgspec.structs.replace(plain, **change).digest)
     assert len(digests) == 14
 
 
-def test_a_line_that_is_cut_by_a_full_disk_is_an_error(
-    book: Book, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_that_is_cut_by_a_full_disk_is_an_error(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "write", lambda *_: 5)
     with pytest.raises(RunFileError, match="No space left"):
         book.write(Noted(text="a long text"))
@@ -253,9 +253,7 @@ def test_an_impossible_request_is_a_damaged_first_line(book: Book) -> None:
         read_log(book.path)
 
 
-def test_a_drive_whose_process_has_ended_does_not_run_though_nobody_asked_for_its_end(
-    book: Book,
-) -> None:
+def test_a_drive_whose_process_has_ended_does_not_run_though_nobody_asked_for_its_end(book: Book) -> None:
     pid = os.fork()
     if pid == 0:
         signal.pause()
@@ -286,9 +284,7 @@ def test_a_drive_whose_run_file_has_gone_since_says_so(book: Book) -> None:
     assert "rack-01.tkperf is missing or damaged" in first.text
 
 
-def test_a_full_disk_is_reported_while_a_drive_runs(
-    book: Book, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_reported_while_a_drive_runs(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run file that cannot be written shows nothing of it."""
     book.write(began(1, pid=os.getpid(), pid_started=find_start(os.getpid())))
     assert read_batch(book.path).notes == ()

@@ -11,14 +11,7 @@ from tkperf.model.batch import DriveShown, DriveStage
 from tkperf.model.drive_path import DrivePath
 from tkperf.model.errors import DeviceError, RefusedError, RunFileError
 from tkperf.model.sharing import SharingState
-from tkperf.pipeline.batch.book import (
-    Book,
-    DriveBegan,
-    DriveEnded,
-    Line,
-    append_end,
-    read_log,
-)
+from tkperf.pipeline.batch.book import Book, DriveBegan, DriveEnded, Line, append_end, read_log
 from tkperf.pipeline.batch.conductor import Conductor
 from tkperf.pipeline.batch.crew import Crew
 from tkperf.pipeline.batch.lot import Lot
@@ -37,9 +30,7 @@ class Batch:
 
     def __init__(self, folder: Path, behave: Behave, *, count: int = 2, parallel: int = 1) -> None:
         run = RunRequest(suite="ssd", device="sim:sata-ssd")
-        drives = tuple(
-            BatchDrive(name=f"b-{number}", request=run, given="") for number in range(1, count + 1)
-        )
+        drives = tuple(BatchDrive(name=f"b-{number}", request=run, given="") for number in range(1, count + 1))
         self.request = BatchRequest(name="b", drives=drives, parallel=parallel)
         self.path = folder / "b.batch"
         self.warnings: list[str] = []
@@ -151,11 +142,7 @@ def test_a_book_that_is_removed_is_written_anew_and_the_others_keep_their_consen
     monkeypatch.chdir(tmp_path)
     batch = Batch(tmp_path, remove_the_book, count=3)
     book = batch.conduct()
-    assert {number: one.exit_code for number, one in read_log(batch.path).ended.items()} == {
-        1: 0,
-        2: 0,
-        3: 0,
-    }
+    assert {number: one.exit_code for number, one in read_log(batch.path).ended.items()} == {1: 0, 2: 0, 3: 0}
     assert len(batch.warnings) == 1
     assert f"the batch goes on in {batch.path}, with all" in batch.warnings[0]
     with pytest.raises(RunFileError, match="under way"):
@@ -186,9 +173,7 @@ def test_the_book_that_is_held_counts_and_not_another_file_of_its_name(
     book.close()
 
 
-def test_no_drive_begins_while_the_book_s_disk_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_drive_begins_while_the_book_s_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits with its consent, and begins when there is room again."""
     write = Book.write
     refused: list[Line] = []

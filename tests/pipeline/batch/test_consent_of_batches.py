@@ -1,4 +1,6 @@
-"""All drives of a batch are confirmed at once: by a file with a line for each, or by the batch's name and their number."""
+"""All drives of a batch are confirmed at once: by a file with a line for each, or by the batch's name
+and their number.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SHOWN = tuple(
         (4, "/dev/loop3", "/dev/loop3"),
         (5, "/srv/a #1.img", "/srv/a #1.img"),
     )
-)  # fmt: skip
+)
 LINES = tuple(drive.confirm_id or "" for drive in SHOWN)
 
 
@@ -62,14 +64,17 @@ def test_nothing_else_confirms(lines: set[str], more: list[str]) -> None:
         (LINES[:2] + LINES[3:], "no line for drive 4: /dev/loop3"),
         ((*LINES, "PHYH850500YC"), "line 5: 'PHYH850500YC' is none of the 4 drives that are erased; did you mean"),
         ((*LINES, "", LINES[0]), "line 6: 'PHYH850500YA' is in line 1 already"),
-        (("/dev/sda", *LINES[1:]), "line 1: '/dev/sda' is none of the 4 drives that are erased; it is confirmed by "
-         "its serial number, PHYH850500YA; no line for drive 1, /dev/sda: PHYH850500YA"),
+        (
+            ("/dev/sda", *LINES[1:]),
+            "line 1: '/dev/sda' is none of the 4 drives that are erased; it is confirmed by "
+            "its serial number, PHYH850500YA; no line for drive 1, /dev/sda: PHYH850500YA",
+        ),
         (("PHYH850500YA PHYH850500YB", *LINES[2:]), "line 1: 'PHYH850500YA PHYH850500YB' is none"),
         (("#PHYH850500YA", *LINES[1:]), "no line for drive 1"),
         ((*LINES, "yes"), "line 5: 'yes' is none"),
         ((*LINES, "*"), "line 5: '*' is none"),
     ],
-)  # fmt: skip
+)
 def test_lines_that_do_not_confirm(tmp_path: Path, lines: tuple[str, ...], says: str) -> None:
     with pytest.raises(RefusedError) as caught:
         confirm_by_file(write(tmp_path, *lines), SHOWN)

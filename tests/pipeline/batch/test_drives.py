@@ -1,4 +1,6 @@
-"""Drives of a batch are found by path, link and serial number; a drive given twice in any way is refused with both names."""
+"""Drives of a batch are found by path, link and serial number; a drive given twice in any way is refused with both
+names.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,7 @@ class Host:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.finder = DriveFinder(
-            folder=root / "here", sys_root=root / "sys", dev_root=root / "dev"
-        )
+        self.finder = DriveFinder(folder=root / "here", sys_root=root / "sys", dev_root=root / "dev")
         for folder in ("here", "sys/block", "sys/dev/block", "sys/devices", "dev/disk/by-id"):
             (root / folder).mkdir(parents=True)
         self._count = 0
@@ -77,8 +77,13 @@ def test_names_of_every_kind(host: Host) -> None:
     found = host.find(*names)
     here = f"{host.root}/here"
     assert [one.path for one in found] == [
-        str(disks[0]), str(disks[1]), str(link), f"{here}/scratch.img", "sim:sata-ssd", "sim:sata-ssd",
-    ]  # fmt: skip
+        str(disks[0]),
+        str(disks[1]),
+        str(link),
+        f"{here}/scratch.img",
+        "sim:sata-ssd",
+        "sim:sata-ssd",
+    ]
     assert [one.serial for one in found] == ["Ssda", "Ssdb", "Ssdc", None, None, None]
     assert not any(one.fault for one in found)
     assert host.find("./scratch.img")[0].path == f"{here}/scratch.img"
@@ -137,17 +142,11 @@ def twice_by_serial(host: Host) -> tuple[str, str, str]:
 
 def same_wwn(host: Host) -> tuple[str, str, str]:
     first, second = (host.add(name, device__wwid="naa.5") for name in ("sda", "sdb"))
-    return (
-        str(first),
-        str(second),
-        "are two paths to one drive: both have the world-wide name naa.5",
-    )
+    return (str(first), str(second), "are two paths to one drive: both have the world-wide name naa.5")
 
 
 def same_serial(host: Host) -> tuple[str, str, str]:
-    first, second = (
-        host.add(name, device__serial="X1", device__model="M") for name in ("sda", "sdb")
-    )
+    first, second = (host.add(name, device__serial="X1", device__model="M") for name in ("sda", "sdb"))
     return str(first), str(second), "have the same serial number, X1"
 
 
@@ -195,9 +194,7 @@ def test_a_drive_given_twice(host: Host, make: Callable[[Host], tuple[str, str, 
 
 def test_equal_serial_numbers_of_two_models(host: Host) -> None:
     """Makers number their models independently."""
-    first, second = (
-        host.add(name, device__serial="0001", device__model=f"M{name}") for name in ("sda", "sdb")
-    )
+    first, second = (host.add(name, device__serial="0001", device__model=f"M{name}") for name in ("sda", "sdb"))
     assert not any(drive.fault for drive in host.find(str(first), str(second)))
 
 
@@ -218,18 +215,19 @@ def test_two_loop_devices_on_one_file(loop_device: Callable[..., Path], tmp_path
 def test_names_of_runs(host: Host) -> None:
     """By serial number, in characters of a file name; by the place where that is none or another's."""
     serials = ("PHYH 85/1", "PHYH.85.1", "PHYH-85-1", None, "\u00e4", "X" * 300)
-    disks = [
-        host.add(f"sd{letter}", device__serial=serial)
-        for letter, serial in zip("abcdef", serials, strict=True)
-    ]
+    disks = [host.add(f"sd{letter}", device__serial=serial) for letter, serial in zip("abcdef", serials, strict=True)]
     draft = BatchDraft(
-        common={"suite": "ssd", "profile": "quick"},
-        drives=tuple(DraftedDrive(drive=str(disk)) for disk in disks),
+        common={"suite": "ssd", "profile": "quick"}, drives=tuple(DraftedDrive(drive=str(disk)) for disk in disks)
     )
     settled = draft.settle("lab", host.finder)
     assert [drive.name for drive in settled.request.drives] == [
-        "lab-PHYH-85-1", "lab-PHYH.85.1", "lab-03", "lab-04", "lab-05", "lab-06",
-    ]  # fmt: skip
+        "lab-PHYH-85-1",
+        "lab-PHYH.85.1",
+        "lab-03",
+        "lab-04",
+        "lab-05",
+        "lab-06",
+    ]
     assert settled.require_sound() is settled.request
 
 
@@ -258,13 +256,18 @@ def test_a_drive_that_the_kernel_has_named_anew(host: Host) -> None:
             ("without-serial", None, f"{host.root}/dev/loop7"),
             ("not-needed", "S-is-away", "/dev/sdx"),
         )
-    )  # fmt: skip
+    )
     request = BatchRequest(name="lab", drives=drives)
     names = {drive.name for drive in drives} - {"not-needed"}
     again = find_again(request, names, host.finder)
     assert [drive.request.device for drive in again.drives] == [
-        str(disks[0]), str(disks[1]), str(disks[1]), str(disks[0]), f"{host.root}/dev/loop7", "/dev/sdx",
-    ]  # fmt: skip
+        str(disks[0]),
+        str(disks[1]),
+        str(disks[1]),
+        str(disks[0]),
+        f"{host.root}/dev/loop7",
+        "/dev/sdx",
+    ]
     with pytest.raises(DeviceError, match=r"not-needed: no drive .* 'S-is-away'.* --without"):
         find_again(request, {"not-needed"}, host.finder)
     host.add("sdc", device__serial="Ssdb")

@@ -20,22 +20,9 @@ from tkperf.model.batch import DriveShown, DriveStage, HostMet
 from tkperf.model.drive_path import DrivePath
 from tkperf.model.errors import RefusedError, RunFileError, TkperfError
 from tkperf.model.version import __version__
-from tkperf.pipeline.batch.book import (
-    BatchBegun,
-    BatchLog,
-    Book,
-    DriveHeard,
-    DrivesConfirmed,
-    read_batch,
-)
+from tkperf.pipeline.batch.book import BatchBegun, BatchLog, Book, DriveHeard, DrivesConfirmed, read_batch
 from tkperf.pipeline.batch.fleet import site
-from tkperf.pipeline.batch.fleet.fleet import (
-    Fleet,
-    _commission,
-    _describe_clock,
-    _find_old_fio,
-    _find_twins,
-)
+from tkperf.pipeline.batch.fleet.fleet import Fleet, _commission, _describe_clock, _find_old_fio, _find_twins
 from tkperf.pipeline.batch.fleet.messages import (
     PROTOCOL,
     Begin,
@@ -55,30 +42,14 @@ from tkperf.pipeline.batch.fleet.messages import (
     UnderWay,
 )
 from tkperf.pipeline.batch.fleet.site import Site
-from tkperf.pipeline.batch.fleet.work import (
-    Event,
-    Failed,
-    Heard,
-    HostWork,
-    Left,
-    Looked,
-    Lost,
-    Met,
-    News,
-    find_same,
-)
+from tkperf.pipeline.batch.fleet.work import Event, Failed, Heard, HostWork, Left, Looked, Lost, Met, News, find_same
 from tkperf.pipeline.batch.protocol import Held
 from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_state import Brief
 from tkperf.system.process import Completed
 
-HELLO = Hello(
-    protocol=PROTOCOL,
-    tkperf_version=__version__,
-    fio_version="fio-3.33",
-    boot_id="1",
-)
+HELLO = Hello(protocol=PROTOCOL, tkperf_version=__version__, fio_version="fio-3.33", boot_id="1")
 NOW = Clock(utc_s=0.0)
 OUTLINED = Outlined(shortest_s=1, longest_s=2, groups="all at once")
 
@@ -121,15 +92,12 @@ def work_with(
     """
     request = BatchRequest(
         name="b",
-        drives=(
-            BatchDrive(
-                name="b-07", request=RunRequest(suite="ssd", device="/dev/sda"), given="/dev/sda"
-            ),
-        ),
+        drives=(BatchDrive(name="b-07", request=RunRequest(suite="ssd", device="/dev/sda"), given="/dev/sda"),),
     )
     script = tmp_path / "host.sh"
     script.write_text(
-        f'{_say(hello)}\nread -r order\ncase "$order" in\n*\'"Begin"\'*)\n{_say(*begins)}\n;;\n*)\n{follows}\n;;\nesac\n{then}\n'
+        f'{_say(hello)}\nread -r order\ncase "$order" '
+        f"in\n*'\"Begin\"'*)\n{_say(*begins)}\n;;\n*)\n{follows}\n;;\nesac\n{then}\n"
     )
     folder = tmp_path / "here"
     folder.mkdir()
@@ -237,9 +205,7 @@ def test_after_consent_such_a_host_is_asked_again_and_leaves_no_file_here(
     assert not list(work.folder.iterdir())
 
 
-def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(
-    tmp_path: Path,
-) -> None:
+def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(tmp_path: Path) -> None:
     """The host's clock is an hour ahead."""
     now_s = time.time()
     follows = _say(
@@ -404,10 +370,7 @@ def test_input_files_have_names_of_their_content(tmp_path: Path) -> None:
 
 def _two_hosts() -> BatchRequest:
     run = RunRequest(suite="ssd", device="/dev/sda")
-    drives = tuple(
-        BatchDrive(name=f"b-{host}", request=run, given="/dev/sda", host=host)
-        for host in ("lab3", "lab4")
-    )
+    drives = tuple(BatchDrive(name=f"b-{host}", request=run, given="/dev/sda", host=host) for host in ("lab3", "lab4"))
     return BatchRequest(name="b", drives=drives)
 
 
@@ -443,7 +406,9 @@ def test_a_host_without_any_wanted_drive_is_left_alone(tmp_path: Path) -> None:
 def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run files of a host may be in its memory, and gone with a reboot; what came here before is not written over."""
+    """The run files of a host may be in its memory, and gone with a reboot; what came here before is not
+    written over.
+    """
     lab3, lab4 = (work.begin for work in _resume(tmp_path)._works)
     assert (lab3.has_begun, lab4.has_begun) == (True, False)
     monkeypatch.setattr("tkperf.cli.on_host.HOSTS_FOLDER", tmp_path / "lost")
@@ -479,44 +444,23 @@ EXECUTE = "is not allowed to execute '/usr/local/bin/tkperf on-host' as root"
     ("printed", "says"),
     [
         (said("sudo", "password"), NOPASSWD),
-        (
-            said("sudo", "not-allowed", USER="measure", WHAT="may not run sudo", HOST="lab3"),
-            NOPASSWD,
-        ),
+        (said("sudo", "not-allowed", USER="measure", WHAT="may not run sudo", HOST="lab3"), NOPASSWD),
         (said("sudo", "not-allowed", USER="measure", WHAT=EXECUTE, HOST="lab3"), NOPASSWD),
         (said("sudo", "not-in-sudoers", USER="measure", WHAT="in the sudoers file"), NOPASSWD),
-        (
-            said("sudo", "not-in-sudoers", USER="measure", WHAT="allowed to run sudo on lab3"),
-            NOPASSWD,
-        ),
+        (said("sudo", "not-in-sudoers", USER="measure", WHAT="allowed to run sudo on lab3"), NOPASSWD),
         (said("sudo", "sudo-rs-password"), NOPASSWD),
         (said("sudo", "sudo-rs-not-allowed", USER="measure", WHAT=EXECUTE, HOST="lab3"), NOPASSWD),
         (said("sudo", "command-missing", PATH="/usr/local/bin/tkperf"), "install tkperf"),
         (said("sudo", "sudo-rs-command-missing", PATH="/usr/local/bin/tkperf"), "install tkperf"),
+        (said("ssh", "command-missing", SHELL="sh: 1: ", COMMAND="sudo", WORDS="not found"), "sudo is not installed"),
         (
-            said("ssh", "command-missing", SHELL="sh: 1: ", COMMAND="sudo", WORDS="not found"),
+            said("ssh", "command-missing", SHELL="bash: Zeile 1: ", COMMAND="sudo", WORDS="Kommando nicht gefunden."),
             "sudo is not installed",
         ),
-        (
-            said(
-                "ssh",
-                "command-missing",
-                SHELL="bash: Zeile 1: ",
-                COMMAND="sudo",
-                WORDS="Kommando nicht gefunden.",
-            ),
-            "sudo is not installed",
-        ),
-        (
-            said("ssh", "denied", USER="measure", HOST="lab3", METHODS="publickey"),
-            "ssh-copy-id measure@lab3",
-        ),
+        (said("ssh", "denied", USER="measure", HOST="lab3", METHODS="publickey"), "ssh-copy-id measure@lab3"),
         (said("ssh", "key-changed", HOST="lab3"), "ssh-keygen -R lab3"),
         (said("ssh", "key-unknown", STRICT=""), "not in known_hosts yet: ssh measure@lab3 once"),
-        (
-            said("ssh", "unreachable", HOST="lab3", PORT="22", WHY="No route to host"),
-            "cannot be reached: ssh: connect",
-        ),
+        (said("ssh", "unreachable", HOST="lab3", PORT="22", WHY="No route to host"), "cannot be reached: ssh: connect"),
         (said("ssh", "no-such-host", HOST="lab3"), "cannot be reached: ssh: Could not resolve"),
     ],
 )
@@ -539,9 +483,7 @@ def test_the_line_for_sudoers_names_the_user_of_ssh(monkeypatch: pytest.MonkeyPa
         return Completed(exit_status=0, stdout=printed.stdout, stderr="")
 
     monkeypatch.setattr(site, "run_command", run)
-    error = Site(host="lab3", tkperf="/usr/local/bin/tkperf").explain(
-        "sudo: a password is required", 1
-    )
+    error = Site(host="lab3", tkperf="/usr/local/bin/tkperf").explain("sudo: a password is required", 1)
     assert NOPASSWD in str(error)
 
 
@@ -572,14 +514,10 @@ def test_a_tkperf_without_the_command_is_to_be_updated() -> None:
 
 def test_one_host_under_two_names_is_found() -> None:
     def met(host: str, boot_id: str) -> HostMet:
-        return HostMet(
-            host=host, tkperf="/x", boot_id=boot_id, fio_version=None, ahead_s=0, within_s=0
-        )
+        return HostMet(host=host, tkperf="/x", boot_id=boot_id, fio_version=None, ahead_s=0, within_s=0)
 
     assert _find_twins([met("a", "1"), met("b", "2")]) is None
-    assert "a and c are one host" in (
-        _find_twins([met("a", "1"), met("b", "2"), met("c", "1")]) or ""
-    )
+    assert "a and c are one host" in (_find_twins([met("a", "1"), met("b", "2"), met("c", "1")]) or "")
 
 
 def test_one_drive_on_two_hosts_is_found() -> None:

@@ -96,9 +96,7 @@ def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
         require_sent_inputs(request_of(**named), {})
 
 
-@pytest.mark.parametrize(
-    "name", ["../x.toml", "input-0123456789abcdef.toml", "profile.toml", "begun-by-uid", ""]
-)
+@pytest.mark.parametrize("name", ["../x.toml", "input-0123456789abcdef.toml", "profile.toml", "begun-by-uid", ""])
 def test_an_input_file_has_the_name_that_its_content_gives(name: str) -> None:
     """A file with another name could replace a file of a running batch."""
     with pytest.raises(RefusedError, match="not the name of an input file"):
@@ -112,32 +110,20 @@ def test_what_is_sent_or_shipped_is_accepted(tmp_path: Path) -> None:
     text = QUICK.read_text()
     name = name_input(text)
     workload = name_input(WORKLOAD)
-    require_sent_inputs(
-        request_of(profile=name, tests=("iops", workload)), {name: text, workload: WORKLOAD}
-    )
+    require_sent_inputs(request_of(profile=name, tests=("iops", workload)), {name: text, workload: WORKLOAD})
     require_sent_inputs(request_of(profile="quick", tests=("iops",)), {})
     require_sent_inputs(request_of(), {})
     code, messages = call(plan_of(request_of(profile=name, tests=("lat",)), {name: text}), tmp_path)
     assert (code, messages[-1]["type"]) == (0, "Over"), messages[-1]
 
 
-def test_the_environment_of_the_caller_has_no_effect(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_of_the_caller_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """tkperf drops variables that name programs, folders or modules, and leaves the folder of the
     call.
     """
     monkeypatch.chdir(tmp_path)
     before = dict(os.environ)
-    for name in (
-        "TKPERF_FIO",
-        "TKPERF_SMTP_USER",
-        "TMPDIR",
-        "PYTHONPATH",
-        "XDG_CACHE_HOME",
-        "LD_PRELOAD",
-        "FIO",
-    ):
+    for name in ("TKPERF_FIO", "TKPERF_SMTP_USER", "TMPDIR", "PYTHONPATH", "XDG_CACHE_HOME", "LD_PRELOAD", "FIO"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("SUDO_UID", str(USER_UID))
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin")
@@ -158,10 +144,7 @@ def test_a_program_of_the_caller_is_not_run_as_root(tmp_path: Path) -> None:
     trap.write_text(f"#!/bin/sh\ntouch {touched}\necho fio-3.99\n")
     trap.chmod(0o755)
     _, messages = call(
-        plan_of(request_of(profile="quick")),
-        tmp_path,
-        PATH=f"{tmp_path}:{os.environ['PATH']}",
-        TKPERF_FIO=str(trap),
+        plan_of(request_of(profile="quick")), tmp_path, PATH=f"{tmp_path}:{os.environ['PATH']}", TKPERF_FIO=str(trap)
     )
     assert messages[0]["type"] == "Hello"
     assert messages[0]["fio_version"] != "fio-3.99"
@@ -182,9 +165,7 @@ def test_a_program_of_the_caller_is_not_run_as_root(tmp_path: Path) -> None:
         ({"SUDO_UID": ""}, -1),
     ],
 )
-def test_the_user_behind_root_is_found(
-    variables: dict[str, str], uid: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_user_behind_root_is_found(variables: dict[str, str], uid: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SUDO_UID", "PKEXEC_UID", "DOAS_USER"):
         monkeypatch.delenv(name, raising=False)
     for name, text in variables.items():
@@ -199,9 +180,7 @@ def follow(name: str, caller_uid: int) -> None:
 
 
 def begin(name: str, caller_uid: int) -> None:
-    order = Begin(
-        request=msgspec.structs.replace(request_of(), name=name), files={}, options=Options()
-    )
+    order = Begin(request=msgspec.structs.replace(request_of(), name=name), files={}, options=Options())
     with open(os.devnull, "rb") as nothing:
         on_host._begin(order, Lines(os.dup(nothing.fileno()), ToHost), caller_uid)
 
@@ -209,10 +188,7 @@ def begin(name: str, caller_uid: int) -> None:
 @pytest.mark.parametrize("use", [follow, begin])
 @pytest.mark.parametrize("owner", ["0\n", "1234\n", "", None])
 def test_a_batch_of_another_user_is_neither_followed_nor_resumed(
-    use: Callable[[str, int], None],
-    owner: str | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    use: Callable[[str, int], None], owner: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Results, runs and input files of a batch belong to root or to the user who began it."""
     monkeypatch.setattr(on_host, "HOSTS_FOLDER", tmp_path)
@@ -236,9 +212,7 @@ def test_a_batch_is_for_root_and_the_user_who_began_it(tmp_path: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_cannot_be_marked_is_not_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_marked_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder does not remain. Otherwise the user could not use the name again, for example
     after the disk was full for a moment.
     """

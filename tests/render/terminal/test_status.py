@@ -38,29 +38,44 @@ RUNNING = RunOverview(
     verdict=VerdictState.RUNNING,
 )
 VALID = replace(
-    RUNNING, run_file="D7.tkperf", state="complete", pid=None, user=None, test=None, test_number=None,
-    tests_done=4, place=None, remaining_shortest_s=None, remaining_longest_s=None,
+    RUNNING,
+    run_file="D7.tkperf",
+    state="complete",
+    pid=None,
+    user=None,
+    test=None,
+    test_number=None,
+    tests_done=4,
+    place=None,
+    remaining_shortest_s=None,
+    remaining_longest_s=None,
     verdict=VerdictState.VALID,
-)  # fmt: skip
+)
 CAUTIONS = replace(VALID, run_file="D8.tkperf", verdict=VerdictState.CAUTIONS)
 INTERRUPTED = replace(
-    VALID, run_file="D9.tkperf", state="interrupted", because="stopped by the user", test="lat",
-    place="Latency, preconditioning", fill_done=0.5, tests_done=2, verdict=VerdictState.INTERRUPTED,
-)  # fmt: skip
+    VALID,
+    run_file="D9.tkperf",
+    state="interrupted",
+    because="stopped by the user",
+    test="lat",
+    place="Latency, preconditioning",
+    fill_done=0.5,
+    tests_done=2,
+    verdict=VerdictState.INTERRUPTED,
+)
 FAILED = replace(
-    INTERRUPTED, run_file="D10.tkperf", state="failed", because="the purge failed: " + "x" * 90,
+    INTERRUPTED,
+    run_file="D10.tkperf",
+    state="failed",
+    because="the purge failed: " + "x" * 90,
     verdict=VerdictState.NOT_VALID,
-)  # fmt: skip
+)
 ALL = (RUNNING, VALID, CAUTIONS, INTERRUPTED, FAILED)
 
 
 def drawn(runs: Sequence[RunOverview], width: int, *, terminal: bool) -> list[str]:
     console = Console(
-        file=io.StringIO(),
-        width=width,
-        force_terminal=terminal,
-        color_system=None,
-        soft_wrap=not terminal,
+        file=io.StringIO(), width=width, force_terminal=terminal, color_system=None, soft_wrap=not terminal
     )
     print_status(build_status(runs), console)
     assert isinstance(console.file, io.StringIO)
@@ -112,10 +127,13 @@ def test_piped_lines_have_every_column() -> None:
         ((RUNNING, VALID, FAILED), "3 runs: 1 running, 2 ended, 1 of them not valid", NoteLevel.FAILURE),
         ((RUNNING, INTERRUPTED), "2 runs: 1 running, 1 ended, interrupted", NoteLevel.INFORMATION),
         ((VALID, CAUTIONS), "2 runs: 2 ended, 1 of them valid with cautions", NoteLevel.CAUTION),
-        (ALL, "5 runs: 1 running, 4 ended, 1 of them not valid, 1 interrupted, 1 valid with cautions",
-         NoteLevel.FAILURE),
+        (
+            ALL,
+            "5 runs: 1 running, 4 ended, 1 of them not valid, 1 interrupted, 1 valid with cautions",
+            NoteLevel.FAILURE,
+        ),
     ],
-)  # fmt: skip
+)
 def test_it_opens_with_a_verdict(runs: Sequence[RunOverview], says: str, level: NoteLevel) -> None:
     view = build_status(runs)
     assert (view.verdict.text, view.verdict.level) == (says, level)
@@ -134,7 +152,13 @@ def test_results_are_the_verdicts_in_short() -> None:
     view = build_status((*ALL, simulated, unjudged))
     (table,) = view.tables
     assert [row[2] for row in table.rows] == [
-        "-", "Valid", "Valid with cautions", "-", "Not valid", "SIMULATED. Valid", "-",
-    ]  # fmt: skip
+        "-",
+        "Valid",
+        "Valid with cautions",
+        "-",
+        "Not valid",
+        "SIMULATED. Valid",
+        "-",
+    ]
     assert table.notes
     assert not build_status(ALL).tables[0].notes

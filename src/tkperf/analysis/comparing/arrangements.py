@@ -196,9 +196,7 @@ class Cohort:
     figures: tuple[CohortFigure, ...]
 
 
-def build_cohort(
-    names: Sequence[str], devices: Sequence[Mapping[str, object]], rows: Sequence[ComparedRow]
-) -> Cohort:
+def build_cohort(names: Sequence[str], devices: Sequence[Mapping[str, object]], rows: Sequence[ComparedRow]) -> Cohort:
     """Return the cohort of these runs; ``devices`` are the recorded facts of each run's drive."""
     models = {device.get("model") for device in devices}
     serials = [device.get("serial") for device in devices]
@@ -213,9 +211,7 @@ def build_cohort(
 
 def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortFigure | None:
     known = [
-        (name, entry, entry.value)
-        for name, entry in zip(names, row.entries, strict=True)
-        if entry.value is not None
+        (name, entry, entry.value) for name, entry in zip(names, row.entries, strict=True) if entry.value is not None
     ]
     if len(known) < 2 or not median([value for _, _, value in known]):
         return None
@@ -225,9 +221,7 @@ def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortFigure | Non
     halves = [
         100 * half / abs(value)
         for _, entry, value in known
-        if value
-        and entry.uncertainty is not None
-        and (half := entry.uncertainty.of_level.expanded) is not None
+        if value and entry.uncertainty is not None and (half := entry.uncertainty.of_level.expanded) is not None
     ]
     outliers: list[Outlier] = []
     unsure: list[Outlier] = []
@@ -313,10 +307,7 @@ class History:
 
 
 def build_history(
-    names: Sequence[str],
-    devices: Sequence[Mapping[str, object]],
-    days: Sequence[float],
-    rows: Sequence[ComparedRow],
+    names: Sequence[str], devices: Sequence[Mapping[str, object]], days: Sequence[float], rows: Sequence[ComparedRow]
 ) -> History:
     """Return the history of runs in the order of their dates; ``devices`` are the facts of the drive in each run."""
     spanned = days[-1] - days[0]
@@ -339,11 +330,7 @@ def _history_figure(row: ComparedRow, days: Sequence[float], period: Period) -> 
         if entry.value is not None
     ]
     middle = median([value for _, value in known])
-    trend = (
-        find_trend([place for place, _ in known], [100 * value / middle for _, value in known])
-        if middle
-        else None
-    )
+    trend = find_trend([place for place, _ in known], [100 * value / middle for _, value in known]) if middle else None
     return HistoryFigure(row=row, median=middle, trend=trend, change=_judge(row, trend))
 
 
@@ -354,15 +341,9 @@ def _judge(row: ComparedRow, trend: Trend | None) -> Change:
     return judge_change(rises, row.quantity, within_noise=not trend.beyond_noise)
 
 
-def _find_changes(
-    names: Sequence[str], firmware: Sequence[object], days: Sequence[float]
-) -> list[FirmwareChange]:
+def _find_changes(names: Sequence[str], firmware: Sequence[object], days: Sequence[float]) -> list[FirmwareChange]:
     """Find changes between successive runs with a known firmware."""
-    known = [
-        (name, str(version), day)
-        for name, version, day in zip(names, firmware, days, strict=True)
-        if version
-    ]
+    known = [(name, str(version), day) for name, version, day in zip(names, firmware, days, strict=True) if version]
     return [
         FirmwareChange(name=name, day=(last + day) / 2, before=before, after=after)
         for (_, before, last), (name, after, day) in pairwise(known)

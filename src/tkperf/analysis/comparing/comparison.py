@@ -29,35 +29,25 @@ _MOST_OF_TEST = 6
 _MOST_CELLS = 3
 
 
-def find_headlines(
-    results: Sequence[RunResult], rows: Sequence[ComparedRow]
-) -> tuple[ComparedRow, ...]:
+def find_headlines(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
     """Return a few rows of each test, in the order of the tests."""
     candidates = find_candidates(results, rows)
     return tuple(
         row
         for test in dict.fromkeys(row.test for row in candidates)
-        for row in list(_most_important([row for row in candidates if row.test == test]))[
-            :_MOST_OF_TEST
-        ]
+        for row in list(_most_important([row for row in candidates if row.test == test]))[:_MOST_OF_TEST]
     )
 
 
-def find_candidates(
-    results: Sequence[RunResult], rows: Sequence[ComparedRow]
-) -> tuple[ComparedRow, ...]:
+def find_candidates(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
     """Return the rows of sections that measure, with the ratio of at least one run."""
     preparing = {
-        (test.name, section.name)
-        for test in results[0].tests
-        for section in test.sections
-        if section.plan.prepares
+        (test.name, section.name) for test in results[0].tests for section in test.sections if section.plan.prepares
     }
     return tuple(
         row
         for row in rows
-        if (row.test, row.section) not in preparing
-        and any(entry.ratio is not None for entry in row.entries[1:])
+        if (row.test, row.section) not in preparing and any(entry.ratio is not None for entry in row.entries[1:])
     )
 
 
@@ -93,9 +83,7 @@ def _of_cells(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     if not rows:
         return
     first = [row for row in rows if row.quantity is rows[0].quantity]
-    of_mixes = [
-        row for mix in _MIXES for row in _ends([row for row in first if _is_of(row.workload, mix)])
-    ]
+    of_mixes = [row for mix in _MIXES for row in _ends([row for row in first if _is_of(row.workload, mix)])]
     sheet_rows = (of_mixes or first)[:_MOST_CELLS]
     yield from sheet_rows
     yield from _tail([row for row in rows if row.workload == sheet_rows[-1].workload])
@@ -155,10 +143,7 @@ class Comparison:
             return (1.0 if first.value else None, *(entry.ratio for entry in others))
         values = [entry.value for entry in row.entries if entry.value is not None]
         middle = median(values) if values else 0.0
-        return tuple(
-            entry.value / middle if middle and entry.value is not None else None
-            for entry in row.entries
-        )
+        return tuple(entry.value / middle if middle and entry.value is not None else None for entry in row.entries)
 
 
 def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
@@ -172,9 +157,7 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
         raise UsageError("a comparison takes two runs or more")
     suites = {result.info.suite for result in results}
     if "hdd" in suites and len(suites) > 1:
-        raise UsageError(
-            "hard disk runs measure areas, the others steady states: they cannot be compared"
-        )
+        raise UsageError("hard disk runs measure areas, the others steady states: they cannot be compared")
     arrangement, ordered = _arrange(results, wanted)
     rows = tuple(build_rows(ordered))
     if not rows:
@@ -184,9 +167,7 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
         )
     names, headlines = _names(ordered), find_headlines(ordered, rows)
     devices = [result.info.device for result in ordered]
-    is_cohort, is_history = (
-        arrangement is one for one in (Arrangement.COHORT, Arrangement.HISTORY)
-    )
+    is_cohort, is_history = (arrangement is one for one in (Arrangement.COHORT, Arrangement.HISTORY))
     return Comparison(
         names=names,
         results=ordered,
@@ -217,9 +198,7 @@ def explain_nothing_common(results: Sequence[RunResult]) -> str:
     }
     if len(kinds) < 2:
         return ""
-    return (
-        "; runs made of fio's files compare with each other, by workload, not with tkperf's tests"
-    )
+    return "; runs made of fio's files compare with each other, by workload, not with tkperf's tests"
 
 
 def _names(results: Sequence[RunResult]) -> tuple[str, ...]:
@@ -256,9 +235,7 @@ def find_day(result: RunResult) -> float | None:
     return float(moment.astype("datetime64[s]").astype(np.int64)) / 86_400
 
 
-def _arrange(
-    results: Sequence[RunResult], wanted: Arrangement | None
-) -> tuple[Arrangement, tuple[RunResult, ...]]:
+def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[Arrangement, tuple[RunResult, ...]]:
     """Return the arrangement, and the runs in its order.
 
     Without ``wanted`` the drives' models and serial numbers decide.
@@ -289,8 +266,10 @@ def _arrange(
 
 def _choose(results: Sequence[RunResult]) -> Arrangement:
     """Choose by the drives; a model or serial number that is not known equals no other."""
-    models = {(result.info.device.get("kind"), result.info.device.get("model"),
-               result.info.device.get("capacity_bytes")) for result in results}  # fmt: skip
+    models = {
+        (result.info.device.get("kind"), result.info.device.get("model"), result.info.device.get("capacity_bytes"))
+        for result in results
+    }
     serials = [result.info.device.get("serial") for result in results]
     one_model = len(models) == 1 and all(result.info.device.get("model") for result in results)
     if len(results) < FEWEST_TOGETHER or not one_model or not all(serials):

@@ -107,9 +107,7 @@ def _levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
             continue
         for level in timeline.levels:
             slices = tuple(
-                one
-                for one in section.slices
-                if level.start <= one.start_s and one.end_s <= level.end + CLOCK_S
+                one for one in section.slices if level.start <= one.start_s and one.end_s <= level.end + CLOCK_S
             )
             if level.kind in _KINDS and len(slices) >= _LEAST_SLICES:
                 levels = {timeline.quantity: level.value}
@@ -123,8 +121,7 @@ def _last_quarter(section: SectionResult) -> Phase:
 def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
     """Yield the rows that every run has, in the order of the first run."""
     by_name = [
-        {(test.name, section.name): section for test in result.tests for section in test.sections}
-        for result in results
+        {(test.name, section.name): section for test in result.tests for section in test.sections} for result in results
     ]
     for test, name in by_name[0]:
         if all((test, name) in of_run for of_run in by_name):
@@ -143,10 +140,7 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
     # A value over all phases would depend on how long each lasted.
     for of_runs in workloads if whole else ():
         for quantity in quantities:
-            entries = [
-                _entry(of_run, workload, quantity)
-                for of_run, workload in zip(cells, of_runs, strict=True)
-            ]
+            entries = [_entry(of_run, workload, quantity) for of_run, workload in zip(cells, of_runs, strict=True)]
             yield _row(test, name, of_runs[0], quantity, entries)
     yield from _of_course(test, sections, {*phases, *({STEADY_PART} if whole and phases else ())})
 
@@ -154,24 +148,12 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
 def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:
     """Return the workloads that every run has, each with its counterparts, the first run's first."""
     axes = comparable_axes([cell.workload for cell in of_run.cells] for of_run in sections)
-    places = [
-        {place_of(cell.workload, axes): cell.workload for cell in of_run.cells}
-        for of_run in sections
-    ]
-    return [
-        [of_run[place] for of_run in places]
-        for place in places[0]
-        if all(place in of_run for of_run in places)
-    ]
+    places = [{place_of(cell.workload, axes): cell.workload for cell in of_run.cells} for of_run in sections]
+    return [[of_run[place] for of_run in places] for place in places[0] if all(place in of_run for of_run in places)]
 
 
 def _row(
-    test: str,
-    section: str,
-    workload: Workload,
-    quantity: Measure,
-    entries: Sequence[Entry],
-    part: str = "",
+    test: str, section: str, workload: Workload, quantity: Measure, entries: Sequence[Entry], part: str = ""
 ) -> ComparedRow:
     first, *others = entries
     return ComparedRow(
@@ -184,23 +166,18 @@ def _row(
     )
 
 
-def _of_course(
-    test: str, sections: Sequence[SectionResult], parts: set[str]
-) -> Iterator[ComparedRow]:
+def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) -> Iterator[ComparedRow]:
     """Yield characteristics of the course that every run has; skip workloads that are level in all runs."""
     found = [section.characteristics for section in sections]
     axes = comparable_axes([one.workload for one in of_run] for of_run in found)
-    by_place = [
-        {(place_of(one.workload, axes), one.key): one for one in of_run} for of_run in found
-    ]
+    by_place = [{(place_of(one.workload, axes), one.key): one for one in of_run} for of_run in found]
     for place, one in by_place[0].items():
         if LEVELS_OF.get(one.key) in parts:
             continue
         of_runs = [places[place] for places in by_place if place in places]
         # A characteristic that no run has gives no comparison; each report names it as not found.
         differs = any(of_run.value is not None for of_run in of_runs) and any(
-            changes(section, of_run.workload)
-            for section, of_run in zip(sections, of_runs, strict=False)
+            changes(section, of_run.workload) for section, of_run in zip(sections, of_runs, strict=False)
         )
         if len(of_runs) == len(sections) and (differs or one.measure in SOUGHT_ALWAYS):
             entries = [_course_entry(of_run) for of_run in of_runs]
@@ -250,9 +227,7 @@ def _entry(of_run: _Cells, workload: Workload, quantity: Quantity) -> Entry:
     )
 
 
-def _range(
-    of_run: _Cells, workload: Workload, quantity: Quantity
-) -> tuple[float | None, float | None, Span | None]:
+def _range(of_run: _Cells, workload: Workload, quantity: Quantity) -> tuple[float | None, float | None, Span | None]:
     """Return the lowest and the highest of the averaged values, and their span."""
     measured = of_run.rounds.get(workload) or of_run.slices
     values = [value for cell in measured if (value := cell.value(quantity)) is not None]

@@ -10,14 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.verdict import (
-    Judgement,
-    VerdictCode,
-    VerdictReason,
-    VerdictState,
-    judge_by_gravest,
-    judge_run,
-)
+from tkperf.analysis.verdict import Judgement, VerdictCode, VerdictReason, VerdictState, judge_by_gravest, judge_run
 
 
 class ComparisonCode(VerdictCode):
@@ -77,7 +70,4 @@ def _reasons(
             yield ComparisonReason(code=code, names=(name,), of_run=verdict.reasons[0])
 
 
-_CODES = {
-    VerdictState.NOT_VALID: ComparisonCode.RUN_NOT_VALID,
-    VerdictState.CAUTIONS: ComparisonCode.RUN_WITH_CAUTIONS,
-}
+_CODES = {VerdictState.NOT_VALID: ComparisonCode.RUN_NOT_VALID, VerdictState.CAUTIONS: ComparisonCode.RUN_WITH_CAUTIONS}

@@ -65,9 +65,7 @@ def assign_cpus(
     )
 
 
-def _in_order(
-    cpus: AbstractSet[int], cores: Mapping[int, Sequence[int]], rest: AbstractSet[int]
-) -> list[int]:
+def _in_order(cpus: AbstractSet[int], cores: Mapping[int, Sequence[int]], rest: AbstractSet[int]) -> list[int]:
     """Return CPUs so that each core gives one before any gives two, the core of the rest last."""
 
     def place(cpu: int) -> tuple[bool, int, int]:

@@ -8,21 +8,11 @@ from typing import Literal
 from msgspec.structs import replace
 
 from tkperf.model.drive_path import DrivePath, Part
-from tkperf.model.sharing import (
-    BudgetState,
-    DriveGroup,
-    PartBudget,
-    ReadsCompared,
-    ReadsState,
-    SharingState,
-)
+from tkperf.model.sharing import BudgetState, DriveGroup, PartBudget, ReadsCompared, ReadsState, SharingState
 
 Parallel = Literal["auto", "all"] | int
 
-_BY_READS = {
-    ReadsState.SLOWED: SharingState.SLOWED,
-    ReadsState.NOT_SLOWED: SharingState.NOT_SLOWED,
-}
+_BY_READS = {ReadsState.SLOWED: SharingState.SLOWED, ReadsState.NOT_SLOWED: SharingState.NOT_SLOWED}
 _BY_BUDGET = {
     BudgetState.OVER: SharingState.OVER_BUDGET,
     BudgetState.WITHIN: SharingState.WITHIN_BUDGET,
@@ -82,11 +72,7 @@ def _first_fit(ordered: Sequence[DrivePath]) -> list[list[DrivePath]]:
     for path in ordered:
         for group in groups:
             budgets = build_budgets([*group, path])
-            if all(
-                budget.state is not BudgetState.OVER
-                for budget in budgets
-                if path.drive in budget.drives
-            ):
+            if all(budget.state is not BudgetState.OVER for budget in budgets if path.drive in budget.drives):
                 group.append(path)
                 break
         else:

@@ -97,25 +97,18 @@ class Timeline:
     @property
     def changes(self) -> bool:
         """Return whether the rate has more than one level."""
-        return self.settled is False or any(
-            level.kind is not LevelKind.STEADY for level in self.levels
-        )
+        return self.settled is False or any(level.kind is not LevelKind.STEADY for level in self.levels)
 
 
 def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
     """Return each finding once. If the seconds have findings about a quantity, the findings of
     slices leave this quantity out.
     """
-    finer = {
-        (timeline.workload, timeline.quantity)
-        for timeline in timelines
-        if timeline.recorded is Recorded.SECONDS
-    }
+    finer = {(timeline.workload, timeline.quantity) for timeline in timelines if timeline.recorded is Recorded.SECONDS}
     return tuple(
         timeline
         for timeline in timelines
-        if timeline.recorded is Recorded.SECONDS
-        or (timeline.workload, timeline.quantity) not in finer
+        if timeline.recorded is Recorded.SECONDS or (timeline.workload, timeline.quantity) not in finer
     )
 
 
@@ -191,9 +184,7 @@ def find_timelines(
 
 
 def _summarise(values: FloatArray) -> Bursts:
-    return Bursts(
-        median=float(np.median(values)), least=float(values.min()), most=float(values.max())
-    )
+    return Bursts(median=float(np.median(values)), least=float(values.min()), most=float(values.max()))
 
 
 def _without_drops(rate: Series, drops: Sequence[Drop]) -> Series:
@@ -213,9 +204,7 @@ def _without_drops(rate: Series, drops: Sequence[Drop]) -> Series:
     return Series(place=rate.place[kept], width=rate.width[kept], values=rate.values[kept])
 
 
-def _with_bytes(
-    levels: Sequence[RateLevel], rate: Series, workload: Workload
-) -> tuple[RateLevel, ...]:
+def _with_bytes(levels: Sequence[RateLevel], rate: Series, workload: Workload) -> tuple[RateLevel, ...]:
     """Return the levels with the bytes that were read and written until each ends; for rounds the
     bytes are not known.
     """
@@ -223,11 +212,7 @@ def _with_bytes(
         return tuple(levels)
     moved = np.cumsum(rate.values * rate.width) * workload.mean_block_bytes
     return tuple(
-        replace(
-            level,
-            end_bytes=float(moved[np.searchsorted(rate.place, level.end - 1e-6) - 1]),
-        )
-        for level in levels
+        replace(level, end_bytes=float(moved[np.searchsorted(rate.place, level.end - 1e-6) - 1])) for level in levels
     )
 
 

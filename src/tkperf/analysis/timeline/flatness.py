@@ -72,9 +72,7 @@ def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
     spread, so both figures are at the upper end of what is plausible.
     """
     at = np.arange(values.size, dtype=float)
-    strays = values - np.polyval(
-        np.polyfit(at, values, 2 if values.size < _LEAST_FOR_CUBIC else 3), at
-    )
+    strays = values - np.polyval(np.polyfit(at, values, 2 if values.size < _LEAST_FOR_CUBIC else 3), at)
     sigma = spread(strays)
     if sigma == 0:
         return Noise(sigma=0.0, correlation=0.0)
@@ -114,10 +112,7 @@ def measure_change_to_end(series: Series, first: int) -> Change:
         noise = measure_noise(series.values[first_for_noise:])
     else:
         noise = measure_noise(values, _LIKELY)
-    return Change(
-        amount=fit_change(series, first, len(series)),
-        by_chance=CHANGE_SIGMAS * noise.of_change(values.size),
-    )
+    return Change(amount=fit_change(series, first, len(series)), by_chance=CHANGE_SIGMAS * noise.of_change(values.size))
 
 
 def _points(series: Series, first: int, end: int) -> tuple[FloatArray, FloatArray]:
@@ -125,9 +120,7 @@ def _points(series: Series, first: int, end: int) -> tuple[FloatArray, FloatArra
     return reduce_to_medians(series.place[first:end], series.values[first:end], part_length)
 
 
-def reduce_to_medians(
-    place: FloatArray, values: FloatArray, part_length: int
-) -> tuple[FloatArray, FloatArray]:
+def reduce_to_medians(place: FloatArray, values: FloatArray, part_length: int) -> tuple[FloatArray, FloatArray]:
     """Return the middle place and the median of each part with this number of values; the last part
     may be shorter.
     """

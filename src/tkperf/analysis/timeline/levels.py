@@ -43,7 +43,8 @@ HELD_BAND = 0.05
 LEAST_ABRUPT = 3.0
 # Another level differs by more than the largest allowed distance of a value from its own level.
 OTHER_LEVEL = 0.12
-# A level is no level if the range that contains eight of ten values is wider than this share of the level. A sine wave of
+# A level is no level if the range that contains eight of ten values is wider than this share of the level. A sine wave
+# of
 # 15 % has a level; a sine wave of 20 % and a square wave have none.
 MOST_SWING = 1 / 3
 # Noise without memory may be wider: its mean over a few values is near the level all the time. Each value then hardly
@@ -125,10 +126,10 @@ class Levels:
 
     Attributes:
         settled: the end is flat; otherwise the last phase is a transition that had not ended.
-        end_change_percent: fitted change over the last quarter, in percent of the median there; negative: the rate falls.
-        end_noise_percent: change there that noise alone explains.
-        swing: the end neither rises nor falls, but the rate is not at a level; None: no swing.
-        is_too_short: the last quarter has too few values to show whether it is flat.
+        end_change_percent: fitted change over the last quarter, in percent of the median there; negative: the rate
+        falls. end_noise_percent: change there that noise alone explains. swing: the end neither rises nor falls, but
+        the rate is not at a level; None: no swing. is_too_short: the last quarter has too few values to show whether it
+        is flat.
     """
 
     phases: tuple[RateLevel, ...]
@@ -262,12 +263,7 @@ def _find_end(series: Series) -> _End:
         and measure_change_to_end(series, 0).is_within(MOST_CHANGE * abs(last))
     )
     return _End(
-        value=last,
-        noise=noise,
-        change=change,
-        begin=begin,
-        is_level_throughout=throughout,
-        is_too_short=is_too_short,
+        value=last, noise=noise, change=change, begin=begin, is_level_throughout=throughout, is_too_short=is_too_short
     )
 
 

@@ -40,9 +40,7 @@ class Series:
         return median(np.diff(self.place)) if len(self) > 1 else 1.0
 
 
-def has_idle(
-    starts_s: Sequence[float] | FloatArray, durations_s: Sequence[float] | FloatArray
-) -> bool:
+def has_idle(starts_s: Sequence[float] | FloatArray, durations_s: Sequence[float] | FloatArray) -> bool:
     """Return whether the device was idle between two neighbours, so that they form no course."""
     ends_s = (start + duration for start, duration in zip(starts_s, durations_s, strict=True))
     return any(start - end > _IDLE_S for start, end in zip(starts_s[1:], ends_s, strict=False))

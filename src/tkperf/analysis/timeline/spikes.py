@@ -94,9 +94,7 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
         for size in sizes
         for comb in _find_combs(np.sort(at[peaks[:size]]), int(at[-1]) + 1, len(series), len(sizes))
     )
-    sure = sorted(
-        (comb for comb in combs if comb.chance <= MOST_CHANCE), key=lambda comb: comb.chance
-    )
+    sure = sorted((comb for comb in combs if comb.chance <= MOST_CHANCE), key=lambda comb: comb.chance)
     for best in sure:
         indices = _all_on(best, at, height, peaks)
         # Lower peaks than the typical ones do not belong to the pattern.
@@ -120,9 +118,7 @@ def _in_order(series: Series) -> Series:
     return Series(place=series.place[order], width=series.width[order], values=series.values[order])
 
 
-def _all_on(
-    comb: _Comb, at: FloatArray, height: FloatArray, peaks: NDArray[np.intp]
-) -> NDArray[np.intp]:
+def _all_on(comb: _Comb, at: FloatArray, height: FloatArray, peaks: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the highest peak at each place of a comb, if it is half as high as is typical there."""
     typical = float(np.median(height[np.searchsorted(at, comb.events)]))
     high = peaks[height[peaks] - 1 >= 0.5 * (typical - 1)]
@@ -195,13 +191,7 @@ def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]
 
 
 def _fold(
-    events: FloatArray,
-    length: int,
-    values: int,
-    tried: int,
-    period: float,
-    first: float,
-    near: float,
+    events: FloatArray, length: int, values: int, tried: int, period: float, first: float, near: float
 ) -> _Comb | None:
     # Narrow the reach step by step; each step fits the line through the events again.
     for reach in (max(near, period / 6), max(near, period / 12), near, near):
@@ -228,9 +218,7 @@ def _fold(
     trials = tried * 3 * (length / 2) * max(1.0, period / (2 * near))
     chance = min(1.0, exp(min(0.0, log_chance)) * trials)
     reach = max(near, min(_REACH, period / 6))
-    return _Comb(
-        period=period, first=first, expected=expected, events=hits, near=reach, chance=chance
-    )
+    return _Comb(period=period, first=first, expected=expected, events=hits, near=reach, chance=chance)
 
 
 def _fit(number: FloatArray, events: FloatArray) -> tuple[float, float]:

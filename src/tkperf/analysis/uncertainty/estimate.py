@@ -116,9 +116,7 @@ def build_from_resolution(value: float, step: float) -> Uncertainty:
     """Return the uncertainty of a value known to within a step, uniformly distributed in it (GUM F.2.2.1)."""
     standard = step / 12**0.5
     half = coverage_factor() * standard
-    return Uncertainty(
-        standard=standard, low=value - half, high=value + half, basis=Basis.RESOLUTION
-    )
+    return Uncertainty(standard=standard, low=value - half, high=value + half, basis=Basis.RESOLUTION)
 
 
 def build_between(low: float, high: float) -> Uncertainty:
@@ -127,12 +125,7 @@ def build_between(low: float, high: float) -> Uncertainty:
 
 
 def build_ratio(
-    value: float,
-    of: Uncertainty | None,
-    to_value: float,
-    to: Uncertainty | None,
-    *,
-    times: float = 1,
+    value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None, *, times: float = 1
 ) -> Uncertainty:
     """Return the uncertainty of the ratio of both levels; ``times`` is 1 or 100.
 
@@ -161,9 +154,7 @@ def build_ratio(
     )
 
 
-def build_difference(
-    value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None
-) -> Uncertainty:
+def build_difference(value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None) -> Uncertainty:
     """Return the uncertainty of ``value - to_value``, each end likewise; an exact value has an uncertainty of 0."""
     if of is None or to is None or not (of.known and to.known):
         return _not_known(of, to)
@@ -196,8 +187,7 @@ def scale(uncertainty: Uncertainty | None, factor: float) -> Uncertainty | None:
     if uncertainty is None:
         return None
     standard, low, high = (
-        None if value is None else value * factor
-        for value in (uncertainty.standard, uncertainty.low, uncertainty.high)
+        None if value is None else value * factor for value in (uncertainty.standard, uncertainty.low, uncertainty.high)
     )
     level = uncertainty.level
     if level is not None:
@@ -215,7 +205,5 @@ def _log_distances(value: float, known: Uncertainty) -> tuple[float, float]:
     half = known.expanded
     if half is not None and known.is_even(value):
         return half / value, half / value
-    down, up = (
-        inf if end is None or end <= 0 else abs(log(end / value)) for end in (known.low, known.high)
-    )
+    down, up = (inf if end is None or end <= 0 else abs(log(end / value)) for end in (known.low, known.high))
     return down, up

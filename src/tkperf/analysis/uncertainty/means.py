@@ -8,12 +8,7 @@ from math import pi, sqrt
 
 import numpy as np
 
-from tkperf.analysis.uncertainty.estimate import (
-    Basis,
-    Uncertainty,
-    build_from_resolution,
-    build_from_spread,
-)
+from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty, build_from_resolution, build_from_spread
 from tkperf.analysis.uncertainty.spread import Spread, spread_of_few, spread_of_series
 from tkperf.model.seconds import FloatArray, Seconds
 
@@ -27,12 +22,7 @@ ONCE = "measured once, and fewer than 4 seconds are kept of it"
 
 
 def uncertainty_of_mean(
-    value: float,
-    rounds: Sequence[float],
-    within: Spread | None,
-    step: float,
-    *,
-    earlier: Sequence[float] = (),
+    value: float, rounds: Sequence[float], within: Spread | None, step: float, *, earlier: Sequence[float] = ()
 ) -> Uncertainty:
     """Return the uncertainty of a mean: over rounds by their spread, for a single measurement by its seconds.
 
@@ -61,11 +51,7 @@ def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -
     spread = spread_of_rounds(np.array(values))
     if spread is None:
         return Uncertainty(reason="fewer than two slices or rounds are at hand")
-    wider = replace(
-        spread,
-        standard=spread.standard * _MEDIAN_STRAYS,
-        of_level=spread.of_level * _MEDIAN_STRAYS,
-    )
+    wider = replace(spread, standard=spread.standard * _MEDIAN_STRAYS, of_level=spread.of_level * _MEDIAN_STRAYS)
     return build_from_spread(value, wider, basis, at_least=spread.at_least)
 
 
@@ -86,9 +72,7 @@ def spread_of_rounds(values: FloatArray, earlier: FloatArray | None = None) -> S
 
 def rates_within(seconds: Sequence[Seconds], column: str) -> Spread | None:
     """Return the spread of the mean of the rounds' rates by the seconds of each round; ``column`` is a rate's."""
-    return spread_of_series(
-        [_ratio_series(getattr(one, column) * one.duration_s, one.duration_s) for one in seconds]
-    )
+    return spread_of_series([_ratio_series(getattr(one, column) * one.duration_s, one.duration_s) for one in seconds])
 
 
 def latencies_within(seconds: Sequence[Seconds]) -> Spread | None:

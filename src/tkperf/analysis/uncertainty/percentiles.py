@@ -59,10 +59,7 @@ def uncertainties_of_percentiles(
     of_level = coverage_factor() * np.sqrt(shares * (1 - shares) / total)
     counted = PREDICTED * of_level
     spreads = _spreads_of_shares(rounds, buckets)
-    by_rounds = [
-        spread is not None and spread.expanded > half
-        for spread, half in zip(spreads, counted, strict=True)
-    ]
+    by_rounds = [spread is not None and spread.expanded > half for spread, half in zip(spreads, counted, strict=True)]
     halves = [spread.expanded if spread else 0.0 for spread in spreads]
     halves_of_level = [spread.expanded_of_level if spread else 0.0 for spread in spreads]
     following = _intervals(whole, running, shares, np.maximum(counted, halves))
@@ -75,16 +72,12 @@ def uncertainties_of_percentiles(
             basis if wider else Basis.COUNTS,
             at_least=spread is None or percent > SUREST_PERCENT,
         )
-        for percent, interval, level, spread, wider in zip(
-            measured, following, levels, spreads, by_rounds, strict=True
-        )
+        for percent, interval, level, spread, wider in zip(measured, following, levels, spreads, by_rounds, strict=True)
     ]
     return (*found, *(None,) * (len(REPORTED_PERCENTILES) - len(found)))
 
 
-def _intervals(
-    whole: IoStats, running: IntArray, shares: FloatArray, halves: FloatArray
-) -> list[Interval]:
+def _intervals(whole: IoStats, running: IntArray, shares: FloatArray, halves: FloatArray) -> list[Interval]:
     """Return intervals in us, between the percentiles whose shares are so much lower and higher."""
     # Chance changes a rare share by a factor, not by percent points: hence logarithms of the odds.
     odds, apart = shares / (1 - shares), halves / (shares * (1 - shares))
@@ -93,15 +86,10 @@ def _intervals(
     lows = _edges_us(whole, running, np.floor(low_shares * total), BUCKET_LOWER_NS)
     # At least one I/O is beyond an upper end.
     highs = _edges_us(whole, running, np.ceil(high_shares * total) + 1, BUCKET_UPPER_NS)
-    return [
-        Interval(low=low, high=high if high < inf else None)
-        for low, high in zip(lows, highs, strict=True)
-    ]
+    return [Interval(low=low, high=high if high < inf else None) for low, high in zip(lows, highs, strict=True)]
 
 
-def _build(
-    interval: Interval, level: Interval, spread: Spread | None, basis: Basis, *, at_least: bool
-) -> Uncertainty:
+def _build(interval: Interval, level: Interval, spread: Spread | None, basis: Basis, *, at_least: bool) -> Uncertainty:
     factor = coverage_factor(spread.degrees_of_freedom if spread else inf)
     low, high = interval.low, interval.high
     return Uncertainty(
@@ -125,10 +113,7 @@ def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[
     # A bucket may hold many I/Os: take its lower and its upper edge.
     edges = np.concatenate((buckets, buckets + 1))
     counts = np.array(
-        [
-            np.concatenate(([0], one.counts.cumsum()))[np.searchsorted(one.indices, edges)]
-            for one in filled
-        ],
+        [np.concatenate(([0], one.counts.cumsum()))[np.searchsorted(one.indices, edges)] for one in filled],
         dtype=np.float64,
     )
     residuals = (counts - counts.sum(axis=0) / totals.sum() * totals) / totals.mean()
@@ -137,9 +122,7 @@ def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[
     return tuple(spread_of_rounds(residuals[:, column]) for column in columns)
 
 
-def _edges_us(
-    whole: IoStats, running: IntArray, ranks: FloatArray, edges_ns: IntArray
-) -> list[float]:
+def _edges_us(whole: IoStats, running: IntArray, ranks: FloatArray, edges_ns: IntArray) -> list[float]:
     """Return the edges of the buckets with the I/Os of these ranks, within the measured range.
 
     An edge beyond the slowest I/O is infinite.

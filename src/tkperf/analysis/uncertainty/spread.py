@@ -119,9 +119,7 @@ class Spread:
         return coverage_factor(self.degrees_of_freedom) * self.of_level
 
 
-def spread_of_few(
-    values: FloatArray, earlier: FloatArray | None = None, *, in_time: bool = True
-) -> Spread | None:
+def spread_of_few(values: FloatArray, earlier: FloatArray | None = None, *, in_time: bool = True) -> Spread | None:
     """Return the spread of the mean of a few successive rounds; None with fewer than two.
 
     Args:
@@ -140,11 +138,7 @@ def spread_of_few(
     degrees = values.size - 1
     drift = abs(slope) * ahead / coverage_factor(degrees)
     following, level = _of_correlated(values.size)
-    return Spread(
-        standard=hypot(strays * following, drift),
-        of_level=strays * level,
-        degrees_of_freedom=degrees,
-    )
+    return Spread(standard=hypot(strays * following, drift), of_level=strays * level, degrees_of_freedom=degrees)
 
 
 def _usual_spread(values: FloatArray) -> float:

@@ -21,48 +21,66 @@ _GIVEN = f"{__name__}.file"
 _OF_ONE_RUN = ("name", "device", "force", "yes_destroy", "strict", "mail", "notify_command")
 _OF_ALL = (
     common(
-        "--parallel", metavar="auto|all|N",
+        "--parallel",
+        metavar="auto|all|N",
         help="Drives measured at once; default: auto, as many as overload no link that they share.",
     ),
     on_test(
-        "--stagger", metavar="TIME",
+        "--stagger",
+        metavar="TIME",
         help="Least time between the beginnings of two drives on one link, as 30s or 5min; default: none.",
     ),
     common(
-        "--claims", type=InputFile(".toml"), metavar="FILE",
-        help="Check each drive against these claims at the end.",
+        "--claims", type=InputFile(".toml"), metavar="FILE", help="Check each drive against these claims at the end."
     ),
     on_test(
-        "--strict", is_flag=True, default=None,
+        "--strict",
+        is_flag=True,
+        default=None,
         help="Refuse a host that is not fit to measure on, and drives that overload what they share; measure "
         "a step that was disturbed again at once, and end that drive's run if it is disturbed each time.",
     ),
     on_test(
-        "--no-compare-reads", "compare_reads", is_flag=True, flag_value=False, default=None,
+        "--no-compare-reads",
+        "compare_reads",
+        is_flag=True,
+        flag_value=False,
+        default=None,
         help="Do not compare reads of each drive alone and of all together before the first purge.",
     ),
     on_test(
-        "--alone-again", is_flag=True, default=None,
+        "--alone-again",
+        is_flag=True,
+        default=None,
         help="Measure a drive again, alone, if the others slow it down or overload its link.",
     ),
     on_test(
-        "--share-cpus", "own_cpus", is_flag=True, flag_value=False, default=None,
+        "--share-cpus",
+        "own_cpus",
+        is_flag=True,
+        flag_value=False,
+        default=None,
         help="Let all drives share the CPUs; default: each has CPUs of its own, if there are enough.",
     ),
     common(
-        "--yes-destroy-file", metavar="FILE", type=InputFile(),
+        "--yes-destroy-file",
+        metavar="FILE",
+        type=InputFile(),
         help="Answer the question in advance: a file of yours with a line for each drive, serial number or path.",
     ),
     on_mail(
-        "-m", "--mail", metavar="ADDRESS",
+        "-m",
+        "--mail",
+        metavar="ADDRESS",
         help="Mail the outcome to this address when the batch has ended, in twelve lines at most.",
     ),
     on_mail(
-        "--notify-command", metavar="COMMAND",
+        "--notify-command",
+        metavar="COMMAND",
         help="Run this when the batch has ended; {name}, {status}, {run_file} are filled in: NAME, complete or "
         "the number of drives that are done, the path of NAME.batch.",
     ),
-)  # fmt: skip
+)
 
 _HELP_OF_FILE = """{verb} the drives of a batch file, which has suite, options and drives. {loss}
 
@@ -101,10 +119,7 @@ _HELP_OF_SUITE = """{verb} drives with the options of 'tkperf {suite}'. {loss}
       tkperf {run}batch look {suite} ./a.img ./b.img --size 1GiB --profile quick
     """
 _WORDS_OF_RUN = {"verb": "Measure", "loss": "Every drive is erased."}
-_WORDS_OF_PLAN = {
-    "verb": "Estimate the measurement of",
-    "loss": "Nothing is run, written or asked.",
-}
+_WORDS_OF_PLAN = {"verb": "Estimate the measurement of", "loss": "Nothing is run, written or asked."}
 _EXAMPLES = {"ssd": "-ssdt iops lat -iod 32", "hdd": "-hddt tp"}
 
 Act = Callable[[str, str | None, dict[str, Any]], None]
@@ -165,10 +180,7 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
         return call
 
     group = BatchGroup(
-        "batch",
-        params=[click.Argument(["name"])],
-        subcommand_metavar=f"{FILE}|SUITE DEVICE... [OPTIONS]",
-        help=text,
+        "batch", params=[click.Argument(["name"])], subcommand_metavar=f"{FILE}|SUITE DEVICE... [OPTIONS]", help=text
     )
     views = [param for param in _shared(ssd) if param.name in _OF_CALL]
     group.add_command(
@@ -182,9 +194,7 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
     )
     for suite in (ssd, hdd):
         name = str(suite.name)
-        devices = click.Argument(
-            ["device"], nargs=-1, required=True, type=Device(), shell_complete=_complete_devices
-        )
+        devices = click.Argument(["device"], nargs=-1, required=True, type=Device(), shell_complete=_complete_devices)
         group.add_command(
             type(suite)(
                 name,
@@ -205,10 +215,24 @@ _HELP_OF_OPTIONS = {
 }
 # Options of a suite that say nothing of the measurement, so that a batch file leaves them to the call.
 _OF_CALL = (
-    "rated", "warranty_years", "rate", "like", "folder", "description", "feature_matrix",
-    "progress", "detach", "verbose", "no_report", "quiet", "debug",
-    "mail_from", "smtp", "smtp_tls", "smtp_plain_login",
-)  # fmt: skip
+    "rated",
+    "warranty_years",
+    "rate",
+    "like",
+    "folder",
+    "description",
+    "feature_matrix",
+    "progress",
+    "detach",
+    "verbose",
+    "no_report",
+    "quiet",
+    "debug",
+    "mail_from",
+    "smtp",
+    "smtp_tls",
+    "smtp_plain_login",
+)
 
 
 def _shared(suite: click.Command) -> list[click.Parameter]:
@@ -225,15 +249,10 @@ def _reword(param: click.Parameter) -> click.Parameter:
     return option
 
 
-def _complete_devices(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
+def _complete_devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return completions of one more drive, or of a list of tests that may go on."""
     assert isinstance(ctx.command, SuiteCommand)
-    return [
-        *ctx.command.complete_list(ctx, incomplete),
-        *Device().shell_complete(ctx, param, incomplete),
-    ]
+    return [*ctx.command.complete_list(ctx, incomplete), *Device().shell_complete(ctx, param, incomplete)]
 
 
 def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:
@@ -262,10 +281,11 @@ batch = make_group(
             help="Put this archive of tkperf, made by 'make archive', on the hosts of the batch first.",
         )
     ],
-    text="""Measure many drives, of this host or of those that a batch file names: one plan, one question, one answer. All drives are erased.
+    text="""Measure many drives, of this host or of those that a batch file names: one plan, one question, one
+    answer. All drives are erased.
 
-    Each drive has a process and a run file of its own. By default drives run in groups that overload no link. Before you
-    confirm, tkperf looks at every drive and holds it; one fault refuses the whole batch, and nothing is touched.
+    Each drive has a process and a run file of its own. By default drives run in groups that overload no link. Before
+    you confirm, tkperf looks at every drive and holds it; one fault refuses the whole batch, and nothing is touched.
     Afterwards a fault ends the run of its drive alone.
 
     'tkperf plan batch' with the same words estimates time, writes and groups. NAME.batch records the batch:

@@ -52,9 +52,7 @@ def _describe_missing(word: object) -> str:
         return "a run file and a claims file (TOML) are missing"
     if (run_file := find_run_file_instead(word)) is None:
         return f"a run file is missing before the claims file {word[:80]}"
-    return (
-        f"a claims file (TOML) is missing after {run_file}: tkperf check {run_file} data-sheet.toml"
-    )
+    return f"a claims file (TOML) is missing after {run_file}: tkperf check {run_file} data-sheet.toml"
 
 
 def _require_claims_file(claims_file: Path) -> None:
@@ -67,7 +65,8 @@ def _require_claims_file(claims_file: Path) -> None:
     if run_file is not None:
         kind = "batch" if run_file.endswith(BATCH_SUFFIX) else "run file"
         raise UsageError(
-            f"{run_file} is a {kind}. The last argument of 'tkperf check' must be a claims file (TOML); see 'tkperf check --help'"
+            f"{run_file} is a {kind}. The last argument of 'tkperf check' must be a claims file (TOML); see 'tkperf "
+            "check --help'"
         )
 
 
@@ -78,9 +77,7 @@ def _require_claims_file(claims_file: Path) -> None:
     required=True,
     type=RUN_FILE,
     # click takes whatever follows the first for one more run: the claims file is among them.
-    shell_complete=lambda _context, _argument, begun: offer_files(
-        begun, (RUN_FILE_SUFFIX, ".toml")
-    ),
+    shell_complete=lambda _context, _argument, begun: offer_files(begun, (RUN_FILE_SUFFIX, ".toml")),
 )
 @click.argument("claims_file", type=InputFile(".toml"))
 @json_option
@@ -93,11 +90,7 @@ def _require_claims_file(claims_file: Path) -> None:
     help="Fail claims that are met only within the uncertainty of the value, or by a value without one, too.",
 )
 def check(
-    run_files: tuple[Path, ...],
-    claims_file: Path,
-    as_json: bool,
-    require_confidence: bool,
-    **files: Path | None,
+    run_files: tuple[Path, ...], claims_file: Path, as_json: bool, require_confidence: bool, **files: Path | None
 ) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILES: met, not met, or not measured.
 
@@ -132,9 +125,7 @@ def check(
         from tkperf.cli.batch_answer import expand_batches
 
         run_files = expand_batches(run_files)
-    outputs = Outputs(
-        (*files.values(), STDOUT if as_json else None), inputs=(*run_files, claims_file)
-    )
+    outputs = Outputs((*files.values(), STDOUT if as_json else None), inputs=(*run_files, claims_file))
     work = _Work(claims_file, as_json, require_confidence, outputs, **files)
     if len(run_files) > 1:
         _check_many(run_files, work)
@@ -153,9 +144,7 @@ class _Work(NamedTuple):
     html_file: Path | None
     markdown_file: Path | None
 
-    def show(
-        self, view: ReportView, render_json: Callable[[], str], *, brief: bool = False
-    ) -> None:
+    def show(self, view: ReportView, render_json: Callable[[], str], *, brief: bool = False) -> None:
         """Print the page or the document, and write the files of the page."""
         from tkperf.render.export_markdown import render_markdown
         from tkperf.render.reports import render_html
@@ -188,9 +177,7 @@ def _check_one(run_file: Path, work: _Work) -> None:
         raise ClaimsNotMetError(f"{run_file}: {answer_claims(checked).banner}")
     claims = format_count(len(checked.findings), "claim")
     if work.require_confidence and (doubted := len(checked.unconfirmed)):
-        raise ClaimsNotMetError(
-            f"{run_file}: {doubted} of {claims} met, but not beyond the uncertainty"
-        )
+        raise ClaimsNotMetError(f"{run_file}: {doubted} of {claims} met, but not beyond the uncertainty")
 
 
 def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:

@@ -28,9 +28,12 @@ PICTURE_SUFFIX = ".png"
 _COLUMN, _LABELS = 18, 32
 # Names of the files that -f writes, by kind.
 _NAMES = {
-    "html": "comparison.html", "pdf": "comparison.pdf", "csv": "comparison.csv",
-    "json": "comparison.json", "markdown": "comparison.md",
-}  # fmt: skip
+    "html": "comparison.html",
+    "pdf": "comparison.pdf",
+    "csv": "comparison.csv",
+    "json": "comparison.json",
+    "markdown": "comparison.md",
+}
 # Names from the analysis, which --help need not load.
 ARRANGEMENTS = ("runs", "cohort", "history")
 
@@ -54,24 +57,17 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     "--folder",
     type=OUTPUT_FOLDER,
     metavar="DIR",
-    help="Write all formats into this folder, too: comparison.html, .pdf, .csv, .json, .md, "
-    "and TKperf's plots as PNG.",
+    help="Write all formats into this folder, too: comparison.html, .pdf, .csv, .json, .md, and TKperf's plots as PNG.",
 )
-@click.option(
-    "-z", "--zip", "zipped", is_flag=True, help="With -f: pack its files as comparison.zip, too."
-)
+@click.option("-z", "--zip", "zipped", is_flag=True, help="With -f: pack its files as comparison.zip, too.")
 def compare(
-    run_files: tuple[Path, ...],
-    wanted: str | None,
-    folder: Path | None,
-    zipped: bool,
-    **files: Path | None,
+    run_files: tuple[Path, ...], wanted: str | None, folder: Path | None, zipped: bool, **files: Path | None
 ) -> None:
     """Compare RUN_FILES with the first; three or more of one model as a cohort, of one drive as a history.
 
     Ratios have 95 % intervals. A ratio in parentheses is within noise: its interval contains 1 and no difference of
-    more than 10 %. A question mark means that a difference cannot be decided: a value has no uncertainty, or the interval
-    contains 1 and also a difference of more than 10 %. Conditions that differ are listed. A batch, NAME.batch,
+    more than 10 %. A question mark means that a difference cannot be decided: a value has no uncertainty, or the
+    interval contains 1 and also a difference of more than 10 %. Conditions that differ are listed. A batch, NAME.batch,
     counts as its runs.
 
     \b
@@ -100,9 +96,7 @@ def compare(
     wanted_files += list(zip(_NAMES, in_folder, strict=False))
     packed = files_in(folder, ["comparison.zip"]) if zipped else []
     # Checked now, as the rest takes long, and again when the names of the pictures are known.
-    planned = Outputs(
-        [*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder]
-    )
+    planned = Outputs([*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder])
     results, unreadable = [], []
     for path in run_files:
         try:
@@ -115,18 +109,12 @@ def compare(
         raise unreadable[0]
     comparison = compare_results(results, None if wanted is None else Arrangement(wanted))
     contents = _render(comparison, {kind for kind, _ in wanted_files}, plots=folder is not None)
-    wanted_files += [
-        (path.name, path) for path in files_in(folder, contents) if path.suffix == PICTURE_SUFFIX
-    ]
-    outputs = Outputs(
-        [*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder]
-    )
+    wanted_files += [(path.name, path) for path in files_in(folder, contents) if path.suffix == PICTURE_SUFFIX]
+    outputs = Outputs([*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder])
     for kind, path in wanted_files:
         outputs.write(path, contents[kind])
     for path in packed:
-        outputs.write(
-            path, _zip(written for _, written in wanted_files if written.parent == folder)
-        )
+        outputs.write(path, _zip(written for _, written in wanted_files if written.parent == folder))
     # Last, so that a reader of stdout that ends early, such as head, costs no file.
     if not planned.on_stdout:
         _print(comparison, open_console())
@@ -143,20 +131,13 @@ def _print(comparison: Comparison, console: Console) -> None:
     print_page(view, console)
 
 
-def _render(
-    comparison: Comparison, kinds: Collection[str], *, plots: bool
-) -> dict[str, bytes | str]:
+def _render(comparison: Comparison, kinds: Collection[str], *, plots: bool) -> dict[str, bytes | str]:
     """Return the content of each kind of file, and of each plot by its name."""
     from tkperf.page.comparison.page import build_comparison_page
     from tkperf.render.export_comparison import render_comparison_json
     from tkperf.render.export_markdown import render_markdown
     from tkperf.render.export_tables import build_comparison_table, render_csv
-    from tkperf.render.reports import (
-        print_pdf,
-        render_html,
-        render_tkperf_plots,
-        start_printer,
-    )
+    from tkperf.render.reports import print_pdf, render_html, render_tkperf_plots, start_printer
 
     contents: dict[str, bytes | str] = {}
     if "csv" in kinds:

@@ -35,7 +35,8 @@ def completion(context: click.Context, shell: str) -> None:
 
 # click's script passes words as bash has cut them. bash cuts at colons, too: ``sim:sa`` would arrive as three words.
 # This script passes the line itself, and then removes the part before the colon. It also marks file names, so that
-# bash quotes them: else a blank cuts a name in two, and bash would run ``$(...)`` or ``;`` in the name of a foreign file.
+# bash quotes them: else a blank cuts a name in two, and bash would run ``$(...)`` or ``;`` in the name of a foreign
+# file.
 _SCRIPT = """\
 %(complete_func)s() {
     local type value word kept

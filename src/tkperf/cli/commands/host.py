@@ -53,12 +53,7 @@ def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
         _show(diagnosis.diagnose_device(device).as_plain_data(), build_device_page, as_json=as_json)
 
 
-def _show(
-    document: dict[str, object],
-    build_page: Callable[[dict[str, object]], ReportView],
-    *,
-    as_json: bool,
-) -> None:
+def _show(document: dict[str, object], build_page: Callable[[dict[str, object]], ReportView], *, as_json: bool) -> None:
     """Print a document with its verdict, or the page that it makes."""
     page = build_page(document)
     if as_json:
@@ -74,9 +69,7 @@ def _show(
 
 @click.command(cls=Command)
 @click.argument("device", required=False, type=Device(simulated=False))
-@click.option(
-    "--apply", "apply_", is_flag=True, help="Apply the settings, as root, until --restore."
-)
+@click.option("--apply", "apply_", is_flag=True, help="Apply the settings, as root, until --restore.")
 @click.option("--restore", is_flag=True, help="Restore the previous settings; needs no DEVICE.")
 @json_option
 def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None:
@@ -119,11 +112,7 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
         "changed": list(changes),
         "host": audit.as_plain_data(),
     }
-    _show(
-        document,
-        partial(build_tune_page, applied=apply_, is_file=identity.kind is TargetKind.FILE),
-        as_json=as_json,
-    )
+    _show(document, partial(build_tune_page, applied=apply_, is_file=identity.kind is TargetKind.FILE), as_json=as_json)
 
 
 def _restore(*, as_json: bool) -> None:

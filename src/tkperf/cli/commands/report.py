@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("run_file", type=RUN_FILE)
-@output_file(
-    "html",
-    "The HTML file. Default: next to the run file, unless you name another output.",
-    "-o",
-    "--output",
-)
+@output_file("html", "The HTML file. Default: next to the run file, unless you name another output.", "-o", "--output")
 @output_file("pdf", "A PDF for print, with the page header of the PTS.")
 @click.option(
     "--claims",
@@ -59,20 +54,10 @@ if TYPE_CHECKING:
 @output_file("json", "The results, as of 'tkperf show --json'.")
 @output_file("xml", "TKperf's format, for tkperf-cmp.", heading=Heading.FORMATS)
 @output_file("markdown", "Markdown for wikis and mails.")
-@output_file(
-    "openmetrics",
-    "Every second with its time, for Prometheus and Grafana.",
-    heading=Heading.FORMATS,
-)
+@output_file("openmetrics", "Every second with its time, for Prometheus and Grafana.", heading=Heading.FORMATS)
 @output_file("line-protocol", "The same for InfluxDB and others.", heading=Heading.FORMATS)
-@output_file(
-    "junit",
-    "Of a batch: its drives and their claims as JUnit XML, for CI systems.",
-    heading=Heading.FORMATS,
-)
-@output_file(
-    "mail", "Of a batch: its results as at most twelve lines of text.", heading=Heading.FORMATS
-)
+@output_file("junit", "Of a batch: its drives and their claims as JUnit XML, for CI systems.", heading=Heading.FORMATS)
+@output_file("mail", "Of a batch: its results as at most twelve lines of text.", heading=Heading.FORMATS)
 def report(
     run_file: Path,
     html_file: Path | None,
@@ -153,9 +138,7 @@ def report(
     from tkperf.runfile.reader import RunFile
 
     selections = [parse_selection(text) for text in histograms]
-    user_facts = UserFacts(
-        report_date=find_report_date(), facts=parse_facts(facts, fact_file or "")
-    )
+    user_facts = UserFacts(report_date=find_report_date(), facts=parse_facts(facts, fact_file or ""))
     series_files = (openmetrics_file, line_protocol_file)
     files = (pdf_file, json_file, xml_file, markdown_file, *series_files)
     others = (csv_folder, parquet_folder, *files)
@@ -197,9 +180,7 @@ def report(
             outputs.write(path, render_csv(table))
         for path, table in zip(parquet_files, tables(), strict=False):
             outputs.write(path, render_parquet(table))
-        for file, render in zip(
-            series_files, (render_openmetrics, render_line_protocol), strict=True
-        ):
+        for file, render in zip(series_files, (render_openmetrics, render_line_protocol), strict=True):
             if file is not None:
                 points = build_points(result, began_s, steps, opened.samples_left, readings)
                 outputs.write(file, render(points))

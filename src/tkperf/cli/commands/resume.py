@@ -24,23 +24,29 @@ def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, .
 
 _TESTS = (
     common(
-        "--accept-interruption", "accept", is_flag=True,
+        "--accept-interruption",
+        "accept",
+        is_flag=True,
         help="Continue where it stopped, also within a stream or a steady-state window; results that span the "
         "interruption are marked. Purges and fills are repeated.",
     ),
     common(
-        "--repeat", metavar="TEST,...", multiple=True, callback=_split,
+        "--repeat",
+        metavar="TEST,...",
+        multiple=True,
+        callback=_split,
         help="Measure a test of the run again; the earlier results stay in the run file.",
     ),
     common(
-        "--test", "add", metavar="TEST,...", multiple=True, callback=_split,
+        "--test",
+        "add",
+        metavar="TEST,...",
+        multiple=True,
+        callback=_split,
         help="Add a test, with the profile and options of the run.",
     ),
-)  # fmt: skip
-_WITHOUT = on_target(
-    "--without", metavar="NAME", multiple=True,
-    help="For a batch: leave out the drive of this run.",
-)  # fmt: skip
+)
+_WITHOUT = on_target("--without", metavar="NAME", multiple=True, help="For a batch: leave out the drive of this run.")
 _YES_DESTROY_FILE = on_target(
     "--yes-destroy-file",
     metavar="FILE",
@@ -54,10 +60,15 @@ _YES_DESTROY_FILE = on_target(
     params=[
         click.Argument(["run_file"], type=RUN_FILE),
         click.Argument(["device"], required=False, type=Device()),
-        *_TESTS, _WITHOUT, STRICT, purge_command("Repeat the run's --purge-command; none is taken from its file."),
-        *CONSENT, _YES_DESTROY_FILE, *VIEWS,
+        *_TESTS,
+        _WITHOUT,
+        STRICT,
+        purge_command("Repeat the run's --purge-command; none is taken from its file."),
+        *CONSENT,
+        _YES_DESTROY_FILE,
+        *VIEWS,
     ],
-)  # fmt: skip
+)
 def resume(run_file: Path, **options: Any) -> None:
     """Resume the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
 
@@ -82,19 +93,11 @@ def resume(run_file: Path, **options: Any) -> None:
     if run_file.suffix == BATCH_SUFFIX:
         _resume_batch(run_file, options)
     if options.pop("without") or options.pop("yes_destroy_file"):
-        raise UsageError(
-            "--without and --yes-destroy-file are for a batch: RUN_FILE is NAME.batch then"
-        )
+        raise UsageError("--without and --yes-destroy-file are for a batch: RUN_FILE is NAME.batch then")
     if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # False also for names too long
         raise UsageError(f"RUN_FILE {run_file}: a run continues in its run file, NAME.tkperf")
-    asked = {
-        field.name: options.pop(field.name)
-        for field in fields(ResumeRequest)
-        if field.name in options
-    }
-    run_options = RunOptions(
-        name=run_file.stem, folder=run_file.parent, command_line=tuple(sys.argv), **options
-    )
+    asked = {field.name: options.pop(field.name) for field in fields(ResumeRequest) if field.name in options}
+    run_options = RunOptions(name=run_file.stem, folder=run_file.parent, command_line=tuple(sys.argv), **options)
     resume_session(ResumeRequest(path=run_file, **asked), run_options)
 
 
@@ -116,14 +119,10 @@ def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
         if name in ("run_file", "without") or name in own:
             continue
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError(
-                f"{param.opts[-1]} is for a single run: resume the drive's own run file with it"
-            )
+            raise UsageError(f"{param.opts[-1]} is for a single run: resume the drive's own run file with it")
     without = options.pop("without")
     asked = {name: value for name, value in options.items() if name in own}
-    batch_options = BatchOptions(
-        name=path.stem, folder=path.parent, command_line=tuple(sys.argv), **asked
-    )
+    batch_options = BatchOptions(name=path.stem, folder=path.parent, command_line=tuple(sys.argv), **asked)
     if read_log(path).begun.request.hosts:
         from tkperf.cli.fleet_session import resume_fleet
 

@@ -24,9 +24,7 @@ DESCRIPTORS = 64
     show_default=True,
     help="Address to listen at. Any but loopback needs a token, which is printed; 'ssh -L' is safer.",
 )
-@click.option(
-    "--port", type=Count(0, 65535), default=8757, show_default=True, help="0: any free port."
-)
+@click.option("--port", type=Count(0, 65535), default=8757, show_default=True, help="0: any free port.")
 @click.option(
     "--socket",
     "socket_path",
@@ -35,9 +33,7 @@ DESCRIPTORS = 64
     help="Listen at a Unix socket instead, which only you can open.",
 )
 @click.option("--allow-root", is_flag=True, help="Serve as root, which is refused otherwise.")
-def serve(
-    folders: tuple[Path, ...], host: str, port: int, socket_path: Path | None, allow_root: bool
-) -> None:
+def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | None, allow_root: bool) -> None:
     """Show the run files below each DIR in a browser, also while they are written. Default: this folder.
 
     The server only reads. Ctrl-C ends it.

@@ -27,11 +27,16 @@ from tkperf.model.choices import DEFAULT_PROFILES, HDD_PROFILES
 _SSD_FLAGS = ("-ssdt", "--ssd-type", "--test")
 _RAID = (
     common(
-        "-c", "--config", "raid", required=True, metavar="FILE", type=InputFile(".json"),
+        "-c",
+        "--config",
+        "raid",
+        required=True,
+        metavar="FILE",
+        type=InputFile(".json"),
         help="Members, level and type of the set, as below.",
     ),
     on_target("--remove-set", is_flag=True, help="Remove the set again after the run."),
-)  # fmt: skip
+)
 
 
 def _run(suite: str, options: dict[str, object]) -> None:
@@ -44,10 +49,20 @@ def _run(suite: str, options: dict[str, object]) -> None:
 @click.command(
     cls=SuiteCommand,
     params=[
-        *RUN_ARGUMENTS, tests_option("ssd", *_SSD_FLAGS), profile_option(DEFAULT_PROFILES["ssd"]),
-        *DEMAND, AUTO_DEMAND, *LOAD, SIZE, *PURGE, *TRUST, *CONSENT, *OUTLOOK, *RESULT,
+        *RUN_ARGUMENTS,
+        tests_option("ssd", *_SSD_FLAGS),
+        profile_option(DEFAULT_PROFILES["ssd"]),
+        *DEMAND,
+        AUTO_DEMAND,
+        *LOAD,
+        SIZE,
+        *PURGE,
+        *TRUST,
+        *CONSENT,
+        *OUTLOOK,
+        *RESULT,
     ],
-)  # fmt: skip
+)
 def ssd(**options: object) -> None:
     """Run the SSD tests on DEVICE and keep everything in NAME.tkperf. DEVICE is erased.
 
@@ -68,11 +83,18 @@ def ssd(**options: object) -> None:
 @click.command(
     cls=SuiteCommand,
     params=[
-        *RUN_ARGUMENTS, tests_option("hdd", "-hddt", "--hdd-type", "--test"),
+        *RUN_ARGUMENTS,
+        tests_option("hdd", "-hddt", "--hdd-type", "--test"),
         profile_option(DEFAULT_PROFILES["hdd"], HDD_PROFILES),
-        *DEMAND, *LOAD, SIZE, *TRUST, *CONSENT, *OUTLOOK, *RESULT,
+        *DEMAND,
+        *LOAD,
+        SIZE,
+        *TRUST,
+        *CONSENT,
+        *OUTLOOK,
+        *RESULT,
     ],
-)  # fmt: skip
+)
 def hdd(**options: object) -> None:
     """Measure a hard disk over the areas from its start to its end. DEVICE is overwritten.
 
@@ -92,9 +114,18 @@ def hdd(**options: object) -> None:
 @click.command(
     cls=SuiteCommand,
     params=[
-        *RUN_ARGUMENTS, *_RAID, tests_option("raid", *_SSD_FLAGS),
+        *RUN_ARGUMENTS,
+        *_RAID,
+        tests_option("raid", *_SSD_FLAGS),
         profile_option(DEFAULT_PROFILES["raid"]),
-        *DEMAND, AUTO_DEMAND, *LOAD, *PURGE, *TRUST, *CONSENT, *OUTLOOK, *RESULT,
+        *DEMAND,
+        AUTO_DEMAND,
+        *LOAD,
+        *PURGE,
+        *TRUST,
+        *CONSENT,
+        *OUTLOOK,
+        *RESULT,
     ],
     epilog="""\b
     raid.json:
@@ -105,7 +136,7 @@ def hdd(**options: object) -> None:
     Keys missing in raid.json have TKperf's defaults. tkperf preconditions the members of sw_mdadm before it makes the
     set, and the set itself for hw_lsi.
     """,
-)  # fmt: skip
+)
 def raid(**options: object) -> None:
     """Make a RAID set of whole drives and run the SSD tests on it. All its members are erased.
 

@@ -8,17 +8,7 @@ from typing import Any
 import click
 
 from tkperf.cli.calling import Command
-from tkperf.cli.options import (
-    CONSENT,
-    LOAD,
-    PURGE,
-    RESULT,
-    RUN_ARGUMENTS,
-    SIZE,
-    TRUST,
-    common,
-    profile_option,
-)
+from tkperf.cli.options import CONSENT, LOAD, PURGE, RESULT, RUN_ARGUMENTS, SIZE, TRUST, common, profile_option
 from tkperf.model.errors import UsageError
 from tkperf.model.units import KIB, parse_size_bytes
 from tkperf.model.workload import Access
@@ -69,34 +59,36 @@ def _size_kib(word: str) -> float:
 _WHOLE_NUMBERS = _Values(_whole, "1,2,4")
 _LISTS = (
     common("--threads", "jobs", type=_WHOLE_NUMBERS, metavar="N,N...", help="Thread counts (TC)."),
+    common("--depth", "io_depths", type=_WHOLE_NUMBERS, metavar="N,N...", help="Outstanding I/Os of each thread (QD)."),
     common(
-        "--depth", "io_depths", type=_WHOLE_NUMBERS, metavar="N,N...",
-        help="Outstanding I/Os of each thread (QD).",
-    ),
-    common(
-        "--block-size", "block_sizes_kib", type=_Values(_size_kib, "512,4k,128k,1m"), metavar="SIZE,SIZE...",
+        "--block-size",
+        "block_sizes_kib",
+        type=_Values(_size_kib, "512,4k,128k,1m"),
+        metavar="SIZE,SIZE...",
         help="Block sizes, as fio writes them: 512,4k,1m.",
     ),
     common(
-        "--mix", "read_percents", type=_Values(_read_percent, "100,70,0 or 100/0,70/30"), metavar="R/W,R/W...",
+        "--mix",
+        "read_percents",
+        type=_Values(_read_percent, "100,70,0 or 100/0,70/30"),
+        metavar="R/W,R/W...",
         help="Read/write mixes: 100/0,65/35, or their shares of reads alone.",
     ),
     common(
-        "--compressibility", "compressible_percents", type=_Values(_whole, "0,50,90"),
+        "--compressibility",
+        "compressible_percents",
+        type=_Values(_whole, "0,50,90"),
         metavar="PERCENT,PERCENT...",
         help="Share of the data that a drive's compression could save, in %; 0 is random data.",
     ),
     common("--access", type=click.Choice([access.value for access in Access]), help="Order of the addresses."),
-)  # fmt: skip
+)
 
 
 @click.command(
     cls=Command,
-    params=[
-        *RUN_ARGUMENTS, *_LISTS, profile_option("pts-e-1.1"),
-        *LOAD, SIZE, *PURGE, *TRUST, *CONSENT, *RESULT,
-    ],
-)  # fmt: skip
+    params=[*RUN_ARGUMENTS, *_LISTS, profile_option("pts-e-1.1"), *LOAD, SIZE, *PURGE, *TRUST, *CONSENT, *RESULT],
+)
 def sweep(profile: str, **options: Any) -> None:
     """Measure every combination of the values given and keep everything in NAME.tkperf. DEVICE is erased.
 

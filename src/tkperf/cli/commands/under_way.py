@@ -108,20 +108,13 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
         except RunFileError as error:
             failed.append(error)
             not_read.append(str(path))
-    runs_of_batches = {
-        Path(drive.run_file).resolve() for batch in batches for drive in batch.drives
-    }
+    runs_of_batches = {Path(drive.run_file).resolve() for batch in batches for drive in batch.drives}
     paths = [
-        path
-        for path in paths
-        if path.suffix != BATCH_SUFFIX and (run_files or path.resolve() not in runs_of_batches)
+        path for path in paths if path.suffix != BATCH_SUFFIX and (run_files or path.resolve() not in runs_of_batches)
     ]
     if run_files and as_json:  # a batch that is named has its runs under way, too
         under_way = [
-            Path(drive.run_file)
-            for batch in batches
-            for drive in batch.drives
-            if drive.stage is DriveStage.RUNNING
+            Path(drive.run_file) for batch in batches for drive in batch.drives if drive.stage is DriveStage.RUNNING
         ]
         paths += [path for path in under_way if path not in paths and path.exists()]
     judged = bool(run_files) or len(paths) <= MOST_JUDGED
@@ -150,9 +143,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
             if writer.path is None
             else f"its run file {writer.path} cannot be reached from here"
         )
-        complain(
-            f"tkperf: process {writer.pid} of user {writer.user or 'not known'} runs tkperf, too; {why}"
-        )
+        complain(f"tkperf: process {writer.pid} of user {writer.user or 'not known'} runs tkperf, too; {why}")
     # Damage to one file does not hide the others.
     for damage in failed[:-1] if run_files else failed:
         complain(f"tkperf: {damage}")
@@ -247,7 +238,8 @@ def _stop_batch(path: Path, *, no_wait: bool) -> None:
         print_lines(*describe_batch_end(state))
         if any(drive.stage in (DriveStage.RUNNING, DriveStage.WAITING) for drive in state.drives):
             raise UsageError(
-                f"runs on other hosts may go on, and no process here follows them: 'tkperf resume {path}' does; stop it then"
+                f"runs on other hosts may go on, and no process here follows them: 'tkperf resume {path}' does; stop "
+                "it then"
             )
         return
     ask_batch_to_end(path)
@@ -258,9 +250,7 @@ def _stop_batch(path: Path, *, no_wait: bool) -> None:
         while (state := read_batch(path)).is_under_way:
             time.sleep(1.0)
     except KeyboardInterrupt:
-        print_lines(
-            f"{plain(state.name)} was asked to end and has not ended yet: see tkperf status {plain(path)}"
-        )
+        print_lines(f"{plain(state.name)} was asked to end and has not ended yet: see tkperf status {plain(path)}")
         raise
     print_lines(*describe_batch_end(state))
 
@@ -280,7 +270,5 @@ def _wait(run_file: Path, writer: Writer) -> None:
     except OSError as error:
         raise RunFileError(f"cannot read {run_file}: {reason_of(error)}") from error
     except KeyboardInterrupt:
-        print_lines(
-            f"process {writer.pid} was asked to end and has not ended yet: see tkperf status"
-        )
+        print_lines(f"process {writer.pid} was asked to end and has not ended yet: see tkperf status")
         raise

@@ -42,23 +42,15 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
       tkperf ssd D3-S4510 /dev/sdb --test ./ssd.toml
     """
     from tkperf.cli.output import STDOUT, Outputs
-    from tkperf.interop.fio_jobfile.convert import (
-        OptionsRefusedError,
-        convert_job_file,
-        name_of_test,
-    )
+    from tkperf.interop.fio_jobfile.convert import OptionsRefusedError, convert_job_file, name_of_test
     from tkperf.model.units import on_one_line
     from tkperf.procedures import TAKEN_NAMES
 
     outputs = Outputs([output], inputs=[job_file])
-    text = read_text_input(
-        job_file, what="job file", limit_bytes=SETTINGS_BYTES, error=InputFileError
-    )
+    text = read_text_input(job_file, what="job file", limit_bytes=SETTINGS_BYTES, error=InputFileError)
     try:
         converted = convert_job_file(
-            text,
-            file=on_one_line(str(job_file)),
-            name=name or name_of_test(job_file.stem, TAKEN_NAMES),
+            text, file=on_one_line(str(job_file)), name=name or name_of_test(job_file.stem, TAKEN_NAMES)
         )
     except OptionsRefusedError as error:
         for refusal in error.refusals[:MOST_REFUSALS_SHOWN]:
@@ -96,10 +88,7 @@ def keys() -> None:
     list_keys()
 
 
-@workload.command(
-    cls=Command,
-    params=[click.Argument(["file"], type=InputFile(".toml")), profile_option("pts-e-1.1")],
-)
+@workload.command(cls=Command, params=[click.Argument(["file"], type=InputFile(".toml")), profile_option("pts-e-1.1")])
 @json_option
 def show(**options: Any) -> None:
     """Check a workload file, say what it would do.

@@ -17,22 +17,13 @@ from tkperf.device.identity import DeviceIdentity, TargetKind, find_interface
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.ata import find_ata_sanitize, in_order, offer_ata
 from tkperf.device.purge.generic import offer_command, offer_discard, offer_hole_punching
-from tkperf.device.purge.method import (
-    NO_WATCH,
-    Offer,
-    PurgeMethod,
-    PurgeRefusal,
-    PurgeWatch,
-    look_at,
-)
+from tkperf.device.purge.method import NO_WATCH, Offer, PurgeMethod, PurgeRefusal, PurgeWatch, look_at
 from tkperf.device.purge.nvme import find_nvme_sanitize, offer_nvme
 from tkperf.device.purge.scsi import find_scsi_erase, offer_scsi
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
 
-__all__ = [
-    "PurgeMethod", "PurgePlan", "PurgeWatch", "plan_purge", "refuse_purge_under_way", "run_purge",
-]  # fmt: skip
+__all__ = ["PurgeMethod", "PurgePlan", "PurgeWatch", "plan_purge", "refuse_purge_under_way", "run_purge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +44,7 @@ class PurgePlan:
         if name is not None:
             if name in by_name:
                 return by_name[name]
-            why = {refusal.name: refusal.because for refusal in self.refusals}.get(
-                name, "not offered"
-            )
+            why = {refusal.name: refusal.because for refusal in self.refusals}.get(name, "not offered")
             has = ", ".join(by_name) or "none"
             raise UsageError(f"{device} cannot be purged by {name}: {why}; it offers: {has}")
         for method in self.methods:

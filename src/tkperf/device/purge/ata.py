@@ -116,9 +116,7 @@ def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
     except EngineError as error:
         return tuple(PurgeRefusal(name=name, because=str(error)) for name in ATA_PURGES)
     obstacle = _find_sanitize_obstacle(identity.path) if security.sanitize else None
-    block, crypto, overwrite = (
-        _offer_sanitize(name, security, obstacle=obstacle) for name in ATA_SANITIZES
-    )
+    block, crypto, overwrite = (_offer_sanitize(name, security, obstacle=obstacle) for name in ATA_SANITIZES)
     return (
         block,
         _offer_security_erase(security, enhanced=True),
@@ -137,9 +135,7 @@ def _find_sanitize_obstacle(path: str) -> str | None:
     except EngineError as error:
         return f"tkperf could not see when a sanitize has ended: {error}"
     if state is SanitizeState.FROZEN:
-        return (
-            "the sanitize commands of the drive are frozen until its power is switched off and on"
-        )
+        return "the sanitize commands of the drive are frozen until its power is switched off and on"
     return None
 
 
@@ -171,11 +167,7 @@ def _offer_sanitize(name: str, security: AtaSecurity, *, obstacle: str | None) -
         _wait_for_sanitize(device, watch)
 
     return PurgeMethod(
-        name=name,
-        title=f"ATA Sanitize, {kind}",
-        reads_zero=False,
-        automatic=name != "ata-sanitize-overwrite",
-        act=act,
+        name=name, title=f"ATA Sanitize, {kind}", reads_zero=False, automatic=name != "ata-sanitize-overwrite", act=act
     )
 
 
@@ -211,9 +203,7 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
         if sanitize.state is SanitizeState.FAILED:
             raise DeviceError(_describe_failure(device.name))
         if not sanitize.succeeded:
-            raise DeviceError(
-                f"{device.name} ended its sanitize without reporting success (state {sanitize.state})"
-            )
+            raise DeviceError(f"{device.name} ended its sanitize without reporting success (state {sanitize.state})")
         return True
 
     wait_for_end(device, "the sanitize of", is_done, limit_s=SANITIZE_LIMIT_S)
@@ -232,9 +222,7 @@ def _offer_security_erase(security: AtaSecurity, *, enhanced: bool) -> Offer:
         name=name,
         title=f"ATA {kind} (drive's estimate: {minutes or 'no'} min)",
         reads_zero=not enhanced,
-        act=lambda permit, watch: _security_erase(
-            permit.handle, watch, enhanced=enhanced, limit_s=limit_s
-        ),
+        act=lambda permit, watch: _security_erase(permit.handle, watch, enhanced=enhanced, limit_s=limit_s),
     )
 
 
@@ -245,10 +233,7 @@ def _why_not(security: AtaSecurity, *, enhanced: bool) -> str | None:
         return "the drive claims no enhanced erase"
     if security.locked or security.enabled:
         state = "locked by a password" if security.locked else "protected by a password"
-        return (
-            f"the drive is {state}; if a run of tkperf was interrupted, 'tkperf doctor --unlock' "
-            "clears it"
-        )
+        return f"the drive is {state}; if a run of tkperf was interrupted, 'tkperf doctor --unlock' clears it"
     if security.frozen:
         return (
             "the firmware of this machine froze its security state; suspending and waking the "
@@ -329,11 +314,7 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
 
 
 def _command(
-    device: Handle,
-    option: str,
-    *,
-    limit_s: float = HDPARM_LIMIT_S,
-    on_tick: Callable[[], None] = lambda: None,
+    device: Handle, option: str, *, limit_s: float = HDPARM_LIMIT_S, on_tick: Callable[[], None] = lambda: None
 ) -> None:
     """Run a command of the security feature set with the password; an interruption waits for its end."""
     argv = ["hdparm", "--user-master", "u", option, PASSWORD, device.path]

@@ -73,12 +73,7 @@ def _in_chunks(permit: ErasePermit, request: int, watch: PurgeWatch) -> None:
 
 def offer_hole_punching() -> PurgeMethod:
     """Return the method for files: the first write then allocates new blocks, as flash does."""
-    return PurgeMethod(
-        name="hole-punching",
-        title="hole punched in the scratch file",
-        reads_zero=True,
-        act=_punch_hole,
-    )
+    return PurgeMethod(name="hole-punching", title="hole punched in the scratch file", reads_zero=True, act=_punch_hole)
 
 
 def _punch_hole(permit: ErasePermit, _watch: PurgeWatch) -> None:
@@ -118,13 +113,7 @@ def offer_command(command: str) -> PurgeMethod:
         try:
             device = permit.named_handle()
             argv = [word.replace("{device}", device.path) for word in words]
-            run_tool(
-                device,
-                argv,
-                limit_s=VENDOR_LIMIT_S,
-                on_tick=lambda: watch.progress(None),
-                must_finish=True,
-            )
+            run_tool(device, argv, limit_s=VENDOR_LIMIT_S, on_tick=lambda: watch.progress(None), must_finish=True)
         finally:
             permit.take_back()
 

@@ -86,11 +86,7 @@ def run_tool(
     """
     try:
         done = run_command(
-            argv,
-            timeout_s=limit_s,
-            on_tick=on_tick,
-            must_finish=must_finish,
-            inherit=device.descriptors,
+            argv, timeout_s=limit_s, on_tick=on_tick, must_finish=must_finish, inherit=device.descriptors
         )
     except EngineError as error:
         raise DeviceError(f"purging {device.name} failed: {error}") from error

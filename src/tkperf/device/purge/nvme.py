@@ -105,14 +105,21 @@ def _offer_format(
         run_tool(
             device,
             [
-                "nvme", "format", device.path, f"--lbaf={lba_format}", f"--ses={erase_setting}",
-                f"--ms={extended}", f"--pi={protection & 0b111}", f"--pil={protection >> 3 & 1}",
-                f"--timeout={int(FORMAT_LIMIT_S * 1000)}", "--force",
+                "nvme",
+                "format",
+                device.path,
+                f"--lbaf={lba_format}",
+                f"--ses={erase_setting}",
+                f"--ms={extended}",
+                f"--pi={protection & 0b111}",
+                f"--pil={protection >> 3 & 1}",
+                f"--timeout={int(FORMAT_LIMIT_S * 1000)}",
+                "--force",
             ],
             limit_s=FORMAT_LIMIT_S,
             on_tick=lambda: watch.progress(None),
             must_finish=True,
-        )  # fmt: skip
+        )
 
     return PurgeMethod(
         name=name,
@@ -123,10 +130,7 @@ def _offer_format(
 
 
 def _offer_sanitize(
-    name: str,
-    controller: dict[str, object],
-    namespace: dict[str, object],
-    siblings: tuple[str, ...],
+    name: str, controller: dict[str, object], namespace: dict[str, object], siblings: tuple[str, ...]
 ) -> Offer:
     bit, action, kind = SANITIZE_ACTIONS[name]
     if not _int(controller, "sanicap") & bit:
@@ -158,7 +162,8 @@ def find_nvme_sanitize(device: str) -> float | None:
 
     Raises:
         EngineError: the drive has no sanitize log, or the log cannot be read.
-        DeviceError: the log has no known status, or the last sanitize failed and the drive may still be in a failure state.
+        DeviceError: the log has no known status, or the last sanitize failed and the drive may still be in a failure
+        state.
     """
     log = _read_sanitize_log(device)
     if log is None:
@@ -241,7 +246,8 @@ def _is_readable(device: str) -> bool:
 def _failed(device: str) -> DeviceError:
     return DeviceError(
         f"the last sanitize of {device} failed, so the drive refuses reads and writes until it has recovered. Repeat "
-        f"the sanitize, for example by block erase: nvme sanitize --sanact={BLOCK_ERASE} {device}. If the failed sanitize "
+        f"the sanitize, for example by block erase: nvme sanitize --sanact={BLOCK_ERASE} {device}. If the failed "
+        "sanitize "
         f"was started with --ause, this also helps: nvme sanitize --sanact={EXIT_FAILURE} {device}"
     )
 

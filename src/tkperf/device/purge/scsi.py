@@ -36,11 +36,7 @@ SCSI_SANITIZES = {
 SUPPORTED = "Command is supported [conforming to SCSI standard]"
 # Options of sg_format that keep the protection information of a device: the fields FMTPINFO and PROTECTION
 # FIELD USAGE (manual of sg_format 1.49).
-PROTECTION_OPTIONS = {
-    1: ("--fmtpinfo=2", "--pfu=0"),
-    2: ("--fmtpinfo=3", "--pfu=0"),
-    3: ("--fmtpinfo=3", "--pfu=1"),
-}
+PROTECTION_OPTIONS = {1: ("--fmtpinfo=2", "--pfu=0"), 2: ("--fmtpinfo=3", "--pfu=0"), 3: ("--fmtpinfo=3", "--pfu=1")}
 
 
 def offer_scsi(identity: DeviceIdentity) -> tuple[Offer, ...]:
@@ -60,9 +56,7 @@ def offer_scsi(identity: DeviceIdentity) -> tuple[Offer, ...]:
 def _offer_sanitize(name: str, device: str) -> Offer:
     action, option, kind = SCSI_SANITIZES[name]
     try:
-        done = run_command(
-            ["sg_opcodes", "--opcode", f"0x48,0x{action:x}", device], timeout_s=QUERY_LIMIT_S
-        )
+        done = run_command(["sg_opcodes", "--opcode", f"0x48,0x{action:x}", device], timeout_s=QUERY_LIMIT_S)
     except EngineError as error:
         return PurgeRefusal(name=name, because=str(error))
     if done.exit_status != 0 or SUPPORTED not in done.stdout:

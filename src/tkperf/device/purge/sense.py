@@ -19,9 +19,7 @@ ERASE_IN_PROGRESS = {(0x04, 0x04): "format", (0x04, 0x1B): "sanitize"}
 # A device that is not ready reports these codes while it starts, formats, rebuilds, tests or
 # sanitizes itself. Other states, such as a missing medium (3Ah) or a start that needs a command
 # (04h/02h), never end by themselves.
-_BECOMING_READY = {
-    (0x04, qualifier) for qualifier in (0x01, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x1B)
-}
+_BECOMING_READY = {(0x04, qualifier) for qualifier in (0x01, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x1B)}
 # Medium format corrupted, format command failed, sanitize command failed, and similar failures.
 FORMAT_FAILED = 0x31
 

@@ -50,9 +50,7 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         """Return the configuration with TKperf's defaults for keys left out of a controller's set."""
         if self.type != "hw_lsi":
             return self
-        left_out = {
-            key: value for key, value in CONTROLLER_DEFAULTS.items() if getattr(self, key) is None
-        }
+        left_out = {key: value for key, value in CONTROLLER_DEFAULTS.items() if getattr(self, key) is None}
         return msgspec.structs.replace(self, **left_out)
 
     @property

@@ -95,10 +95,19 @@ class MdadmSet:
         chunk = [f"--chunk={config.strip_kib}"] if config.strip_kib and config.level != 1 else []
         bitmap = ["--bitmap=none"] if config.level != 0 else []
         self._mdadm(
-            "--create", str(self.path), "--run", "--force", "--metadata=1.2", *bitmap,
-            "--homehost=any", f"--level={config.level}", f"--raid-devices={len(members)}",
-            *chunk, *(member.path for member in members), members=members,
-        )  # fmt: skip
+            "--create",
+            str(self.path),
+            "--run",
+            "--force",
+            "--metadata=1.2",
+            *bitmap,
+            "--homehost=any",
+            f"--level={config.level}",
+            f"--raid-devices={len(members)}",
+            *chunk,
+            *(member.path for member in members),
+            members=members,
+        )
         if not wait_until(self.exists, limit_s=NODE_LIMIT_S, every_s=0.1):
             raise DeviceError(f"{self.path} was created but does not appear")
         for limit in ("sync_speed_max", "sync_speed_min"):
@@ -160,12 +169,7 @@ class MdadmSet:
     def _sysfs(self) -> Path:
         return Path("/sys/block") / self.name
 
-    def _mdadm(
-        self,
-        *arguments: str,
-        members: Sequence[Handle] = (),
-        tolerated: tuple[int, ...] = (0,),
-    ) -> Completed:
+    def _mdadm(self, *arguments: str, members: Sequence[Handle] = (), tolerated: tuple[int, ...] = (0,)) -> Completed:
         try:
             done = run_command(
                 ["mdadm", *arguments],

@@ -97,9 +97,7 @@ def find_storcli() -> str:
         for called in (name, *(f"{folder}/{name}" for folder in FOLDERS)):
             if (path := find_program(called)) is not None:
                 return path
-    raise DeviceError(
-        "neither storcli nor perccli is installed: get it from Broadcom or Dell; hw_lsi sets need it"
-    )
+    raise DeviceError("neither storcli nor perccli is installed: get it from Broadcom or Dell; hw_lsi sets need it")
 
 
 class StorcliSet:
@@ -113,8 +111,7 @@ class StorcliSet:
         for address in config.devices:
             if not re.fullmatch(r"\d+:\d+", address):
                 raise UsageError(
-                    f"RAID configuration, key devices: '{address}' is not ENCLOSURE:SLOT, "
-                    "as hw_lsi takes it"
+                    f"RAID configuration, key devices: '{address}' is not ENCLOSURE:SLOT, as hw_lsi takes it"
                 )
 
     @property
@@ -235,16 +232,21 @@ class StorcliSet:
         policies = [word for word in (config.writepolicy, config.readpolicy) if word]
         try:
             self._call(
-                CONTROLLER, "add", "vd", f"type=raid{config.level}",
-                f"drives={','.join(config.devices)}", *spans, *policies, *strip,
-            )  # fmt: skip
+                CONTROLLER,
+                "add",
+                "vd",
+                f"type=raid{config.level}",
+                f"drives={','.join(config.devices)}",
+                *spans,
+                *policies,
+                *strip,
+            )
         finally:
             # Also if the program failed: a virtual drive that it made anyway must be deleted again.
             new = [
                 drive
                 for drive in self._virtual_drives()
-                if drive.number not in before
-                and (not drive.members or set(drive.members) == set(config.devices))
+                if drive.number not in before and (not drive.members or set(drive.members) == set(config.devices))
             ]
             self._number = new[0].number if len(new) == 1 else None
         if self._number is None:
@@ -252,11 +254,7 @@ class StorcliSet:
                 f"{self.path}: {len(new)} virtual drives of the members appeared instead of one; "
                 f"see '{self._program} {CONTROLLER}/vall show'"
             )
-        wait_until(
-            lambda: self.virtual_drive().device is not None,
-            limit_s=APPEAR_LIMIT_S,
-            every_s=_POLL_S,
-        )
+        wait_until(lambda: self.virtual_drive().device is not None, limit_s=APPEAR_LIMIT_S, every_s=_POLL_S)
         drive = self.virtual_drive()
         if drive.device != str(self.path):
             raise DeviceError(
@@ -338,17 +336,14 @@ class StorcliSet:
 
         def is_done() -> bool:
             shares[:] = [self._progress(place, operation) for place in places]
-            at_work.update(
-                place for place, share in zip(places, shares, strict=True) if share is not None
-            )
+            at_work.update(place for place, share in zip(places, shares, strict=True) if share is not None)
             going = [share for share in shares if share is not None]
             if going:
                 on_progress(min(going))
             if idle := sorted(set(places) - at_work):
                 if time.monotonic() > until_s:
                     raise DeviceError(
-                        f"{self.path}: the {operation} of {', '.join(idle)} was started, but is "
-                        "not in progress"
+                        f"{self.path}: the {operation} of {', '.join(idle)} was started, but is not in progress"
                     )
                 return False
             return not going
@@ -378,7 +373,8 @@ class StorcliSet:
                 raise DeviceError(f"{self.path}: the {operation} of {place} is '{status}'")
         if not states:
             raise DeviceError(
-                f"{self.path}: '{place} show {operation}' of {self._program} does not report the state of the {operation}"
+                f"{self.path}: '{place} show {operation}' of {self._program} does not report the state of the "
+                f"{operation}"
             )
         return min(going, default=None)
 
@@ -390,9 +386,7 @@ class StorcliSet:
         """
         command = " ".join(words)
         try:
-            done = run_command(
-                [self._program, *words, "J"], timeout_s=STORCLI_LIMIT_S, must_finish=True
-            )
+            done = run_command([self._program, *words, "J"], timeout_s=STORCLI_LIMIT_S, must_finish=True)
         except EngineError as error:
             raise DeviceError(f"{self.path}: {error}") from error
         try:

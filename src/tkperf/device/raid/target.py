@@ -113,9 +113,7 @@ class _Note:
     kept: bool | None = None
 
 
-def _purge_in_parallel(
-    members: Sequence[Member], on_progress: OnProgress, on_note: OnNote
-) -> list[str]:
+def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_note: OnNote) -> list[str]:
     """Purge all members at once; report the progress of the slowest one, and return the verifications.
 
     A purge cannot be cancelled, so an interruption takes effect when all have ended. It may strike
@@ -141,9 +139,7 @@ def _purge_in_parallel(
             shares[index] = share
 
         assert member.method is not None
-        return run_purge(
-            member.permit, member.method, watch=PurgeWatch(progress=progress, note=note)
-        )
+        return run_purge(member.permit, member.method, watch=PurgeWatch(progress=progress, note=note))
 
     def answer(note: _Note) -> None:
         kept = False
@@ -177,14 +173,7 @@ def _purge_in_parallel(
 class StorcliTarget:
     """A set of a MegaRAID controller during one run. The controller purges its drives."""
 
-    def __init__(
-        self,
-        raid: StorcliSet,
-        permit: SetPermit,
-        drives: ControllerPermit,
-        *,
-        no_purge: bool,
-    ) -> None:
+    def __init__(self, raid: StorcliSet, permit: SetPermit, drives: ControllerPermit, *, no_purge: bool) -> None:
         self._raid = raid
         self._permit = permit
         self._drives = drives

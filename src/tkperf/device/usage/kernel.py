@@ -201,7 +201,9 @@ def open_named(path: Path, file: FileId) -> int | None:
 
 
 def _find_status(name: str) -> os.stat_result | None:
-    """Return the status of a file by the name that the kernel shows, which may be a deleted file's; None if it is gone."""
+    """Return the status of a file by the name that the kernel shows, which may be a deleted file's; None
+    if it is gone.
+    """
     for path in (name, name.removesuffix(DELETED)):
         try:
             return os.stat(path)
@@ -344,9 +346,7 @@ class FileState:
     open_elsewhere: bool | None = None
 
 
-def ask_file_state(
-    path: str, file: FileId, *, count: bool, swap: bool, file_system: str | None
-) -> FileState:
+def ask_file_state(path: str, file: FileId, *, count: bool, swap: bool, file_system: str | None) -> FileState:
     """Ask the kernel about a file; writes nothing, and its times stay.
 
     Args:
@@ -370,8 +370,7 @@ def ask_file_state(
             return FileState()
         count = count and file_system not in _SERVER_FILE_SYSTEMS
         return FileState(
-            swap=_is_swap(descriptor) if swap else None,
-            open_elsewhere=is_open_elsewhere(descriptor) if count else None,
+            swap=_is_swap(descriptor) if swap else None, open_elsewhere=is_open_elsewhere(descriptor) if count else None
         )
     finally:
         os.close(descriptor)

@@ -98,9 +98,7 @@ class MountedPath:
         return os.makedev(int(major), int(minor))
 
 
-def find_mounted_path(
-    path: str | Path, mounts: Sequence[Mount], proc_root: Path
-) -> MountedPath | None:
+def find_mounted_path(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> MountedPath | None:
     """Find the place that a path leads to; None if it cannot be opened or its mount cannot be seen."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -148,9 +146,7 @@ def _without_backslashes(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
 
 
-def holds(
-    overlay: Mount, layer: str, target: Path, mounts: Sequence[Mount], proc_root: Path
-) -> bool | None:
+def holds(overlay: Mount, layer: str, target: Path, mounts: Sequence[Mount], proc_root: Path) -> bool | None:
     """Return whether a file lies in an overlay's directory; None if that can no longer be found.
 
     Compares the places of both in their file system, so that bind mounts make no difference. If these

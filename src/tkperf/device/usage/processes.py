@@ -29,9 +29,7 @@ _KCMP_CALL = {"x86_64": 312, "aarch64": 272, "riscv64": 272}
 _IO_URING = "anon_inode:[io_uring]"
 _REGISTERED = re.compile(r"^ *\d+: (.+)$", re.MULTILINE)
 # address range, mode, device, inode, name; see proc(5). Only shared mappings are written back.
-_MAPPING = re.compile(
-    rb"^([0-9a-f]+-[0-9a-f]+) (\S{4}) \S+ ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$", re.MULTILINE
-)
+_MAPPING = re.compile(rb"^([0-9a-f]+-[0-9a-f]+) (\S{4}) \S+ ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$", re.MULTILINE)
 _SHARED_WRITABLE = re.compile(rb"^.{1,40} .w.s ", re.MULTILINE)
 _LIBC = ctypes.CDLL(None)
 
@@ -72,9 +70,7 @@ class ProcessSurvey:
     closed: int = 0
 
 
-def look_at_processes(
-    proc_root: Path, subject: Subject, *, file_systems: set[int]
-) -> ProcessSurvey:
+def look_at_processes(proc_root: Path, subject: Subject, *, file_systems: set[int]) -> ProcessSurvey:
     """Look at every process once.
 
     Args:
@@ -238,9 +234,7 @@ def _mappings(task: Path, subject: Subject, file_systems: set[int]) -> Iterator[
             yield what, How.MAPPED, writes
 
 
-def _name_of_mapped(
-    way: str, name: str, file: tuple[int, int], subject: Subject, file_systems: set[int]
-) -> str | None:
+def _name_of_mapped(way: str, name: str, file: tuple[int, int], subject: Subject, file_systems: set[int]) -> str | None:
     """Return the name of a mapped file: from the mapping itself, if permitted (root), else from the list."""
     with suppress(OSError):
         return subject.name_of(os.stat(way))

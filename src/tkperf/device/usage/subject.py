@@ -70,7 +70,9 @@ class Subject:
         return self.characters.get(status.st_rdev) if kind == stat.S_IFCHR else None
 
     def name_of_path(self, path: str) -> str | None:
-        """Return the name of the file or node that a path leads to; None if that is no part of the target, or nothing."""
+        """Return the name of the file or node that a path leads to; None if that is no part of the
+        target, or nothing.
+        """
         try:
             return self.name_of(os.stat(path))
         except (OSError, ValueError):
@@ -199,9 +201,7 @@ def find_written_layers(
             return tuple(folders), None
         if loop.backing.device is None:
             file = loop.backing.file
-            end = FileRange(
-                loop=loop.name, file=file, path=Path(loop.says), start_bytes=0, length_bytes=0
-            )
+            end = FileRange(loop=loop.name, file=file, path=Path(loop.says), start_bytes=0, length_bytes=0)
             return tuple(folders), end
         device = loop.backing.device
 
@@ -296,11 +296,7 @@ def find_disjoint_partitions(node: Path, disk: Path) -> tuple[Path, ...]:
         return start, start + (number(folder / "size") or 0)
 
     first, end = sectors(node)
-    return tuple(
-        part
-        for part in find_parts(disk)[1:]
-        if sectors(part)[0] >= end or sectors(part)[1] <= first
-    )
+    return tuple(part for part in find_parts(disk)[1:] if sectors(part)[0] >= end or sectors(part)[1] <= first)
 
 
 def _character_devices(disks: set[Path]) -> dict[int, str]:

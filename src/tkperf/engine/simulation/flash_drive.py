@@ -8,14 +8,7 @@ from math import exp
 import numpy as np
 
 from tkperf.engine.simulation.models import FlashModel
-from tkperf.engine.simulation.service import (
-    Latency,
-    Moods,
-    Response,
-    Second,
-    balance,
-    mean_units,
-)
+from tkperf.engine.simulation.service import Latency, Moods, Response, Second, balance, mean_units
 from tkperf.engine.simulation.translation import SLICES, FlashTranslation, WriteSpread
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
@@ -52,17 +45,13 @@ class _State:
 class FlashDrive:
     """Drive that runs a ``FlashModel``."""
 
-    def __init__(
-        self, model: FlashModel, active_range_bytes: int, random: np.random.Generator
-    ) -> None:
+    def __init__(self, model: FlashModel, active_range_bytes: int, random: np.random.Generator) -> None:
         self._model = model
         self._range = ActiveRange(offset_bytes=0, length_bytes=active_range_bytes)
         self._random = random
         self._moods = Moods(model.misbehaviour)
         self.translation = FlashTranslation(
-            max(model.capacity_bytes, active_range_bytes),
-            model.spare_percent / 100,
-            active_range_bytes,
+            max(model.capacity_bytes, active_range_bytes), model.spare_percent / 100, active_range_bytes
         )
         self.read_spread, self.write_spread = model.read_spread, model.write_spread
         hottest = model.throttle_at
@@ -207,25 +196,16 @@ class FlashDrive:
             reading = min(0.999, rate * demand.reads * demand.read_die_us / (state.dies * 1e6))
             read_us = demand.read_wait_us / (1 - others * reading)
             read_us += self._programming(demand, state, rate) * model.suspend_us
-            return (
-                model.read_command_us + moving_us + read_us,
-                model.write_command_us + moving_us,
-            )
+            return (model.read_command_us + moving_us + read_us, model.write_command_us + moving_us)
 
         flash, interface = self._flash_most(demand, state), self._interface_most(demand)
         answer = balance(
-            workload,
-            min(flash, interface),
-            response_us,
-            places=model.queue_places,
-            writes_wait=flash <= interface,
+            workload, min(flash, interface), response_us, places=model.queue_places, writes_wait=flash <= interface
         )
         self._answers[workload, state] = answer
         return answer
 
-    def _advance(
-        self, workload: Workload, demand: _Demand, state: _State, rate: float, duration_s: float
-    ) -> None:
+    def _advance(self, workload: Workload, demand: _Demand, state: _State, rate: float, duration_s: float) -> None:
         """Update counters, flash, cache and heat after a time at a rate of I/Os."""
         self._at_s += duration_s
         written = rate * (1 - demand.reads) * demand.block_bytes * duration_s

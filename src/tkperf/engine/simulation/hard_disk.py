@@ -17,9 +17,7 @@ _MEAN_ROOT = 8 / 15
 class HardDisk:
     """Drive that runs a ``DiskModel``."""
 
-    def __init__(
-        self, model: DiskModel, active_range_bytes: int, random: np.random.Generator
-    ) -> None:
+    def __init__(self, model: DiskModel, active_range_bytes: int, random: np.random.Generator) -> None:
         self._model = model
         self._range = ActiveRange(offset_bytes=0, length_bytes=active_range_bytes)
         self._capacity = max(model.capacity_bytes, active_range_bytes)
@@ -60,11 +58,7 @@ class HardDisk:
         share *= min(1.5, max(0.5, self._random.normal(1, self._model.noise)))
         busy_us /= share
         answer = balance(
-            workload,
-            1e6 / busy_us,
-            lambda _: (busy_us, busy_us),
-            places=self._model.queue_places,
-            writes_wait=False,
+            workload, 1e6 / busy_us, lambda _: (busy_us, busy_us), places=self._model.queue_places, writes_wait=False
         )
         stall_s = self._moods.stall_s(self._at_s, duration_s)
         rate = answer.rate * (1 - stall_s / duration_s)
@@ -139,9 +133,7 @@ def _places(zones: tuple[Zone, ...]) -> np.ndarray:
     percentiles, begin, places = np.arange(100) + 0.5, 0.0, []
     accesses = 0.0
     for zone in zones or (Zone(100, 100),):
-        inside = percentiles[
-            (percentiles >= accesses) & (percentiles < accesses + zone.access_percent)
-        ]
+        inside = percentiles[(percentiles >= accesses) & (percentiles < accesses + zone.access_percent)]
         if zone.access_percent:
             places.append(begin + (inside - accesses) / zone.access_percent * zone.range_percent)
         accesses, begin = accesses + zone.access_percent, begin + zone.range_percent

@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 
 from tkperf.engine import OnSample
 from tkperf.engine.simulation.service import Floats, Latency, Second, SimulatedDrive, block_shares
-from tkperf.model.histogram import (
-    BUCKET_MIDDLE_NS,
-    BUCKET_UPPER_NS,
-    BUCKETS,
-    Histogram,
-    bucket_of_ns,
-)
+from tkperf.model.histogram import BUCKET_MIDDLE_NS, BUCKET_UPPER_NS, BUCKETS, Histogram, bucket_of_ns
 from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.model.workload import Workload
 
@@ -42,11 +36,7 @@ class Draw:
     """The I/Os of a load: its samples, drawn many seconds at a time, and the statistics of all of them."""
 
     def __init__(
-        self,
-        drive: SimulatedDrive,
-        workload: Workload,
-        random: np.random.Generator,
-        on_sample: OnSample,
+        self, drive: SimulatedDrive, workload: Workload, random: np.random.Generator, on_sample: OnSample
     ) -> None:
         self._drive = drive
         self._workload = workload
@@ -55,9 +45,7 @@ class Draw:
         self.samples: list[Sample] = []
         self._seconds: list[Second] = []
         self._durations_s: list[float] = []
-        self._dense: dict[str, Ints] = {
-            side: np.zeros(BUCKETS, dtype=np.int64) for side in ("read", "write")
-        }
+        self._dense: dict[str, Ints] = {side: np.zeros(BUCKETS, dtype=np.int64) for side in ("read", "write")}
         self._bytes = {"read": 0, "write": 0}
         self._sums_ns = {"read": 0, "write": 0}
         self._owed = 0.0
@@ -73,9 +61,7 @@ class Draw:
         """Draw the rest. Return the statistics of all reads and of all writes, of ``amount_bytes`` if given."""
         self._draw(amount_bytes)
         read, write = (
-            _io_stats(
-                Histogram.from_dense(self._dense[side]), self._bytes[side], self._sums_ns[side]
-            )
+            _io_stats(Histogram.from_dense(self._dense[side]), self._bytes[side], self._sums_ns[side])
             for side in ("read", "write")
         )
         return read, write if amount_bytes is None else replace(write, bytes=amount_bytes)
@@ -83,9 +69,7 @@ class Draw:
     def _draw(self, amount_bytes: int | None = None) -> None:
         """Draw the samples of the seconds at hand. The last one completes the sum to ``amount_bytes`` of writes."""
         seconds, durations_s = self._seconds, self._durations_s
-        counts = [
-            self._count(second, long_s) for second, long_s in zip(seconds, durations_s, strict=True)
-        ]
+        counts = [self._count(second, long_s) for second, long_s in zip(seconds, durations_s, strict=True)]
         block_bytes = self._workload.block_size_bytes
         ios = 0 if amount_bytes is None else -(-amount_bytes // block_bytes)
         if amount_bytes is not None:
@@ -125,14 +109,10 @@ class Draw:
         reads = ios * self._workload.read_percent / 100
         return min(ios, int(reads + self._random.random()))
 
-    def _stats(
-        self, side: str, seconds: Sequence[Second], counts: Sequence[int], spread: float
-    ) -> list[IoStats]:
+    def _stats(self, side: str, seconds: Sequence[Second], counts: Sequence[int], spread: float) -> list[IoStats]:
         if not any(counts):
             return [NO_IO] * len(counts)
-        stalled = [
-            min(count, second.stalled_ios) for second, count in zip(seconds, counts, strict=True)
-        ]
+        stalled = [min(count, second.stalled_ios) for second, count in zip(seconds, counts, strict=True)]
         free: Ints = np.array(counts, dtype=np.int64) - stalled
         latencies = [second.read if side == "read" else second.write for second in seconds]
         first, table = _table(latencies, free, spread, self._random)
@@ -188,9 +168,7 @@ def _with(indices: Ints, times: Ints, stall_s: float, ios: int) -> tuple[Ints, I
     return np.insert(indices, place, bucket), np.insert(times, place, ios)
 
 
-def _table(
-    latencies: Sequence[Latency], counts: Ints, spread: float, random: np.random.Generator
-) -> tuple[int, Ints]:
+def _table(latencies: Sequence[Latency], counts: Ints, spread: float, random: np.random.Generator) -> tuple[int, Ints]:
     """Return the first bucket, and for each second the I/Os in it and the following buckets."""
     mean_ns, slow_share, slow_times = np.array(latencies, dtype=np.float64).T
     rare = _RARE_SHARE * random.lognormal(-(_RARE_NOISE**2) / 2, _RARE_NOISE, counts.size)
@@ -205,15 +183,11 @@ def _table(
     ios = max(2.0, float(counts.max()))
     # Less than half an I/O lies outside these buckets.
     first = int(np.searchsorted(_UPPER_LN, least - np.log(2 * ios) / spread - 0.2))
-    rarest = (
-        np.log((usual_ns * rare_times).max()) + np.log(2 * ios * _RARE_SHARE + 2) / _RARE_SPREAD
-    )
+    rarest = np.log((usual_ns * rare_times).max()) + np.log(2 * ios * _RARE_SHARE + 2) / _RARE_SPREAD
     last = int(np.searchsorted(_UPPER_LN, max(most + np.log(2 * ios) / spread, rarest) + 0.2))
     first, last = min(first, BUCKETS - 1), min(max(last, first + 1), BUCKETS - 1)
     upper = _UPPER_LN[first : last + 1]
-    below = sum(
-        share[:, np.newaxis] * _below(upper, scale, shape) for share, scale, shape in components
-    )
+    below = sum(share[:, np.newaxis] * _below(upper, scale, shape) for share, scale, shape in components)
     expected = counts[:, np.newaxis] * np.asarray(below)
     expected[:, -1] = counts
     steps = np.floor(expected + random.random((counts.size, 1))).astype(np.int64)

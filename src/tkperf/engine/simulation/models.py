@@ -1,4 +1,6 @@
-"""The models of simulated drives, every number with its unit, and the presets. docs/simulated-drive.md explains them."""
+"""The models of simulated drives, every number with its unit, and the presets. docs/simulated-drive.md
+explains them.
+"""
 
 from __future__ import annotations
 
@@ -203,14 +205,9 @@ PRESET_MODELS: dict[str, DriveModel] = {
     ),
     "hdd": DiskModel(capacity_bytes=4_000_787_030_016),
     # Never steady.
-    "unsteady": replace(
-        _SATA, capacity_bytes=120_034_123_776, misbehaviour=Misbehaviour(unrest=0.6)
-    ),
+    "unsteady": replace(_SATA, capacity_bytes=120_034_123_776, misbehaviour=Misbehaviour(unrest=0.6)),
     # Falls to a third of its rate all of a sudden, for six minutes in every three quarters of an hour.
-    "cliffs": replace(
-        _SATA,
-        misbehaviour=Misbehaviour(cliff_every_s=2700.0, cliff_lasts_s=360.0, cliff_share=0.33),
-    ),
+    "cliffs": replace(_SATA, misbehaviour=Misbehaviour(cliff_every_s=2700.0, cliff_lasts_s=360.0, cliff_share=0.33)),
     # Does nothing for 0.4 s every 13 minutes.
     "spikes-13min": replace(_SATA, misbehaviour=Misbehaviour(stall_every_s=780.0, stall_s=0.4)),
     # Slower with each capacity written, and dead after six.

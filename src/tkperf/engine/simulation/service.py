@@ -131,10 +131,7 @@ def balance(
 
 
 def _below(
-    workload: Workload,
-    offered: float,
-    most: float,
-    response_us: Callable[[float], tuple[float, float]],
+    workload: Workload, offered: float, most: float, response_us: Callable[[float], tuple[float, float]]
 ) -> Response:
     """Return the answer at an offered rate that the drive keeps up with.
 

@@ -20,13 +20,7 @@ from functools import partial
 
 from tkperf.host.audit.activity import audit_load, audit_timers, audit_work
 from tkperf.host.audit.cpus import audit_cpus, audit_interrupts, audit_numa
-from tkperf.host.audit.drives import (
-    audit_links,
-    audit_neighbours,
-    audit_queue,
-    count_io,
-    find_neighbours,
-)
+from tkperf.host.audit.drives import audit_links, audit_neighbours, audit_queue, count_io, find_neighbours
 from tkperf.host.audit.site import Audit, AuditedDrive, AuditFinding, AuditLevel, Site, Topic
 from tkperf.host.audit.system import audit_limits, audit_system
 from tkperf.model.errors import reason_of
@@ -73,8 +67,7 @@ def audit_host(
         pause(max(0.0, WATCH_S - (clock() - began_s)))
     after, seconds = count_io(everyone), max(clock() - began_s, 1e-3)
     of_links = [
-        replace(audit_neighbours(neighbours[drive.name], before, after, seconds), device=drive.name)
-        for drive in drives
+        replace(audit_neighbours(neighbours[drive.name], before, after, seconds), device=drive.name) for drive in drives
     ]
     return Audit((*of_drives, *of_links, *of_host))
 

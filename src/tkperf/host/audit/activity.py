@@ -14,31 +14,32 @@ from tkperf.model.units import format_capacity, format_duration
 from tkperf.system.host import read_memory
 
 _CPU = Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False)
-_MEMORY = Topic(
-    "memory pressure",
-    "a task that waits for memory pauses, also during a step",
-    False,
-)
+_MEMORY = Topic("memory pressure", "a task that waits for memory pauses, also during a step", False)
 _IO = Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links with them", False)
 # By resource: its topic, and the share of the last ten seconds in which a task had to wait, in percent: from the
 # first number on advice, from the second on it disturbs. A desktop at rest stays below 1 %.
 _PRESSURES = {"cpu": (_CPU, 2.0, 10.0), "memory": (_MEMORY, 0.1, 1.0), "io": (_IO, 5.0, 20.0)}
-_SWAP = Topic(
-    "swap",
-    "a program whose memory was swapped out pauses until a drive has read it back",
-    is_setting=False,
-)
+_SWAP = Topic("swap", "a program whose memory was swapped out pauses until a drive has read it back", is_setting=False)
 # Below this share of the memory the kernel begins to reclaim, and to swap.
 _LITTLE_MEMORY = 0.05
 _RUNS = "it reads or writes drives for hours, and takes CPUs, links and controllers"
 _MD_WORK = ("check", "repair", "resync", "recover", "reshape")
 _PROGRAMS = Topic("work on drives under way", _RUNS, is_setting=False)
 # Programs that work on whole drives or file systems, with their names in the kernel.
-_PROGRAM_NAMES = ("fstrim", "e2scrub", "e2scrub_all", "xfs_scrub", "checkarray", "updatedb.mlocat",
-                  "updatedb.plocat", "updatedb", "badblocks", "fio", "dd")  # fmt: skip
-_DUE = (
-    "scrubs, checks, trims and indexing read or write drives, and take CPUs, links and controllers"
+_PROGRAM_NAMES = (
+    "fstrim",
+    "e2scrub",
+    "e2scrub_all",
+    "xfs_scrub",
+    "checkarray",
+    "updatedb.mlocat",
+    "updatedb.plocat",
+    "updatedb",
+    "badblocks",
+    "fio",
+    "dd",
 )
+_DUE = "scrubs, checks, trims and indexing read or write drives, and take CPUs, links and controllers"
 _TIMERS = Topic("timers due within the run", _DUE, is_setting=False)
 _CRON = Topic("cron jobs that work on drives", _DUE, is_setting=False)
 # Work on drives, by the name of its timer, command or script.
@@ -48,15 +49,15 @@ _HEAVY = re.compile(
     r"dnf-automatic|snapper|restic|borg|backup|rsnapshot|smartctl|fwupd"
 )
 # For a script whose name says nothing, only its commands count.
-_HEAVY_COMMAND = re.compile(
-    r"\bfstrim\b|checkarray|raid-check|mdcheck|e2scrub|\bscrub\b|updatedb|smartctl|sync_action"
-)
+_HEAVY_COMMAND = re.compile(r"\bfstrim\b|checkarray|raid-check|mdcheck|e2scrub|\bscrub\b|updatedb|smartctl|sync_action")
 _LONGEST_CRON_BYTES = 1 << 20
 # Tables of the system and of users; scripts by the period in which they run.
 _CRON_FOLDERS = {
-    "etc/cron.d": "", "var/spool/cron/crontabs": "", "var/spool/cron": "",
+    "etc/cron.d": "",
+    "var/spool/cron/crontabs": "",
+    "var/spool/cron": "",
     **{f"etc/cron.{period}": period for period in ("hourly", "daily", "weekly", "monthly")},
-}  # fmt: skip
+}
 _CRON_SERVICES = ("cron", "crond", "cronie", "fcron", "anacron")
 
 
@@ -67,9 +68,7 @@ def audit_load(site: Site) -> Iterator[AuditFinding]:
     yield _swap(site)
 
 
-def _pressure(
-    site: Site, resource: str, topic: Topic, advice_pct: float, disturbs_pct: float
-) -> AuditFinding:
+def _pressure(site: Site, resource: str, topic: Topic, advice_pct: float, disturbs_pct: float) -> AuditFinding:
     words = (text(site.proc / "pressure" / resource) or "").split()
     shares = [word.partition("=")[2] for word in words if word.startswith("avg10=")]
     try:
@@ -198,15 +197,10 @@ def audit_timers(site: Site, *, shares: bool) -> Iterator[AuditFinding]:
 
 def _audit_systemd(site: Site, level: AuditLevel) -> AuditFinding:
     try:
-        done = site.run(
-            ["systemctl", "list-timers", "--all", "--no-pager", "--output=json"],
-            timeout_s=ADVICE_LIMIT_S,
-        )
+        done = site.run(["systemctl", "list-timers", "--all", "--no-pager", "--output=json"], timeout_s=ADVICE_LIMIT_S)
         timers = _parse_timers(done.stdout)
     except EngineError as error:
-        return _TIMERS.not_known(
-            "there is no systemctl" if "not installed" in str(error) else str(error)
-        )
+        return _TIMERS.not_known("there is no systemctl" if "not installed" in str(error) else str(error))
     except (ValueError, RecursionError):
         words = " ".join(done.stderr.split()) or "it printed no list of timers"
         return _TIMERS.not_known(f"systemctl: {words[:120]}")
@@ -254,9 +248,7 @@ def _audit_cron(site: Site) -> AuditFinding:
         return _CRON.not_known(f"{', '.join(closed)} cannot be read")
     return _CRON.advise(
         bool(due),
-        f"work on drives in {', '.join(due)}; the times were not checked"
-        if due
-        else "none that works on drives",
+        f"work on drives in {', '.join(due)}; the times were not checked" if due else "none that works on drives",
         command=f"sudo systemctl stop {service}",
     )
 

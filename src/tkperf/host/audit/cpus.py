@@ -22,29 +22,17 @@ from tkperf.model.units import format_ranges
 # A wake-up of this many microseconds is no longer small compared with the latency of a fast drive.
 DEEP_IDLE_US = 20
 _POLICIES = "/sys/devices/system/cpu/cpufreq/policy*"
-_GOVERNOR = Topic(
-    "CPU governor",
-    "I/Os are issued by the CPU: one that clocks down makes them slower, and unevenly so",
-)
+_GOVERNOR = Topic("CPU governor", "I/Os are issued by the CPU: one that clocks down makes them slower, and unevenly so")
 _PREFERENCE = Topic("energy preference", "it sets how soon the CPU clocks up under load")
 _LIMIT = Topic("CPU frequency limit", "CPUs kept below what they can do issue fewer I/Os")
-_TURBO = Topic(
-    "turbo",
-    "boosted clocks depend on temperature and on other cores, so that runs differ a little",
-)
-_IDLE = Topic(
-    "idle states", "a CPU that sleeps deeply takes this long to answer an I/O's interrupt"
-)
+_TURBO = Topic("turbo", "boosted clocks depend on temperature and on other cores, so that runs differ a little")
+_IDLE = Topic("idle states", "a CPU that sleeps deeply takes this long to answer an I/O's interrupt")
 _MITIGATIONS = Topic(
-    "CPU mitigations",
-    "mitigations make system calls and interrupts slower: hosts compare only with the same ones",
+    "CPU mitigations", "mitigations make system calls and interrupts slower: hosts compare only with the same ones"
 )
-_NUMA = Topic(
-    "NUMA node", "memory and interrupts of another NUMA node are further away from the drive"
-)
+_NUMA = Topic("NUMA node", "memory and interrupts of another NUMA node are further away from the drive")
 _INTERRUPTS = Topic(
-    "interrupts",
-    "the CPU that answers an interrupt completes the I/O: one for all of them is soon a bottleneck",
+    "interrupts", "the CPU that answers an interrupt completes the I/O: one for all of them is soon a bottleneck"
 )
 _QUEUES = Topic("NVMe queues", "CPUs that share a queue of the drive wait for each other")
 _BALANCING = Topic("irqbalance", "irqbalance moves interrupts between CPUs while it is measured")
@@ -105,8 +93,7 @@ def _limits(policies: list[Path]) -> Iterator[AuditFinding]:
         allowed, possible = min(lowered)
         yield _LIMIT.find(
             AuditLevel.ADVICE,
-            f"{allowed / 1000:.0f} MHz of {possible / 1000:.0f} MHz in {len(lowered)} of "
-            f"{len(policies)} policies",
+            f"{allowed / 1000:.0f} MHz of {possible / 1000:.0f} MHz in {len(lowered)} of {len(policies)} policies",
             command=f"for p in {_POLICIES}; do sudo tee $p/scaling_max_freq < $p/cpuinfo_max_freq; done",
         )
     elif policies:
@@ -161,8 +148,7 @@ def _counted(counts: Counter[str | None]) -> str:
     if len(counts) == 1:
         return str(next(iter(counts)))
     return ", ".join(
-        f"{name or 'not known'} ({count} of {counts.total()} policies)"
-        for name, count in counts.most_common()
+        f"{name or 'not known'} ({count} of {counts.total()} policies)" for name, count in counts.most_common()
     )
 
 

@@ -26,28 +26,14 @@ LARGEST_IO_KIB = 1024
 _NO_LIMIT_KIB = 1 << 24
 # From so much on, the I/O of neighbours takes a part of the controller or link that shows in results.
 BUSY_MB_S, BUSY_IOPS = 1.0, 100.0
-_SCHEDULER = Topic(
-    "I/O scheduler",
-    "a scheduler may reorder, merge and delay what the drive is to be measured with",
-)
-_REQUESTS = Topic(
-    "requests of the queue",
-    "I/Os beyond the requests of the queue wait in the host, not in the drive",
-)
-_LARGEST = Topic(
-    "largest request", "a larger I/O is split by the kernel, so that the drive gets several"
-)
+_SCHEDULER = Topic("I/O scheduler", "a scheduler may reorder, merge and delay what the drive is to be measured with")
+_REQUESTS = Topic("requests of the queue", "I/Os beyond the requests of the queue wait in the host, not in the drive")
+_LARGEST = Topic("largest request", "a larger I/O is split by the kernel, so that the drive gets several")
 _OTHERS = Topic("other queue settings", "disclosed: neither acts on direct I/O that is not polled")
-_STATISTICS = Topic(
-    "I/O statistics",
-    "without the device's counters tkperf cannot separate I/O of others from its own",
-)
+_STATISTICS = Topic("I/O statistics", "without the device's counters tkperf cannot separate I/O of others from its own")
 _SLOWEST = "the slowest link between drive and CPU limits what can be measured"
 _LINK, _UPSTREAM = Topic("link", _SLOWEST), Topic("link upstream", _SLOWEST)
-_POWER = Topic(
-    "link power management",
-    "a link that sleeps between I/Os takes time to wake up at each of them",
-)
+_POWER = Topic("link power management", "a link that sleeps between I/Os takes time to wake up at each of them")
 _NEIGHBOURS = Topic(
     "other users of its link",
     "drives behind one controller or link share its bandwidth, its queue and its interrupts",
@@ -56,12 +42,9 @@ _NEIGHBOURS = Topic(
 
 
 _AFFINITY = Topic(
-    "completion affinity",
-    "where completions run: with 2 on the CPU that issued the I/O, so that none does all of them",
+    "completion affinity", "where completions run: with 2 on the CPU that issued the I/O, so that none does all of them"
 )
-_MERGING = Topic(
-    "merging", "neighbouring I/Os that are merged reach the drive as fewer and larger ones"
-)
+_MERGING = Topic("merging", "neighbouring I/Os that are merged reach the drive as fewer and larger ones")
 _THROTTLING = Topic(
     "writeback throttling",
     "direct writes, which tkperf makes, are exempt from it; timing every I/O for it takes a "

@@ -89,12 +89,7 @@ class Topic:
     is_setting: bool = True
 
     def find(
-        self,
-        level: AuditLevel,
-        found: str,
-        *,
-        command: str | None = None,
-        otherwise: str | None = None,
+        self, level: AuditLevel, found: str, *, command: str | None = None, otherwise: str | None = None
     ) -> AuditFinding:
         """Return a finding; it keeps its remedy only at a level that matters."""
         matters = level in MATTERS
@@ -109,12 +104,7 @@ class Topic:
         )
 
     def advise(
-        self,
-        is_needed: bool,
-        found: str,
-        *,
-        command: str | None = None,
-        otherwise: str | None = None,
+        self, is_needed: bool, found: str, *, command: str | None = None, otherwise: str | None = None
     ) -> AuditFinding:
         """Return advice with its remedy if it is needed, else ok."""
         level = AuditLevel.ADVICE if is_needed else AuditLevel.OK
@@ -128,12 +118,7 @@ class Topic:
 
     def not_known(self, because: str = "the kernel does not show it") -> AuditFinding:
         """Return a finding that the topic could not be read: unknown is never ok."""
-        return AuditFinding(
-            subject=self.name,
-            level=AuditLevel.NOT_KNOWN,
-            found=f"not known: {because}",
-            why=self.why,
-        )
+        return AuditFinding(subject=self.name, level=AuditLevel.NOT_KNOWN, found=f"not known: {because}", why=self.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +217,7 @@ class AuditedDrive:
         return text(self.disk / "queue/rotational") == "1"
 
 
-def find_drive(
-    name: str, major_minor: str | None, sys_root: Path, *, is_file: bool = False
-) -> AuditedDrive | None:
+def find_drive(name: str, major_minor: str | None, sys_root: Path, *, is_file: bool = False) -> AuditedDrive | None:
     """Return a drive by its device number; None where the kernel describes none."""
     if major_minor is None:
         return None

@@ -26,21 +26,17 @@ _VIRTUAL = Topic(
     "virtual machine",
     "a hypervisor may take CPUs away at any time, and a virtual drive is measured as the host shows it",
 )
-_URING = Topic(
-    "io_uring", "without io_uring the I/O is issued by libaio, which costs more CPU time an I/O"
-)
+_URING = Topic("io_uring", "without io_uring the I/O is issued by libaio, which costs more CPU time an I/O")
 # Remedies for each error of io_uring_setup, if the kernel's switch is not the reason.
 _URING_REMEDIES = {
     errno.EPERM: "let the seccomp profile of the container or service allow io_uring_setup and io_uring_enter",
-    errno.ENOSYS: "use a kernel with io_uring; in a container, let its seccomp profile allow io_uring_setup and io_uring_enter",
+    errno.ENOSYS: "use a kernel with io_uring; in a container, let its seccomp profile allow io_uring_setup and "
+    "io_uring_enter",
     errno.ENOMEM: "raise the limit of locked memory (ulimit -l unlimited) or of the control group",
 }
-_LOCKDOWN = Topic(
-    "kernel lockdown", "a kernel that is locked down keeps tools from some of what they would read"
-)
+_LOCKDOWN = Topic("kernel lockdown", "a kernel that is locked down keeps tools from some of what they would read")
 _TUNERS = Topic(
-    "services that change settings",
-    "they may set the governor or the queue of a drive again while it is measured",
+    "services that change settings", "they may set the governor or the queue of a drive again while it is measured"
 )
 # Their names in the kernel.
 _TUNING_SERVICES = {
@@ -52,25 +48,14 @@ _TUNING_SERVICES = {
     "laptop_mode": "laptop-mode",
 }
 _SMARTD = Topic(
-    "smartd",
-    "smartd asks drives for SMART data, by default every 30 minutes: a SATA drive ends "
-    "what is queued first",
+    "smartd", "smartd asks drives for SMART data, by default every 30 minutes: a SATA drive ends what is queued first"
 )
-_UDISKSD = Topic(
-    "udisksd",
-    "udisksd asks SATA drives for SMART data every 10 minutes: they first complete their queue",
-)
+_UDISKSD = Topic("udisksd", "udisksd asks SATA drives for SMART data every 10 minutes: they first complete their queue")
 _GROUPS = Topic(
-    "limits of control groups",
-    "limits on CPU, memory, I/O or tasks would be measured instead of the drive",
+    "limits of control groups", "limits on CPU, memory, I/O or tasks would be measured instead of the drive"
 )
-_CPU = Topic(
-    "limit of CPU time",
-    "a group that has used up its share of CPU time pauses until the next period",
-)
-_MEMORY = Topic(
-    "limit of memory", "where memory runs out, the kernel ends tkperf or fio, or pauses them"
-)
+_CPU = Topic("limit of CPU time", "a group that has used up its share of CPU time pauses until the next period")
+_MEMORY = Topic("limit of memory", "where memory runs out, the kernel ends tkperf or fio, or pauses them")
 _TASKS = Topic("limit of tasks", "fio could not start its threads")
 _IO = Topic("limit of I/O", "the result then shows the limit, not the drive")
 _PROCESS = Topic("limits of the process", "fio could not open files, lock memory or start threads")
@@ -140,9 +125,7 @@ def _io_uring(site: Site) -> AuditFinding:
             return _URING.find(AuditLevel.ADVICE, switch, command=command)
         return _URING.not_known(f"fio could not try it; {switch}")
     reason = (site.instead_of or "").removeprefix("io_uring: ")
-    others = (
-        text for number, text in _URING_REMEDIES.items() if reason.startswith(os.strerror(number))
-    )
+    others = (text for number, text in _URING_REMEDIES.items() if reason.startswith(os.strerror(number)))
     return _URING.find(
         AuditLevel.ADVICE,
         f"io_uring cannot be used, so {site.ioengine} will be used: {switch if is_off else reason}",
@@ -163,9 +146,7 @@ def _tuners(site: Site) -> AuditFinding:
         return _TUNERS.not_known("/proc shows no processes")
     running = [service for name, service in _TUNING_SERVICES.items() if name in site.processes]
     return _TUNERS.advise(
-        bool(running),
-        ", ".join(running) or "none runs",
-        command=f"sudo systemctl stop {' '.join(running)}",
+        bool(running), ", ".join(running) or "none runs", command=f"sudo systemctl stop {' '.join(running)}"
     )
 
 
@@ -207,9 +188,7 @@ def _cpu_limit(groups: ControlGroups) -> AuditFinding:
     cpus, folder = min(limits)
     none, name = ("max", "cpu.max") if (folder / "cpu.max").exists() else (-1, "cpu.cfs_quota_us")
     return _CPU.find(
-        AuditLevel.DISTURBS,
-        f"{cpus:g} CPUs (group {folder.name})",
-        command=f"echo {none} | sudo tee {folder / name}",
+        AuditLevel.DISTURBS, f"{cpus:g} CPUs (group {folder.name})", command=f"echo {none} | sudo tee {folder / name}"
     )
 
 
@@ -256,9 +235,7 @@ def _io_limit(groups: ControlGroups, drive: AuditedDrive) -> AuditFinding:
             for row in (text(file) or "").splitlines():
                 numbers, _, limits = row.partition(" ")
                 is_v2 = file.name == "io.max"
-                if numbers != major_minor or (
-                    is_v2 and all(word.endswith("=max") for word in limits.split())
-                ):
+                if numbers != major_minor or (is_v2 and all(word.endswith("=max") for word in limits.split())):
                     continue
                 return _IO.find(
                     AuditLevel.DISTURBS,

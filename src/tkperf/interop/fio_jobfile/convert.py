@@ -13,23 +13,13 @@ from typing import TypeAlias
 import msgspec
 
 from tkperf.interop.fio_jobfile.loads import JobLoad, read_load
-from tkperf.interop.fio_jobfile.options import (
-    JobOptions,
-    Refusal,
-    list_outcomes,
-    list_refusals,
-)
+from tkperf.interop.fio_jobfile.options import JobOptions, Refusal, list_outcomes, list_refusals
 from tkperf.interop.fio_jobfile.reading import Job, read_jobs
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import format_count, on_one_line
 from tkperf.procedures import load_profile, with_workload
 from tkperf.procedures.own_workloads import parse_workload_file
-from tkperf.procedures.own_workloads.parts import (
-    LONGEST_LOAD_NAME,
-    LONGEST_TITLE,
-    FillPhase,
-    StreamPhase,
-)
+from tkperf.procedures.own_workloads.parts import LONGEST_LOAD_NAME, LONGEST_TITLE, FillPhase, StreamPhase
 
 ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
 WIDTH = 100

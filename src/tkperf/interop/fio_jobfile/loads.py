@@ -113,8 +113,7 @@ def _check_direct(options: JobOptions) -> None:
     if not is_direct:
         options.refuse(
             given[-1] if given else "direct",
-            "buffered I/O measures the host's memory, tkperf's is always direct: write direct=1 if that "
-            "is meant",
+            "buffered I/O measures the host's memory, tkperf's is always direct: write direct=1 if that is meant",
             default="direct=0 (fio's default)",
         )
 
@@ -154,11 +153,7 @@ def _read_blocks(options: JobOptions, access: Access, read_percent: int) -> Bloc
     name = names[-1] if names else "bs"
     options.leave_out(*names[:-1])
     default = DEFAULT_BLOCKS
-    sides = options.value(
-        name,
-        lambda text: read_blocks(name, text, options.kb_base),
-        (default, default),
-    )
+    sides = options.value(name, lambda text: read_blocks(name, text, options.kb_base), (default, default))
     blocks, *others = _used(sides, read_percent)
     if any(other != blocks for other in others):
         options.refuse(name, "reads and writes of a load have the same block sizes in tkperf")
@@ -169,18 +164,14 @@ def _read_blocks(options: JobOptions, access: Access, read_percent: int) -> Bloc
     return blocks
 
 
-def _check_alignment(
-    options: JobOptions, access: Access, blocks: Blocks, read_percent: int
-) -> None:
+def _check_alignment(options: JobOptions, access: Access, blocks: Blocks, read_percent: int) -> None:
     """Refuse a different alignment: fio begins I/Os at multiples of the smallest block.
 
     tkperf aligns the I/Os of a random mix to 4 KiB if it has blocks of that size or more.
     """
     sizes = [size_bytes for size_bytes, _ in blocks]
     default = min(sizes)
-    sides = options.value(
-        "ba", lambda text: read_sizes_bytes(text, options.kb_base), (default, default)
-    )
+    sides = options.value("ba", lambda text: read_sizes_bytes(text, options.kb_base), (default, default))
     aligned = set(_used(sides, read_percent))
     is_random_mix = len(sizes) > 1 and access is Access.RANDOM
     ours = MIX_ALIGNMENT_BYTES if is_random_mix and max(sizes) >= MIX_ALIGNMENT_BYTES else default
@@ -218,8 +209,7 @@ def _read_rate(options: JobOptions, read_percent: int) -> int:
     if len(used) == 2 and rates[0] * 100 != read_percent * sum(rates):
         options.refuse(
             "rate_iops",
-            f"{rates[0]} reads and {rates[1]} writes a second are not {read_percent} % reads, as the mix "
-            "has it",
+            f"{rates[0]} reads and {rates[1]} writes a second are not {read_percent} % reads, as the mix has it",
         )
         return 0
     return sum(used)

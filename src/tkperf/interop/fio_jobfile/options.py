@@ -117,8 +117,7 @@ def read_zones(value: str | None) -> tuple[Zone, ...]:
     accesses = _percentages([access for access, _ in rows])
     ranges = _percentages([share for _, share in rows])
     return tuple(
-        Zone(access_percent=access, range_percent=share)
-        for access, share in zip(accesses, ranges, strict=True)
+        Zone(access_percent=access, range_percent=share) for access, share in zip(accesses, ranges, strict=True)
     )
 
 
@@ -195,15 +194,46 @@ CARRIED_OVER = {
 
 # tkperf does so anyway, or has no use for them: I/O is always direct, every load lasts its whole time,
 # addresses are drawn independently, every write has new random data, every second is recorded.
-WITHOUT_EFFECT = frozenset({
-    "direct", "buffered", "ba", "invalidate", "thread", "group_reporting", "time_based", "name",
-    "description", "norandommap", "random_generator", "randrepeat", "randseed",
-    "refill_buffers", "scramble_buffers", "clat_percentiles", "lat_percentiles",
-    "slat_percentiles", "percentile_list", "disable_lat", "disable_clat", "disable_slat",
-    "gtod_reduce", "write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log",
-    "per_job_logs", "log_avg_msec", "log_hist_msec", "log_window_value", "log_offset",
-    "log_alternate_epoch", "log_issue_time", "job_start_clock_id", "comm",
-})  # fmt: skip
+WITHOUT_EFFECT = frozenset(
+    {
+        "direct",
+        "buffered",
+        "ba",
+        "invalidate",
+        "thread",
+        "group_reporting",
+        "time_based",
+        "name",
+        "description",
+        "norandommap",
+        "random_generator",
+        "randrepeat",
+        "randseed",
+        "refill_buffers",
+        "scramble_buffers",
+        "clat_percentiles",
+        "lat_percentiles",
+        "slat_percentiles",
+        "percentile_list",
+        "disable_lat",
+        "disable_clat",
+        "disable_slat",
+        "gtod_reduce",
+        "write_bw_log",
+        "write_lat_log",
+        "write_iops_log",
+        "write_hist_log",
+        "per_job_logs",
+        "log_avg_msec",
+        "log_hist_msec",
+        "log_window_value",
+        "log_offset",
+        "log_alternate_epoch",
+        "log_issue_time",
+        "job_start_clock_id",
+        "comm",
+    }
+)
 
 # Options that would change the measurement, by the reason; a value given here is harmless.
 _REFUSED = {

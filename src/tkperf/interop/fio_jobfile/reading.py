@@ -16,15 +16,30 @@ from tkperf.model.errors import InputFileError
 
 # Aliases of the options that are carried over or refused.
 ALIASES = {
-    "readwrite": "rw", "blocksize": "bs", "blockalign": "ba", "blocksize_range": "bsrange",
-    "blocksize_unaligned": "bs_unaligned", "iodepth_batch_submit": "iodepth_batch",
-    "iodepth_batch_complete": "iodepth_batch_complete_min", "io_limit": "io_size",
-    "fill_fs": "fill_device", "fileoffset": "offset", "nr_files": "nrfiles", "timeout": "runtime",
-    "iomem": "mem", "ratemin": "rate_min", "wait_for_previous": "stonewall", "ss": "steadystate",
+    "readwrite": "rw",
+    "blocksize": "bs",
+    "blockalign": "ba",
+    "blocksize_range": "bsrange",
+    "blocksize_unaligned": "bs_unaligned",
+    "iodepth_batch_submit": "iodepth_batch",
+    "iodepth_batch_complete": "iodepth_batch_complete_min",
+    "io_limit": "io_size",
+    "fill_fs": "fill_device",
+    "fileoffset": "offset",
+    "nr_files": "nrfiles",
+    "timeout": "runtime",
+    "iomem": "mem",
+    "ratemin": "rate_min",
+    "wait_for_previous": "stonewall",
+    "ss": "steadystate",
     # Names that are new in fio 3.39. Before, these were separate options.
-    "allrandrepeat": "randrepeat", "log_max_value": "log_window_value", "log_unix_epoch": "log_alternate_epoch",
-    "data_placement": "dataplacement", "fdp_pli": "plids", "fdp_pli_select": "plid_select",
-}  # fmt: skip
+    "allrandrepeat": "randrepeat",
+    "log_max_value": "log_window_value",
+    "log_unix_epoch": "log_alternate_epoch",
+    "data_placement": "dataplacement",
+    "fdp_pli": "plids",
+    "fdp_pli_select": "plid_select",
+}
 MOST_SECTIONS = 256
 LONGEST_SHOWN = 60
 _KEYWORD = re.compile(r"\$(?:\{[^}]*\}|mb_memory|ncpus|pagesize)")
@@ -91,9 +106,7 @@ def read_jobs(file: str, text: str) -> tuple[Job, ...]:
                 options = dict(shared)
                 jobs.append(Job(name=name, place=line.place, line=line.number, options=options))
         elif re.match(r"include\b", line.text):
-            raise line.error(
-                f"'{shorten_text(line.text)}': tkperf reads one file: write its lines here instead"
-            )
+            raise line.error(f"'{shorten_text(line.text)}': tkperf reads one file: write its lines here instead")
         elif options is None:
             raise line.error(
                 f"'{shorten_text(line.text)}' is above the first [section], which fio refuses; is it a job file?"
@@ -124,21 +137,14 @@ def _option(line: _Line) -> Option:
     name, equals, value = line.text.partition("=")
     name = name.strip()
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        raise line.error(
-            f"'{shorten_text(line.text)}' is neither an option nor a section; is it a job file?"
-        )
+        raise line.error(f"'{shorten_text(line.text)}' is neither an option nor a section; is it a job file?")
     found = _KEYWORD.search(value)
     if found:
         raise line.error(
             f"{name}: {shorten_text(found[0])} is filled in by fio from the environment or the host, so that "
             "the load would not be known: write its value"
         )
-    return Option(
-        name=ALIASES.get(name, name),
-        spelled=name,
-        value=value.strip() if equals else None,
-        place=line.place,
-    )
+    return Option(name=ALIASES.get(name, name), spelled=name, value=value.strip() if equals else None, place=line.place)
 
 
 def _lines(file: str, text: str) -> Iterator[_Line]:

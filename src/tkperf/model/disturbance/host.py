@@ -38,12 +38,7 @@ def judge_host(use: HostUse | None, started_s: float, duration_s: float) -> tupl
         return ()
     return tuple(
         Disturbance(code=code, text=text, started_s=started_s, duration_s=duration_s, share=share)
-        for code, text, share in (
-            *_contention(use),
-            *_shares(use),
-            *_heat(use),
-            *_logged(use.kernel_lines or ()),
-        )
+        for code, text, share in (*_contention(use), *_shares(use), *_heat(use), *_logged(use.kernel_lines or ()))
     )
 
 
@@ -61,8 +56,7 @@ def _contention(use: HostUse) -> Iterator[_Found]:
     who = f" ({', '.join(use.others)})" if use.others else ""
     yield (
         DisturbanceCode.HOST_CPU,
-        f"other programs used {others:.0f} % of a CPU{who} while fio waited for one "
-        f"{waited:.1f} % of the time",
+        f"other programs used {others:.0f} % of a CPU{who} while fio waited for one {waited:.1f} % of the time",
         waited / 100,
     )
 
@@ -144,19 +138,10 @@ def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Di
     if gap_s is None or gap_s <= limit_s:
         return ()
     text = f"the device was idle for {gap_s:.1f} s before the step"
-    return (
-        Disturbance(
-            code=DisturbanceCode.IDLE_BEFORE,
-            text=text,
-            started_s=started_s - gap_s,
-            duration_s=gap_s,
-        ),
-    )
+    return (Disturbance(code=DisturbanceCode.IDLE_BEFORE, text=text, started_s=started_s - gap_s, duration_s=gap_s),)
 
 
-def judge_idle(
-    stretches: Iterable[tuple[float, float]], started_s: float, ended_s: float
-) -> tuple[Disturbance, ...]:
+def judge_idle(stretches: Iterable[tuple[float, float]], started_s: float, ended_s: float) -> tuple[Disturbance, ...]:
     """Return a disturbance if the device did nothing for part of a step, from (begin, end) of each such stretch."""
     within = [(max(begin, started_s), min(end, ended_s)) for begin, end in stretches]
     idle = [(begin, end) for begin, end in within if end - begin >= LEAST_IDLE_S]

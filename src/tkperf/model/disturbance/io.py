@@ -122,10 +122,7 @@ class Side:
         # Bytes well within the step are in the whole step, too: if not, a document was only read late.
         if self.foreign_bytes + self.blurred_bytes <= 0:
             return whole_bytes
-        return max(
-            whole_bytes,
-            self.inner_bytes - self.outstanding_bytes - DOCUMENT_S * self.bytes_per_s,
-        )
+        return max(whole_bytes, self.inner_bytes - self.outstanding_bytes - DOCUMENT_S * self.bytes_per_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,11 +197,7 @@ class Compared:
 
 def judge_bytes(compared: Compared) -> tuple[Disturbance, ...]:
     """Return the disturbances that the bytes show; none if the device's I/O is not counted."""
-    disturbances = (
-        (_foreign(compared), _other_partitions(compared), _missing(compared))
-        if compared.is_counted
-        else ()
-    )
+    disturbances = (_foreign(compared), _other_partitions(compared), _missing(compared)) if compared.is_counted else ()
     return tuple(disturbance for disturbance in disturbances if disturbance is not None)
 
 
@@ -214,23 +207,15 @@ def _foreign(compared: Compared) -> Disturbance | None:
         return None
     # On a side without certain bytes, timing may explain the bytes beyond fio.
     certain = [side for side in compared.sides if side.certain_bytes] or compared.sides
-    read_bytes, written_bytes = (
-        max(0, side.foreign_bytes) if side in certain else 0 for side in compared.sides
-    )
+    read_bytes, written_bytes = (max(0, side.foreign_bytes) if side in certain else 0 for side in compared.sides)
     amounts = [
         f"{format_capacity(amount)} {done}"
-        for amount, done in (
-            (read_bytes, "read"),
-            (written_bytes, "written"),
-            (compared.discarded_bytes, "discarded"),
-        )
+        for amount, done in ((read_bytes, "read"), (written_bytes, "written"), (compared.discarded_bytes, "discarded"))
         if amount >= LEAST_FOREIGN_BYTES
     ]
     amounts += [f"{compared.flushes} flushes"] * compared.is_flushed
     share = (read_bytes + written_bytes) / compared.fio_bytes if compared.fio_bytes else None
-    of_fio = (
-        "" if share is None else f", {share:.1%} of fio's {format_capacity(compared.fio_bytes)}"
-    )
+    of_fio = "" if share is None else f", {share:.1%} of fio's {format_capacity(compared.fio_bytes)}"
     at_s, most = (compared.started_s, "") if burst is None else burst
     return Disturbance(
         code=DisturbanceCode.FOREIGN_IO,
@@ -260,9 +245,7 @@ def _other_partitions(compared: Compared) -> Disturbance | None:
     if others_bytes <= compared.limit_bytes + sum(side.open_bytes for side in compared.sides):
         return None
     share = others_bytes / compared.fio_bytes if compared.fio_bytes else None
-    of_fio = (
-        "" if share is None else f", {share:.1%} of fio's {format_capacity(compared.fio_bytes)}"
-    )
+    of_fio = "" if share is None else f", {share:.1%} of fio's {format_capacity(compared.fio_bytes)}"
     return Disturbance(
         code=DisturbanceCode.OTHER_PARTITION_IO,
         text=f"other partitions of the disk moved {format_capacity(others_bytes)}{of_fio}",

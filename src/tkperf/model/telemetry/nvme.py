@@ -61,12 +61,8 @@ def with_ocp_log(reading: Reading, document: LogDocument) -> Reading:
     status = _of(document, "Current throttling status", "current_throttling_status")
     return replace(
         reading,
-        nand_written_bytes=_wide(
-            _of(document, "Physical media units written", "physical_media_units_written")
-        ),
-        throttle_events=count(
-            _of(document, "Number of Thermal throttling events", "thermal_throttling_events")
-        ),
+        nand_written_bytes=_wide(_of(document, "Physical media units written", "physical_media_units_written")),
+        throttle_events=count(_of(document, "Number of Thermal throttling events", "thermal_throttling_events")),
         throttling=None if count(status) is None else count(status) != 0,
     )
 

@@ -76,9 +76,7 @@ def _unit(amount: Amount | None) -> int | None:
 def find_failure(document: LogDocument) -> str | None:
     """Return the reason why a document has no data; None if it has data."""
     run = table(document.get("smartctl"))
-    messages = [
-        text for message in rows(run.get("messages")) if (text := read_word(message.get("string")))
-    ]
+    messages = [text for message in rows(run.get("messages")) if (text := read_word(message.get("string")))]
     status = count(run.get("exit_status"))
     if status is not None and status & _NOT_READ:
         return "; ".join(messages[:_MOST_MESSAGES]) or f"exit status {status}"
@@ -170,9 +168,7 @@ def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
     if health:
         # Like nvme-cli's log, except that the temperature is in degrees Celsius.
         of_log = nvme.parse_smart_log(health, at_s=at_s, drive=drive)
-        return replace(
-            of_log, source=SOURCE, temperature_c=read_temperature(health.get("temperature"))
-        )
+        return replace(of_log, source=SOURCE, temperature_c=read_temperature(health.get("temperature")))
     written = _amount(document, "Writes", statistics_first=True)
     read = _amount(document, "Reads", statistics_first=True)
     nand = _nand(document)
@@ -196,8 +192,7 @@ def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
         ),
         spare_percent=count(spare),
         unsafe_shutdowns=_first(
-            _attribute(document, "Unsafe_Shutdown_Count"),
-            _attribute(document, "Unexpect_Power_Loss_Ct"),
+            _attribute(document, "Unsafe_Shutdown_Count"), _attribute(document, "Unexpect_Power_Loss_Ct")
         ),
         power_on_hours=_first(statistics.get("power_on_hours"), _hours(document)),
     )
@@ -209,10 +204,7 @@ def _first(*values: int | None) -> int | None:
 
 def _amount(document: LogDocument, what: str, *, statistics_first: bool) -> Amount | None:
     """Return the bytes that the host wrote or read."""
-    attribute, statistics = (
-        _attribute_amount(document, what),
-        _statistics_amount(document, what),
-    )
+    attribute, statistics = (_attribute_amount(document, what), _statistics_amount(document, what))
     first, second = (statistics, attribute) if statistics_first else (attribute, statistics)
     return first or second or _scsi_amount(document, what)
 
@@ -247,10 +239,7 @@ def _attribute_amount(document: LogDocument, what: str) -> Amount | None:
 
 def _statistics_amount(document: LogDocument, what: str) -> Amount | None:
     name = "Logical Sectors Written" if what == "Writes" else "Logical Sectors Read"
-    sectors, sector_bytes = (
-        dict(_statistics(document)).get(_STATISTICS[name]),
-        _sector_bytes(document),
-    )
+    sectors, sector_bytes = (dict(_statistics(document)).get(_STATISTICS[name]), _sector_bytes(document))
     return _amount_of(sectors, sector_bytes, name) if sectors is not None and sector_bytes else None
 
 

@@ -17,11 +17,7 @@ from tkperf.analysis.comparing.arrangements import (
 )
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
-from tkperf.analysis.comparing.verdict import (
-    ComparisonCode,
-    ComparisonReason,
-    judge_comparison,
-)
+from tkperf.analysis.comparing.verdict import ComparisonCode, ComparisonReason, judge_comparison
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
 from tkperf.analysis.verdict import Judgement
@@ -83,9 +79,7 @@ def find_common_notices(comparison: Comparison) -> tuple[str, ...]:
 # ---- the verdict
 
 
-def describe_comparison_verdict(
-    comparison: Comparison, verdict: Judgement[ComparisonReason]
-) -> Verdict:
+def describe_comparison_verdict(comparison: Comparison, verdict: Judgement[ComparisonReason]) -> Verdict:
     """Return the verdict on a comparison in words; runs with the same reason are named together."""
     names: dict[str, list[str]] = {}
     for reason in verdict.reasons:
@@ -98,9 +92,7 @@ def describe_comparison_verdict(
     )
 
 
-def find_verdict(
-    comparison: Comparison, groups: Sequence[ConditionGroup]
-) -> Judgement[ComparisonReason]:
+def find_verdict(comparison: Comparison, groups: Sequence[ConditionGroup]) -> Judgement[ComparisonReason]:
     """Return the verdict on a comparison, whose conditions are known."""
     return judge_comparison(
         comparison,
@@ -187,9 +179,7 @@ def _distance(entry: Entry) -> float:
     return abs(log(entry.ratio)) if entry.ratio else 0.0
 
 
-def _ratio_sentence(
-    row: ComparedRow, loads: _Names, first: str, second: str, *, place: int = 1
-) -> str:
+def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str, *, place: int = 1) -> str:
     """Return ``4 KiB random write, settled: B has 8.70 × the IOPS of A (8.52 to 8.88), beyond noise.``"""
     entry = row.entries[place]
     assert entry.ratio is not None
@@ -245,9 +235,7 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
         certainty = f"beyond noise for {sure[0]} only"
     else:
         by_end = {_certainty_of(entries[name]): name for name in ends}
-        certainty = ", ".join(
-            text if len(by_end) == 1 else f"{text} for {name}" for text, name in by_end.items()
-        )
+        certainty = ", ".join(text if len(by_end) == 1 else f"{text} for {name}" for text, name in by_end.items())
     # Among many runs, chance shows at the ends first.
     chance = _describe_chance(Counter(entry.change for entry in widest.entries[1:]))
     yield (
@@ -283,11 +271,7 @@ def _of_cohort(comparison: Comparison, cohort: Cohort) -> Iterator[str]:
 
 def _describe_spreads(figures: Sequence[CohortFigure], names: _Names) -> str:
     alike = "more than half of the runs have the same value"
-    known = [
-        (spread, names[figure.row.place])
-        for figure in figures
-        if (spread := figure.spread_percent) is not None
-    ]
+    known = [(spread, names[figure.row.place]) for figure in figures if (spread := figure.spread_percent) is not None]
     if not known:
         return f"in every headline figure {alike}"
     (least, _), (most, where) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
@@ -298,9 +282,7 @@ def _describe_spreads(figures: Sequence[CohortFigure], names: _Names) -> str:
     return f"{text}; in {format_count(same, 'figure')} {alike}" if same else text
 
 
-def _name_far(
-    words: str, strays: Sequence[tuple[Outlier, CohortFigure]], names: _Names
-) -> Iterator[str]:
+def _name_far(words: str, strays: Sequence[tuple[Outlier, CohortFigure]], names: _Names) -> Iterator[str]:
     """Yield a sentence for each run far from the median, the furthest first; ``words`` has a place for its name."""
     furthest = sorted(strays, key=lambda pair: -abs(pair[0].score))
     for name in list(dict.fromkeys(one.name for one, _ in furthest))[:_MOST_OUTLIERS]:
@@ -328,9 +310,7 @@ def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
         most = max(certain, key=lambda figure: abs(figure.trend.slope if figure.trend else 0.0))
         name = name_headlines(comparison)[most.row.place]
         yield f"{opening}: {name} {describe_trend(most, history)}, {most.change}, beyond noise."
-        counts = (
-            f"{changes[change]} {word}" for change, word in _TRENDS.items() if changes[change]
-        )
+        counts = (f"{changes[change]} {word}" for change, word in _TRENDS.items() if changes[change])
         of = format_count(len(history.figures), "headline figure")
         yield f"Of {of}: {', '.join(counts)}{_describe_chance(changes)}."
     elif changes[Change.WITHIN_NOISE]:
@@ -351,9 +331,7 @@ def _of_last_run(comparison: Comparison) -> Iterator[str]:
     """Name the greatest difference of the last run: a single fall is no trend."""
     differing = [row for row in comparison.headlines if row.entries[-1].change in BEYOND_NOISE]
     if differing:
-        row = min(
-            differing, key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[-1]))
-        )
+        row = min(differing, key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[-1])))
         first, *_, last = comparison.names
         yield _ratio_sentence(row, describe_loads(comparison), first, last, place=-1)
 

@@ -11,29 +11,10 @@ from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.model.quantity import Better
 from tkperf.model.units import format_number
-from tkperf.page.chart import (
-    NEUTRAL,
-    PALETTE,
-    Axis,
-    Chart,
-    Curve,
-    Legend,
-    Mark,
-    Place,
-    Point,
-    Rule,
-    RuleKind,
-    Scale,
-)
+from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Mark, Place, Point, Rule, RuleKind, Scale
 from tkperf.page.comparison.findings import describe_trend
 from tkperf.page.comparison.tables import MOST_ACROSS, describe_exactly
-from tkperf.page.comparison.words import (
-    describe_loads,
-    name_headlines,
-    name_reference,
-    sort_figures,
-    sort_headlines,
-)
+from tkperf.page.comparison.words import describe_loads, name_headlines, name_reference, sort_figures, sort_headlines
 from tkperf.page.figures.curves import flag
 from tkperf.page.page import ChartView
 from tkperf.page.words.uncertainty import INTERVAL
@@ -92,14 +73,7 @@ def _draw_bars(comparison: Comparison, headline: ComparedRow, title: str, *, few
         exactly = describe_exactly(measure, entry, to_first=to_first)
         point = _place_value(name, entry, format_number(entry.value, measure.digits), exactly)
         colour = PALETTE[number % len(PALETTE)] if few else _TONES[notable.get(name, "")]
-        bar = Curve(
-            name=name,
-            points=(point,),
-            mark=Mark.BAR,
-            colour=colour,
-            facts=("", "Sure"),
-            has_texts=True,
-        )
+        bar = Curve(name=name, points=(point,), mark=Mark.BAR, colour=colour, facts=("", "Sure"), has_texts=True)
         curves.append(bar)
     if not few:
         falling = measure.better is not Better.LOWER
@@ -142,9 +116,7 @@ def _times_better(comparison: Comparison, headlines: Sequence[ComparedRow]) -> I
             continue
         figure, tones = figures[headline.place], dict(_notable(comparison, headline))
         known: list[float] = []
-        for name, entry, ratio in zip(
-            comparison.names, headline.entries, comparison.ratios(headline), strict=True
-        ):
+        for name, entry, ratio in zip(comparison.names, headline.entries, comparison.ratios(headline), strict=True):
             if not ratio or (few and name == reference):
                 continue
             of_ratio = entry.ratio_uncertainty if few else None
@@ -158,9 +130,7 @@ def _times_better(comparison: Comparison, headlines: Sequence[ComparedRow]) -> I
                 group = points[_tone(entry.change) if few else tones[name]]
             group.append(Point(figure, *times, flag=flag(entry), facts=facts))
         if known:  # none to a median of 0
-            low, _, high = quantiles(
-                [*known, *known][: max(2, len(known))], n=4, method="inclusive"
-            )
+            low, _, high = quantiles([*known, *known][: max(2, len(known))], n=4, method="inclusive")
             bands.append(Point(figure, median(known), low, high))
     if not bands:
         return
@@ -186,7 +156,8 @@ def _times_better(comparison: Comparison, headlines: Sequence[ComparedRow]) -> I
             title="Headline figures",
             x=Axis(title="Figure", scale=Scale.ORDINAL, places=tuple(str(each.x) for each in bands)),
             y=Axis(
-                title=f"Times better than {reference}", scale=Scale.RATIO,
+                title=f"Times better than {reference}",
+                scale=Scale.RATIO,
                 includes=() if few else (_ROOM_FOR_NAME * furthest,),
             ),
             curves=(*(() if few else background), *named),
@@ -197,7 +168,7 @@ def _times_better(comparison: Comparison, headlines: Sequence[ComparedRow]) -> I
             grouped=by_run,
         ),
         question=f"How many times better than {reference}?",
-    )  # fmt: skip
+    )
 
 
 def _turn_better(
@@ -239,9 +210,7 @@ def _over_dates(comparison: Comparison, history: History) -> Iterator[ChartView]
         yield _of_figure(comparison, history, figure, load, key)
 
 
-def _of_figure(
-    comparison: Comparison, history: History, figure: HistoryFigure, load: str, key: str
-) -> ChartView:
+def _of_figure(comparison: Comparison, history: History, figure: HistoryFigure, load: str, key: str) -> ChartView:
     measure = figure.row.quantity
     points: list[Point] = []
     for name, day, result, entry in zip(

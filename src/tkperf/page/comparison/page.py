@@ -43,7 +43,8 @@ _WORDS = (
     f"value of a phase is the median of its slices; for a maximum, the greatest. {MEANING_OF_RATIO} It combines "
     "the intervals of both levels, which come from the spread of the rounds (Student's t) or of the slices. If it "
     f"contains 1 and no difference of more than {100 * (MOST_WITHIN_NOISE - 1):.0f} %, the difference is within noise; "
-    "if it contains 1 and also a greater difference, it cannot be decided. A maximum has no interval: it differs if the "
+    "if it contains 1 and also a greater difference, it cannot be decided. A maximum has no interval: it differs if "
+    "the "
     "ranges do not overlap."
 )
 
@@ -55,9 +56,7 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
         most_across: most runs with a column of their own.
     """
     titles = {test.name: test.title for test in comparison.results[0].tests}
-    overview = (
-        build_headline_table(comparison, most_across), build_runs_table(comparison), _runs(comparison),
-    )  # fmt: skip
+    overview = (build_headline_table(comparison, most_across), build_runs_table(comparison), _runs(comparison))
     groups = find_conditions(comparison.names, comparison.results)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
     notices, verdict = find_common_notices(comparison), find_verdict(comparison, groups)
@@ -70,12 +69,9 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
         stamp=notices,
         verdict=describe_comparison_verdict(comparison, verdict),
         answer=tuple(find_findings(comparison)),
-        warnings_line=f"Conditions that differ, and remarks of the runs: {counts}"
-        if counts
-        else "",
+        warnings_line=f"Conditions that differ, and remarks of the runs: {counts}" if counts else "",
         grouped_warnings=tuple(
-            WarningGroup(title=group.title, count=len(group.texts), texts=group.texts)
-            for group in groups
+            WarningGroup(title=group.title, count=len(group.texts), texts=group.texts) for group in groups
         ),
         disclosure=(),
         words=(_WORDS, " ".join(RATIO_MARKS.values()), UNITS),
@@ -136,9 +132,7 @@ def _facts(result: RunResult) -> dict[str, object]:
 
 def _telemetry(comparison: Comparison, test: str) -> Facts:
     text = "; ".join(
-        each.text
-        for each in find_telemetry_differences(comparison.names, comparison.results)
-        if each.test == test
+        each.text for each in find_telemetry_differences(comparison.names, comparison.results) if each.test == test
     )
     return (("By the drives' own logs", text),) if text else ()
 
@@ -183,9 +177,7 @@ def _sections(comparison: Comparison, test: str, most_across: int) -> Iterator[S
         )
 
 
-def _section_tables(
-    comparison: Comparison, rows: Sequence[ComparedRow], most_across: int
-) -> tuple[TableView, ...]:
+def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_across: int) -> tuple[TableView, ...]:
     """Return the values; of two runs matrices of ratios, the values of their cells folded below them."""
     cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
     matrices = tuple(build_ratio_matrices(comparison, cells)) if len(comparison.names) == 2 else ()

@@ -31,11 +31,7 @@ Sections = dict[str, SectionResult]
 
 def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
     """Return the charts of any test whose sections are streams or areas."""
-    return (
-        *_courses(comparison, test),
-        *_exceedances(comparison, test),
-        *_areas(comparison, test),
-    )
+    return (*_courses(comparison, test), *_exceedances(comparison, test), *_areas(comparison, test))
 
 
 def build_over_time(sections: Sections, key: str, title: str) -> ChartView:
@@ -49,7 +45,9 @@ def build_over_time(sections: Sections, key: str, title: str) -> ChartView:
 
 
 def build_spike_charts(comparison: Comparison) -> Iterator[ChartView]:
-    """Yield the maximum latency over time where a run has its highest periodic spikes, of all runs; none without spikes."""
+    """Yield the maximum latency over time where a run has its highest periodic spikes, of all runs; none without
+    spikes.
+    """
     drawn: set[tuple[str, str]] = set()
     for result in comparison.results:
         found = find_highest_spikes(result.tests)
@@ -122,15 +120,11 @@ def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
         for quantity in find_quantities(plan.quantities)[:1]:
             text = f"{capitalise(quantity.title)} over the device, from its start to its end."
             yield ChartView(
-                key=f"{test}areas{number}",
-                text=f"{name}: {text}",
-                chart=_draw_areas(sections, quantity, name),
+                key=f"{test}areas{number}", text=f"{name}: {text}", chart=_draw_areas(sections, quantity, name)
             )
 
 
-def _in_all(
-    comparison: Comparison, test: str, wanted: Callable[[SectionResult], bool]
-) -> dict[str, Sections]:
+def _in_all(comparison: Comparison, test: str, wanted: Callable[[SectionResult], bool]) -> dict[str, Sections]:
     """Return the runs' results by section; only sections that every run has."""
     by_section: dict[str, Sections] = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
@@ -142,44 +136,29 @@ def _in_all(
 
 
 def _draw_streams(
-    sections: Sections,
-    title: str,
-    over: Mapping[str, Over],
-    quantity: Quantity = IOPS,
-    *,
-    log: bool = False,
+    sections: Sections, title: str, over: Mapping[str, Over], quantity: Quantity = IOPS, *, log: bool = False
 ) -> Chart:
     """Return a quantity of every slice, a curve for each run; ``over`` is the place of each run's slices."""
     called = shorten_names(sections)
-    charts = {
-        called[run]: draw_stream(sections[run], (quantity,), title, of) for run, of in over.items()
-    }
-    curves = [
-        replace(curve, name=name, dots=False)
-        for name, chart in charts.items()
-        for curve in chart.curves
-    ]
+    charts = {called[run]: draw_stream(sections[run], (quantity,), title, of) for run, of in over.items()}
+    curves = [replace(curve, name=name, dots=False) for name, chart in charts.items() for curve in chart.curves]
     axis = Axis(title=next((of.title for of in over.values()), ""))
     y = Axis(title=quantity.title, scale=Scale.LOG if log else Scale.LINEAR)
     return _add_runs(Chart(title=title, x=axis, y=y), curves, _end)
 
 
-def _add_runs(
-    chart: Chart, curves: Sequence[Curve], rank: Callable[[Sequence[Point]], float]
-) -> Chart:
-    """Return the chart with a colour for each run; among many runs only the first, the lowest and the highest by rank have one."""
+def _add_runs(chart: Chart, curves: Sequence[Curve], rank: Callable[[Sequence[Point]], float]) -> Chart:
+    """Return the chart with a colour for each run; among many runs only the first, the lowest and the highest by rank
+    have one.
+    """
     names = list(dict.fromkeys(curve.name for curve in curves))
     named = names
     if len(names) > MOST_ACROSS:
-        every = {
-            name: [p for each in curves if each.name == name for p in each.points] for name in names
-        }
+        every = {name: [p for each in curves if each.name == name for p in each.points] for name in names}
         named = list(find_named({name: rank(points) for name, points in every.items()}))
     colours = {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(named)}
     drawn = tuple(
-        replace(each, colour=colours[each.name])
-        if each.name in colours
-        else replace(each, colour=NEUTRAL, muted=True)
+        replace(each, colour=colours[each.name]) if each.name in colours else replace(each, colour=NEUTRAL, muted=True)
         for each in curves
     )
     return replace(chart, curves=drawn, series="Run")
@@ -187,10 +166,7 @@ def _add_runs(
 
 def find_named(ranks: Mapping[str, float]) -> tuple[str, ...]:
     """Return the names of the first curve, the lowest and the highest."""
-    lowest, highest = (
-        min(ranks, key=lambda name: ranks[name]),
-        max(ranks, key=lambda name: ranks[name]),
-    )
+    lowest, highest = (min(ranks, key=lambda name: ranks[name]), max(ranks, key=lambda name: ranks[name]))
     return tuple(dict.fromkeys((next(iter(ranks)), lowest, highest)))
 
 
@@ -202,9 +178,7 @@ def _end(points: Sequence[Point]) -> float:
 
 def _tail(points: Sequence[Point]) -> float:
     """Return the longest response time that at least a thousandth of a run's I/Os exceed."""
-    return max(
-        (float(point.x) for point in points if (point.y or 0.0) >= _TAIL_PERCENT), default=0.0
-    )
+    return max((float(point.x) for point in points if (point.y or 0.0) >= _TAIL_PERCENT), default=0.0)
 
 
 def draw_exceedance(sections: Mapping[str, SectionResult], title: str) -> Chart:
@@ -275,9 +249,7 @@ def _draw_areas(sections: Mapping[str, SectionResult], quantity: Quantity, title
 
     Disks may have different numbers of areas, so each area's place is its share of the disk.
     """
-    workloads = dict.fromkeys(
-        cell.workload for section in sections.values() for _, cell in section.cells_of_rounds()
-    )
+    workloads = dict.fromkeys(cell.workload for section in sections.values() for _, cell in section.cells_of_rounds())
     naming, called = find_naming(workloads), shorten_names(sections)
     curves = [
         Curve(
@@ -285,11 +257,7 @@ def _draw_areas(sections: Mapping[str, SectionResult], quantity: Quantity, title
             variant=naming.name_of(workload),
             dash=dash % DASH_COUNT,
             points=tuple(
-                Point(
-                    100 * (area.number - 0.5) / section.areas,
-                    cell.value(quantity),
-                    flag=flag(cell),
-                )
+                Point(100 * (area.number - 0.5) / section.areas, cell.value(quantity), flag=flag(cell))
                 for area, cell in areas.get(workload, ())
             ),
         )

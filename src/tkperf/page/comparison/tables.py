@@ -7,13 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from tkperf.analysis.comparing.arrangements import (
-    FEWEST_IN_TREND,
-    FEWEST_SCORED,
-    OUTLIER_SCORE,
-    Cohort,
-    History,
-)
+from tkperf.analysis.comparing.arrangements import FEWEST_IN_TREND, FEWEST_SCORED, OUTLIER_SCORE, Cohort, History
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.analysis.uncertainty.spread import COVERED
@@ -35,14 +29,7 @@ from tkperf.page.comparison.words import (
 )
 from tkperf.page.naming import arrange, listing_axes
 from tkperf.page.page import TableView
-from tkperf.page.words.uncertainty import (
-    INTERVAL,
-    describe_interval,
-    describe_value,
-    explain_marks,
-    mark,
-    two_digits,
-)
+from tkperf.page.words.uncertainty import INTERVAL, describe_interval, describe_value, explain_marks, mark, two_digits
 
 MOST_ACROSS = 6
 """Most runs with a column of their own; with more, a row gives the ends and the middle."""
@@ -62,11 +49,7 @@ _Line = tuple[Sequence[str], Sequence[_Cell]]
 
 
 def _build(
-    title: str,
-    columns: Sequence[str],
-    lines: Sequence[_Line],
-    notes: Sequence[str] = (),
-    **more: Any,
+    title: str, columns: Sequence[str], lines: Sequence[_Line], notes: Sequence[str] = (), **more: Any
 ) -> TableView:
     """Return a table of lines with labels and cells; ``columns`` covers both. Explain the marks that occur."""
     marked = {cell.change for _, cells in lines for cell in cells if cell.text.endswith(("?", ")"))}
@@ -110,9 +93,7 @@ def number_rows(comparison: Comparison) -> dict[tuple[object, ...], str]:
     return {row.place: f"row{number}" for number, row in enumerate(comparison.rows)}
 
 
-def build_headline_table(
-    comparison: Comparison, most_across: int = MOST_ACROSS
-) -> TableView | None:
+def build_headline_table(comparison: Comparison, most_across: int = MOST_ACROSS) -> TableView | None:
     """Return a row for each headline figure; None without any."""
     if not comparison.headlines:
         return None
@@ -143,11 +124,7 @@ def _build_values(
     names = comparison.names
     if len(names) > most_across:
         cells = [_summary_cells(comparison, row) for row in rows]
-        return _build(
-            title,
-            (*places, *_summary_columns(comparison)),
-            list(zip(labels, cells, strict=True)),
-        )
+        return _build(title, (*places, *_summary_columns(comparison)), list(zip(labels, cells, strict=True)))
     cells = [
         [
             _value_cell(comparison, row.quantity, entry, ratio)
@@ -169,9 +146,7 @@ def _build_values(
     return _build(title, columns, list(zip(labels, cells, strict=True)), notes)
 
 
-def _value_cell(
-    comparison: Comparison, measure: Measure, entry: Entry, ratio: float | None
-) -> _Cell:
+def _value_cell(comparison: Comparison, measure: Measure, entry: Entry, ratio: float | None) -> _Cell:
     """Return the cell of ``20.5 ×1.952``: the value with its marks and its ratio, unless it is the reference."""
     of_cohort = comparison.arrangement is Arrangement.COHORT
     text, change = _describe_alone(measure, entry), None if of_cohort else entry.change
@@ -288,9 +263,7 @@ def _ratio_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
     return cells
 
 
-def build_ratio_matrices(
-    comparison: Comparison, rows: Sequence[ComparedRow]
-) -> Iterator[TableView]:
+def build_ratio_matrices(comparison: Comparison, rows: Sequence[ComparedRow]) -> Iterator[TableView]:
     """Yield a matrix of ratios of two runs, for each quantity of cells that differ in two axes."""
     (first, second), numbers = comparison.names, number_rows(comparison)
     for measure in dict.fromkeys(row.quantity for row in rows):
@@ -302,19 +275,17 @@ def build_ratio_matrices(
         lines = [
             (
                 layout.row_text(row),
-                [missing if work is None else _ratio_cells(comparison, of_measure[work])[1]
-                 for work in line],
+                [missing if work is None else _ratio_cells(comparison, of_measure[work])[1] for work in line],
             )
             for row, line in zip(layout.rows, layout.at, strict=True)
-        ]  # fmt: skip
+        ]
         across = layout.column_axis
         yield _build(
             f"{measure.label}: {second} / {first}, by {across.title}",
             (*layout.row_titles, *(across.text(work) for work in layout.columns)),
             lines,
             ids=tuple(
-                tuple("" if work is None else numbers[of_measure[work].place] for work in line)
-                for line in layout.at
+                tuple("" if work is None else numbers[of_measure[work].place] for work in line) for line in layout.at
             ),
         )
 
@@ -331,40 +302,37 @@ def _build_distributions(comparison: Comparison, cohort: Cohort) -> TableView:
         outliers = ", ".join(one.name for one in figure.outliers)
         texts = (
             format_number(found.median, measure.digits),
-            _join_ends(*(
-                None if end is None else format_number(end, measure.digits)
-                for end in (found.median_low, found.median_high)
-            )),
+            _join_ends(
+                *(
+                    None if end is None else format_number(end, measure.digits)
+                    for end in (found.median_low, found.median_high)
+                )
+            ),
             _ALIKE if figure.spread_percent is None else two_digits(figure.spread_percent),
             NOT_MEASURED if figure.own_percent is None else two_digits(figure.own_percent),
             format_number(found.lowest, measure.digits),
             format_number(found.highest, measure.digits),
             outliers or ("none" if found.scores is not None else NOT_MEASURED),
-        )  # fmt: skip
+        )
         scores = "; ".join(
-            f"{one.name}: {one.from_median_percent:+.1f} %, score {one.score:+.1f}"
-            for one in figure.outliers
+            f"{one.name}: {one.from_median_percent:+.1f} %, score {one.score:+.1f}" for one in figure.outliers
         )
         cells = [_Cell(text=text) for text in texts[:-1]]
-        lines.append(
-            (
-                (loads[figure.row.place], measure.title),
-                [*cells, _Cell(text=texts[-1], hint=scores)],
-            )
-        )
+        lines.append(((loads[figure.row.place], measure.title), [*cells, _Cell(text=texts[-1], hint=scores)]))
     return _build(
         f"Distribution over {len(comparison.names)} runs",
         (*_PLACE, "Median", f"Median, {COVERED}", "Spread (%)", "Own ± (%)", "Lowest", "Highest", "Outliers"),
         lines,
         (
             "Spread: robust standard deviation between runs, 1.4826 × the median absolute deviation from the "
-            f"median; {_ALIKE}: more than half have the same figure, so the spread is not known. Own ±: half the {COVERED} interval of a single run's figure. Outliers: modified "
+            f"median; {_ALIKE}: more than half have the same figure, so the spread is not known. Own ±: half the "
+            f"{COVERED} interval of a single run's figure. Outliers: modified "
             f"z-score beyond {OUTLIER_SCORE} (0.6745 × distance from the median / median absolute deviation; "
             "Iglewicz and Hoaglin), the median beyond the run's own uncertainty; named among "
             f"{FEWEST_SCORED} runs or more.",
         ),
         targets=_find_targets(comparison, (figure.row for figure in figures)),
-    )  # fmt: skip
+    )
 
 
 def _build_trends(comparison: Comparison, history: History) -> TableView:
@@ -394,7 +362,7 @@ def _build_trends(comparison: Comparison, history: History) -> TableView:
             f"the median, and its interval by Kendall's tau (Sen 1968); none of fewer than {FEWEST_IN_TREND} runs.",
         ),
         targets=_find_targets(comparison, (figure.row for figure in figures)),
-    )  # fmt: skip
+    )
 
 
 def _join_ends(low: str | None, high: str | None) -> str:

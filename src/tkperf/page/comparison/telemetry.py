@@ -24,25 +24,19 @@ class TelemetryDifference:
     throttled: bool = False
 
 
-def find_telemetry_differences(
-    names: Sequence[str], results: Sequence[RunResult]
-) -> Iterator[TelemetryDifference]:
+def find_telemetry_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[TelemetryDifference]:
     """Yield differences in the order of the first run's tests; a value needs two runs."""
     for test in results[0].tests:
         tests = [_find(result, test.name) for result in results]
         for text, throttled in _differences(names, tests):
-            yield TelemetryDifference(
-                test=test.name, title=test.title, text=text, throttled=throttled
-            )
+            yield TelemetryDifference(test=test.name, title=test.title, text=text, throttled=throttled)
 
 
 def _find(result: RunResult, name: str) -> TestResult | None:
     return next((test for test in result.tests if test.name == name), None)
 
 
-def _differences(
-    names: Sequence[str], tests: Sequence[TestResult | None]
-) -> Iterator[tuple[str, bool]]:
+def _differences(names: Sequence[str], tests: Sequence[TestResult | None]) -> Iterator[tuple[str, bool]]:
     throttled = _greatest(names, tests, lambda drive: drive.throttled_s)
     if len(throttled) > 1 and any(throttled.values()):
         yield f"throttled: {_describe_throttled(throttled)}", True
@@ -56,16 +50,12 @@ def _differences(
 
 
 def _greatest(
-    names: Sequence[str],
-    tests: Sequence[TestResult | None],
-    of: Callable[[DriveTelemetry], float | None],
+    names: Sequence[str], tests: Sequence[TestResult | None], of: Callable[[DriveTelemetry], float | None]
 ) -> dict[str, float]:
     """Return the greatest value among the drives of each run that has one."""
     greatest = {}
     for name, test in zip(names, tests, strict=True):
-        values = [
-            value for drive in (test.telemetry if test else ()) if (value := of(drive)) is not None
-        ]
+        values = [value for drive in (test.telemetry if test else ()) if (value := of(drive)) is not None]
         if values:
             greatest[name] = max(values)
     return greatest

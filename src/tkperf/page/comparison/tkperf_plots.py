@@ -21,12 +21,7 @@ _FOUR_KIB = 4 * KIB
 # Quantity, name of the file, title, mixes at 4 KiB.
 _BARS: dict[str, tuple[Quantity, str, str, tuple[int, ...]]] = {
     "iops": (IOPS, "compIOPSPlt", "IOPS measurement test, 4 KiB", (100, 50, 0)),
-    "lat": (
-        LATENCY_MEAN,
-        "compLATPlt",
-        "LAT measurement test: mean latency, 4 KiB",
-        (100, 65, 0),
-    ),
+    "lat": (LATENCY_MEAN, "compLATPlt", "LAT measurement test: mean latency, 4 KiB", (100, 65, 0)),
 }
 
 
@@ -57,16 +52,16 @@ def _of(rows: list[ComparedRow], quantity: Quantity) -> list[ComparedRow]:
     return [row for row in rows if row.quantity is quantity]
 
 
-def _bars(
-    comparison: Comparison, key: str, rows: list[ComparedRow], title: str
-) -> Iterator[ChartView]:
+def _bars(comparison: Comparison, key: str, rows: list[ComparedRow], title: str) -> Iterator[ChartView]:
     """Yield a bar for each run of each workload."""
     if not rows:
         return
     naming = Naming(axes=listing_axes(row.workload for row in rows))
     curves = tuple(
         Curve(
-            name=name, mark=Mark.BAR, colour=PALETTE[number % len(PALETTE)],
+            name=name,
+            mark=Mark.BAR,
+            colour=PALETTE[number % len(PALETTE)],
             points=tuple(
                 Point(naming.name_of(row.workload), entry.value, flag=flag(entry))
                 for row in rows
@@ -74,7 +69,7 @@ def _bars(
             ),
         )
         for number, name in enumerate(comparison.names)
-    )  # fmt: skip
+    )
     places = dict.fromkeys(naming.name_of(row.workload) for row in rows)
     chart = Chart(
         title=title,

@@ -10,14 +10,7 @@ from typing import TypeVar
 from tkperf.analysis.axes import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
 from tkperf.analysis.comparing.arrangements import CohortFigure, HistoryFigure
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, find_candidates
-from tkperf.analysis.comparing.entries import (
-    BEYOND_NOISE,
-    MOST_WITHIN_NOISE,
-    Change,
-    ComparedRow,
-    Entry,
-    is_too_wide,
-)
+from tkperf.analysis.comparing.entries import BEYOND_NOISE, MOST_WITHIN_NOISE, Change, ComparedRow, Entry, is_too_wide
 from tkperf.analysis.comparing.rows import STEADY_PART
 from tkperf.model.units import format_count
 from tkperf.page.naming import name_figure
@@ -31,7 +24,8 @@ _ABOUT_EQUAL = log(1.25)
 RATIO_MARKS = {
     Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1 and no "
     f"difference of more than {100 * (MOST_WITHIN_NOISE - 1):.0f} %; for a maximum, the ranges overlap.",
-    Change.INCONCLUSIVE: "×1.02?: noise is not known: a value has no uncertainty (it was measured once) or only a lower "
+    Change.INCONCLUSIVE: "×1.02?: noise is not known: a value has no uncertainty (it was measured once) or only a "
+    "lower "
     "limit of it, and the ranges do not decide. Or it cannot be decided: the interval contains 1, but also a "
     f"difference of more than {100 * (MOST_WITHIN_NOISE - 1):.0f} %.",
 }
@@ -90,15 +84,12 @@ def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
     titles = {test.name: test.title for test in comparison.results[0].tests}
     candidates = find_candidates(comparison.results, comparison.rows)
     loads = [
-        _describe_load(row, [other for other in candidates if other.test == row.test])
-        for row in comparison.headlines
+        _describe_load(row, [other for other in candidates if other.test == row.test]) for row in comparison.headlines
     ]
     figures = [(load, row.quantity) for load, row in zip(loads, comparison.headlines, strict=True)]
     times = Counter(figures)
     return {
-        row.place: f"{titles.get(row.test, row.test)}, {load}"
-        if times[load, row.quantity] > 1
-        else load
+        row.place: f"{titles.get(row.test, row.test)}, {load}" if times[load, row.quantity] > 1 else load
         for load, row in zip(loads, comparison.headlines, strict=True)
     }
 
@@ -139,7 +130,9 @@ def describe_ratio(entry: Entry) -> str:
 
 
 def describe_ratio_uncertainty(entry: Entry) -> str:
-    """Return the text after a ratio: `` ± 0.9 %``, `` (0.512 to 0.984)`` if the interval is lopsided; empty: not known."""
+    """Return the text after a ratio: `` ± 0.9 %``, `` (0.512 to 0.984)`` if the interval is lopsided;
+    empty: not known.
+    """
     known = entry.ratio_uncertainty
     if not entry.ratio or known is None or known.expanded is None:
         return ""

@@ -91,9 +91,7 @@ def join_charts(charts: Iterable[ChartView], key: str) -> tuple[ChartView, ...]:
     return tuple(joined)
 
 
-def open_at_spikes(
-    charts: Iterable[ChartView], timelines: Iterable[Timeline]
-) -> tuple[ChartView, ...]:
+def open_at_spikes(charts: Iterable[ChartView], timelines: Iterable[Timeline]) -> tuple[ChartView, ...]:
     """Return the charts; those that draw periodic spikes over time show them first."""
     spiking = {timeline.quantity for timeline in timelines if timeline.spikes is not None}
     return tuple(open_over_time(chart, spiking) or chart for chart in charts)
@@ -140,8 +138,5 @@ def _join(views: list[ChartView]) -> ChartView:
     names = [chart.choice for chart in views]
     # A plan made elsewhere may have names that do not distinguish the views.
     if len(set(names)) < len(names) or len(set(map(len, names))) > 1:
-        views = [
-            replace(view, choice=(f"{number}: {view.chart.title}",))
-            for number, view in enumerate(views, start=1)
-        ]
+        views = [replace(view, choice=(f"{number}: {view.chart.title}",)) for number, view in enumerate(views, start=1)]
     return replace(views[0], others=tuple(views[1:]))

@@ -5,51 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.axes import (
-    BLOCKS,
-    DEPTH,
-    JOBS,
-    MIX,
-    OFFERED,
-    WorkloadAxis,
-    find_axes,
-    place_of,
-)
+from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, OFFERED, WorkloadAxis, find_axes, place_of
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristic
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.model.figures import Figure
 from tkperf.model.quantity import IOPS, Quantity, find_quantities
 from tkperf.model.workload import Workload
-from tkperf.page.chart import (
-    NEUTRAL,
-    Axis,
-    Bars3D,
-    Chart,
-    Curve,
-    Mark,
-    Place,
-    Point,
-    Rule,
-    RuleKind,
-    Scale,
-)
-from tkperf.page.figures.curves import (
-    SURE,
-    build_curves,
-    colour_quantity,
-    colour_values,
-    describe_sure,
-    flag,
-)
-from tkperf.page.naming import (
-    Naming,
-    arrange,
-    capitalise,
-    describe_axes,
-    describe_curves,
-    find_naming,
-    list_words,
-)
+from tkperf.page.chart import NEUTRAL, Axis, Bars3D, Chart, Curve, Mark, Place, Point, Rule, RuleKind, Scale
+from tkperf.page.figures.curves import SURE, build_curves, colour_quantity, colour_values, describe_sure, flag
+from tkperf.page.naming import Naming, arrange, capitalise, describe_axes, describe_curves, find_naming, list_words
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import NO_LINKS, SectionSubject
 from tkperf.page.tables.results import build_areas, build_listing, build_matrices
@@ -90,11 +54,7 @@ def show_over_axis(subject: SectionSubject, figure: Figure, *, bars: bool = Fals
 
 
 def _point(
-    cell: CellResult,
-    x: Place,
-    quantity: Quantity,
-    *facts: str,
-    links: Mapping[Workload, str] = NO_LINKS,
+    cell: CellResult, x: Place, quantity: Quantity, *facts: str, links: Mapping[Workload, str] = NO_LINKS
 ) -> tuple[Workload, Point]:
     """Return the point of a cell; the interval of its value follows the other ``facts``."""
     link, sure = links.get(cell.workload, ""), describe_sure(cell, quantity)
@@ -102,9 +62,7 @@ def _point(
     return cell.workload, of_cell
 
 
-def _draw_over_axis(
-    subject: SectionSubject, figure: Figure, quantity: Quantity, title: str, *, bars: bool
-) -> Chart:
+def _draw_over_axis(subject: SectionSubject, figure: Figure, quantity: Quantity, title: str, *, bars: bool) -> Chart:
     """Return a quantity over one axis of its workloads, a curve, or bars, for each value of the others."""
     cells = subject.section.cells
     x, *others = order_axes((cell.workload for cell in cells), figure.axis)
@@ -240,9 +198,7 @@ def _build_bars(section: SectionResult, quantity: Quantity, title: str) -> Bars3
         (back, right): Point("", value, flag=flag(cell), facts=(describe_sure(cell, quantity),))
         for back, row in enumerate(layout.at[::step])
         for right, work in enumerate(row)
-        if work is not None
-        and (cell := cell_of[work])
-        and (value := cell.value(quantity)) is not None
+        if work is not None and (cell := cell_of[work]) and (value := cell.value(quantity)) is not None
     }
     if not bars:
         return None
@@ -365,9 +321,7 @@ def show_over_areas(subject: SectionSubject, figure: Figure) -> Views:
             text=f"{capitalise(quantity.title)} of every area from the start of the disk to its end.",
             chart=Chart(
                 title=figure.title or f"{capitalise(quantity.label)} over area",
-                x=Axis(
-                    title="Area of the device (1 is its start)", domain=(0.5, section.areas + 0.5)
-                ),
+                x=Axis(title="Area of the device (1 is its start)", domain=(0.5, section.areas + 0.5)),
                 y=Axis(title=quantity.title),
                 curves=build_curves(points, naming),
                 series=naming.title,
@@ -385,10 +339,7 @@ def show_spread(subject: SectionSubject, figure: Figure) -> Views:
     ordered = sorted(workloads, key=lambda work: place_of(work, naming.axes[::-1]))
     places = tuple(map(naming.name_of, ordered))
     for quantity in find_quantities(figure.quantities):
-        points = tuple(
-            Point(naming.name_of(cell.workload), cell.value(quantity), flag=flag(cell))
-            for cell in cells
-        )
+        points = tuple(Point(naming.name_of(cell.workload), cell.value(quantity), flag=flag(cell)) for cell in cells)
         yield ChartView(
             key="box",
             text=f"Spread of {quantity.title} over the areas: median, quartiles, and whiskers to the "

@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, Order, WorkloadAxis, place_of
 from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.spread import COVERED
-from tkperf.model.quantity import (
-    IOPS,
-    LATENCY_MAX,
-    LATENCY_MEAN,
-    LATENCY_MIN,
-    LATENCY_WITH_WAIT,
-    THROUGHPUT,
-    Quantity,
-)
+from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, LATENCY_WITH_WAIT, THROUGHPUT, Quantity
 from tkperf.model.units import KIB, NOT_MEASURED
 from tkperf.model.workload import Workload
 from tkperf.page.chart import DASH_COUNT, PALETTE, Curve, Mark, Point, warmth
@@ -28,23 +20,61 @@ from tkperf.page.words.uncertainty import Flagged, describe_flags, describe_inte
 
 # The sizes of the specifications' matrices have the eight most distinct colours.
 _BLOCK_SIZES = {
-    512: "violet", 1 * KIB: "crimson", 2 * KIB: "olive", 4 * KIB: "blue", 8 * KIB: "sky", 16 * KIB: "green",
-    32 * KIB: "amber", 64 * KIB: "pink", 128 * KIB: "vermilion", 256 * KIB: "slate", 512 * KIB: "teal",
+    512: "violet",
+    1 * KIB: "crimson",
+    2 * KIB: "olive",
+    4 * KIB: "blue",
+    8 * KIB: "sky",
+    16 * KIB: "green",
+    32 * KIB: "amber",
+    64 * KIB: "pink",
+    128 * KIB: "vermilion",
+    256 * KIB: "slate",
+    512 * KIB: "teal",
     1024 * KIB: "brown",
-}  # fmt: skip
+}
 _MIXES = {
-    100: "blue", 95: "sky", 90: "teal", 70: "olive", 65: "green", 50: "amber", 35: "pink", 30: "slate",
-    10: "crimson", 5: "violet", 0: "vermilion",
-}  # fmt: skip
+    100: "blue",
+    95: "sky",
+    90: "teal",
+    70: "olive",
+    65: "green",
+    50: "amber",
+    35: "pink",
+    30: "slate",
+    10: "crimson",
+    5: "violet",
+    0: "vermilion",
+}
 _DEMANDS = {
-    1: "blue", 2: "sky", 4: "green", 8: "amber", 16: "pink", 32: "vermilion", 64: "violet", 128: "brown",
-    256: "crimson", 512: "olive", 1024: "slate", 2048: "teal",
-}  # fmt: skip
+    1: "blue",
+    2: "sky",
+    4: "green",
+    8: "amber",
+    16: "pink",
+    32: "vermilion",
+    64: "violet",
+    128: "brown",
+    256: "crimson",
+    512: "olive",
+    1024: "slate",
+    2048: "teal",
+}
 _QUANTITIES = {
-    IOPS.key: "blue", THROUGHPUT.key: "blue", LATENCY_MEAN.key: "blue", LATENCY_MAX.key: "vermilion",
-    LATENCY_MIN.key: "slate", "p50_us": "brown", "p90_us": "sky", "p95_us": "olive", "p99_us": "green",
-    "p99.9_us": "amber", "p99.99_us": "pink", "p99.999_us": "violet", LATENCY_WITH_WAIT.key: "brown",
-}  # fmt: skip
+    IOPS.key: "blue",
+    THROUGHPUT.key: "blue",
+    LATENCY_MEAN.key: "blue",
+    LATENCY_MAX.key: "vermilion",
+    LATENCY_MIN.key: "slate",
+    "p50_us": "brown",
+    "p90_us": "sky",
+    "p95_us": "olive",
+    "p99_us": "green",
+    "p99.9_us": "amber",
+    "p99.99_us": "pink",
+    "p99.999_us": "violet",
+    LATENCY_WITH_WAIT.key: "brown",
+}
 
 SURE = f"Interval of {COVERED}"
 """Fact of a point: the interval of its value."""
@@ -98,9 +128,7 @@ class Style:
     dash: int = 0
 
 
-def style_curves(
-    naming: Naming, workloads: Iterable[Workload], *, dashed: bool = True
-) -> dict[str, Style]:
+def style_curves(naming: Naming, workloads: Iterable[Workload], *, dashed: bool = True) -> dict[str, Style]:
     """Return the look of each curve by its name, in the order of their axes.
 
     A single axis has a colour for each value. Among several axes the one with the most values has the colours,
@@ -111,10 +139,7 @@ def style_curves(
         dashed: whether the marks can have dashes; bars cannot, and have only colours.
     """
     of_names = {naming.name_of(workload): workload for workload in reversed(list(workloads))}
-    main = max(
-        naming.axes,
-        key=lambda axis: (len({axis.order(work) for work in of_names.values()}), axis is BLOCKS),
-    )
+    main = max(naming.axes, key=lambda axis: (len({axis.order(work) for work in of_names.values()}), axis is BLOCKS))
     others = [axis for axis in naming.axes if axis is not main]
     names = sorted(of_names, key=lambda name: place_of(of_names[name], (*others, main)))
     colours = colour_values(main, of_names.values())
@@ -124,24 +149,16 @@ def style_curves(
         return {name: Style(colour) for name, colour in zip(names, own, strict=True)}
     if dashed and 1 < len(kinds) <= DASH_COUNT:
         dashes = [kinds.index(place_of(of_names[name], others)) for name in names]
-        return {
-            name: Style(colour, dash) for name, colour, dash in zip(names, own, dashes, strict=True)
-        }
+        return {name: Style(colour, dash) for name, colour, dash in zip(names, own, dashes, strict=True)}
     few = len(names) <= len(PALETTE)
     return {
-        name: Style(PALETTE[place])
-        if few
-        else Style(warmth(place, len(names)), place % DASH_COUNT if dashed else 0)
+        name: Style(PALETTE[place]) if few else Style(warmth(place, len(names)), place % DASH_COUNT if dashed else 0)
         for place, name in enumerate(names)
     }
 
 
 def build_curves(
-    points: Iterable[tuple[Workload, Point]],
-    naming: Naming,
-    *,
-    mark: Mark = Mark.LINE,
-    facts: Sequence[str] = (),
+    points: Iterable[tuple[Workload, Point]], naming: Naming, *, mark: Mark = Mark.LINE, facts: Sequence[str] = ()
 ) -> tuple[Curve, ...]:
     """Return a curve, or bars, for each name of these workloads.
 
@@ -162,9 +179,15 @@ def build_curves(
     )
     return tuple(
         Curve(
-            name=name, label=naming.words(loads[name]) if name else "", points=tuple(of_names[name]),
-            mark=mark, colour=style.colour, dash=style.dash, dots=mark is Mark.LINE, facts=tuple(facts),
+            name=name,
+            label=naming.words(loads[name]) if name else "",
+            points=tuple(of_names[name]),
+            mark=mark,
+            colour=style.colour,
+            dash=style.dash,
+            dots=mark is Mark.LINE,
+            facts=tuple(facts),
         )
         for name, style in look.items()
         if name in of_names
-    )  # fmt: skip
+    )

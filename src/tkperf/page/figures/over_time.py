@@ -11,41 +11,13 @@ from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.model.figures import Figure
 from tkperf.model.measurement import TOO_FEW_IOS
-from tkperf.model.quantity import (
-    IOPS,
-    LATENCY_MEAN,
-    PERCENTILES,
-    QUANTITIES,
-    Direction,
-    Quantity,
-    find_quantities,
-)
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, PERCENTILES, QUANTITIES, Direction, Quantity, find_quantities
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import format_capacity, unit_for_people
 from tkperf.model.workload import Workload
-from tkperf.page.chart import (
-    NEUTRAL,
-    PALETTE,
-    Axis,
-    Chart,
-    Curve,
-    Legend,
-    Point,
-    Rule,
-    RuleKind,
-    Scale,
-    Spot,
-    SpotKind,
-)
+from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Point, Rule, RuleKind, Scale, Spot, SpotKind
 from tkperf.page.figures.curves import build_curves, flag
-from tkperf.page.figures.streams import (
-    MOST_SLICES_DRAWN,
-    TOTAL_WRITTEN,
-    Over,
-    draw_stream,
-    drive_fills,
-    over_time,
-)
+from tkperf.page.figures.streams import MOST_SLICES_DRAWN, TOTAL_WRITTEN, Over, draw_stream, drive_fills, over_time
 from tkperf.page.figures.telemetry import align, show_course_below
 from tkperf.page.figures.timeline import draw_seconds, find_recorded
 from tkperf.page.naming import (
@@ -95,10 +67,13 @@ def _levels(timeline: Timeline, scale: float) -> Iterator[Rule]:
         if number:
             yield Rule(kind=RuleKind.BOUNDARY, x=start)
         yield Rule(
-            kind=RuleKind.LEVEL, x=start, x_end=level.end * scale, y=level.value,
+            kind=RuleKind.LEVEL,
+            x=start,
+            x_end=level.end * scale,
+            y=level.value,
             name="settled" if level.kind is LevelKind.STEADY else str(level.kind),
             below=level.value < other.value,
-        )  # fmt: skip
+        )
 
 
 def _drops(timeline: Timeline, scale: float) -> Iterator[Spot]:
@@ -137,9 +112,7 @@ def show_over_rounds(subject: SectionSubject, figure: Figure) -> Views:
                     _timelines_of(subject, Recorded.ROUNDS, curves),
                     (quantity,),
                 ),
-                choice=(describe_direction(measured, mix),)
-                if mix is not None and len(mixes) > 1
-                else (),
+                choice=(describe_direction(measured, mix),) if mix is not None and len(mixes) > 1 else (),
             )
 
 
@@ -157,12 +130,7 @@ def _shown_over_rounds(
 
 
 def _draw_over_rounds(
-    subject: SectionSubject,
-    quantity: Quantity,
-    title: str,
-    shown: Sequence[Workload],
-    *,
-    log: bool,
+    subject: SectionSubject, quantity: Quantity, title: str, shown: Sequence[Workload], *, log: bool
 ) -> Chart:
     """Return a quantity over the rounds, a curve for each workload; a point opens its round of the cell."""
     naming = find_naming(shown)
@@ -171,13 +139,15 @@ def _draw_over_rounds(
         (
             cell.workload,
             Point(
-                each.number, cell.value(quantity), flag=flag(cell),
+                each.number,
+                cell.value(quantity),
+                flag=flag(cell),
                 link=address(subject.links.get(cell.workload, ""), str(each.number)),
             ),
         )
         for each, cell in subject.section.cells_of_rounds()
         if cell.workload in places
-    )  # fmt: skip
+    )
     rounds = tuple(each.number for each in subject.section.rounds)
     return Chart(
         title=title,
@@ -209,14 +179,14 @@ def _draw_window(subject: SectionSubject, verdict: SteadyStateVerdict, title: st
     cells = _tracked_cells(subject.section, verdict)
     measured = tuple(
         Point(
-            number, value, flag=flag(cells.get(number)),
-            link=address(subject.links.get(cells[number].workload, ""), str(number))
-            if number in cells
-            else "",
+            number,
+            value,
+            flag=flag(cells.get(number)),
+            link=address(subject.links.get(cells[number].workload, ""), str(number)) if number in cells else "",
         )
         for number, value in zip(verdict.rounds, verdict.values, strict=True)
         if isfinite(value)
-    )  # fmt: skip
+    )
     unit = unit_for_people(verdict.unit)
     return Chart(
         title=title,
@@ -226,10 +196,7 @@ def _draw_window(subject: SectionSubject, verdict: SteadyStateVerdict, title: st
             ticks=tuple(verdict.rounds),
         ),
         y=Axis(title=unit if unit == IOPS.unit else f"Tracked value ({unit})", zero=False),
-        curves=(
-            Curve(name="measured", points=measured, colour=PALETTE[0], dots=True),
-            *_lines_of(verdict),
-        ),
+        curves=(Curve(name="measured", points=measured, colour=PALETTE[0], dots=True), *_lines_of(verdict)),
         # Places identify the lines, so all five have names next to the plot.
         legend=Legend.ENDS,
         series_word="Line",
@@ -294,9 +261,7 @@ def _written_known(subject: SectionSubject) -> bool:
     return len(slices) > 1 and slices[-1].total_written_bytes is not None
 
 
-def _stream(
-    subject: SectionSubject, figure: Figure, key: str, over: Over, of: str, text: str
-) -> ChartView:
+def _stream(subject: SectionSubject, figure: Figure, key: str, over: Over, of: str, text: str) -> ChartView:
     quantities = find_quantities(figure.quantities)
     log = ", logarithmic" if figure.log else ""
     title = figure.title or f"{capitalise(_listed(quantities))} {of}{log}"
@@ -352,8 +317,7 @@ def show_seconds(subject: SectionSubject, figure: Figure) -> Views:
         yield ChartView(
             key="seconds",
             text=f"{what} of every second: where a point covers several, the shade reaches "
-            "from the lowest to the highest."
-            + (" Shaded green: the window that was judged." if judged else ""),
+            "from the lowest to the highest." + (" Shaded green: the window that was judged." if judged else ""),
             chart=mark_found(
                 draw_seconds(detail, quantities, figure.title or f"{what}, every second"),
                 _timelines_of(subject, Recorded.SECONDS),

@@ -40,10 +40,7 @@ def exceedance_points(buckets: Iterable[tuple[float, float, int]]) -> Iterator[t
 
 def find_buckets(whole: IoStats) -> tuple[Bucket, ...]:
     """Return the filled buckets: edges in us, I/Os."""
-    return tuple(
-        Bucket(lower / 1000, (upper + 1) / 1000, count)
-        for lower, upper, count in whole.histogram.buckets()
-    )
+    return tuple(Bucket(lower / 1000, (upper + 1) / 1000, count) for lower, upper, count in whole.histogram.buckets())
 
 
 def _percentile(percent: float) -> Callable[[IoStats], float | None]:
@@ -78,7 +75,8 @@ def find_marks(whole: IoStats) -> tuple[Marked, ...]:
 
 def show_histogram(subject: SectionSubject, figure: Figure) -> Views:
     text = (
-        f"All I/Os by response time: bars of equal logarithmic width, {BINS_A_DECADE} to a decade. Curve: the share that "
+        f"All I/Os by response time: bars of equal logarithmic width, {BINS_A_DECADE} to a decade. Curve: the share "
+        "that "
         "took no longer (confidence level), exact at the edges of buckets of 1/64 of the response time or less. "
         "Marked: average (ART), percentiles, maximum (MRT)."
     )
@@ -93,19 +91,11 @@ def show_exceedance(subject: SectionSubject, figure: Figure) -> Views:
 
 
 def _distribution(
-    subject: SectionSubject,
-    figure: Figure,
-    key: str,
-    title: str,
-    text: str,
-    *,
-    exceedance: bool = False,
+    subject: SectionSubject, figure: Figure, key: str, title: str, text: str, *, exceedance: bool = False
 ) -> Views:
     for detail in subject.details.values():
         directions = directions_of(detail.workload, apart=figure.apart)
-        directions = (
-            directions[:-1] or directions
-        )  # of a mix only reads and writes, not all together
+        directions = directions[:-1] or directions  # of a mix only reads and writes, not all together
         for direction, words in directions:
             stats = detail.stats_of(direction)
             of = f"{words} of {detail.workload}" if figure.apart else str(detail.workload)

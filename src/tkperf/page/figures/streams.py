@@ -33,11 +33,7 @@ class Over:
 def over_time(lasted_s: float) -> Over:
     """Return the axis of time of a stream that lasted so long."""
     unit, unit_s = find_time_unit(lasted_s)
-    return Over(
-        title=f"Time ({unit})",
-        at=lambda each: (each.start_s + each.duration_s / 2) / unit_s,
-        unit_s=unit_s,
-    )
+    return Over(title=f"Time ({unit})", at=lambda each: (each.start_s + each.duration_s / 2) / unit_s, unit_s=unit_s)
 
 
 def over_written(title: str, unit_bytes: float) -> Over:
@@ -85,17 +81,24 @@ def draw_stream(
             name = f"{quantity.short} of {words}" if apart else quantity.short
             points = tuple(
                 Point(
-                    over.at(each), value, link=address(link, str(each.number)),
-                    flag=flag(each.values), facts=(each.number,),
+                    over.at(each),
+                    value,
+                    link=address(link, str(each.number)),
+                    flag=flag(each.values),
+                    facts=(each.number,),
                 )
                 for each, value in _drawn_slices(section, quantity, direction)
-            )  # fmt: skip
+            )
             curves.append(
                 Curve(
-                    name=name if several else "", points=points, colour=colour_quantity(quantity),
-                    dash=dash, dots=len(section.slices) <= MOST_DOTTED, facts=("Slice",),
+                    name=name if several else "",
+                    points=points,
+                    colour=colour_quantity(quantity),
+                    dash=dash,
+                    dots=len(section.slices) <= MOST_DOTTED,
+                    facts=("Slice",),
                 )
-            )  # fmt: skip
+            )
     return Chart(
         title=title,
         x=Axis(title=over.title, includes=(end,)),

@@ -11,18 +11,7 @@ from tkperf.analysis.telemetry import TelemetryCourse, find_telemetry_course, pa
 from tkperf.model.record import StepKind
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.throttling import find_pauses
-from tkperf.page.chart import (
-    MANY_COLOURS,
-    Axis,
-    Chart,
-    Curve,
-    Legend,
-    Point,
-    Rule,
-    RuleKind,
-    Shade,
-    ShadeKind,
-)
+from tkperf.page.chart import MANY_COLOURS, Axis, Chart, Curve, Legend, Point, Rule, RuleKind, Shade, ShadeKind
 from tkperf.page.facts import NOT_KNOWN_TEXT
 from tkperf.page.figures.streams import find_time_unit
 from tkperf.page.figures.timeline import MOST_DOTTED
@@ -59,16 +48,14 @@ def _charts(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
         if any(drive.throttled for drive in drives):
             text += "; shaded: between two readings that say that it was throttled"
         yield ChartView(
-            key="temperature",
-            text=f"{text}.",
-            chart=_draw_temperature(course),
-            question="How warm did it get?",
+            key="temperature", text=f"{text}.", chart=_draw_temperature(course), question="How warm did it get?"
         )
     parts = [part for drive in drives for part in drive.written]
     if any(part.nand_bytes is not None for part in parts):
         yield ChartView(
             key="flash",
-            text=f"Written by the host, and to the flash, by the drive's own counters, from reading to reading, over {of}.",
+            text="Written by the host, and to the flash, by the drive's own counters, from reading to reading, over "
+            f"{of}.",
             chart=_draw_written(course),
             question=_FLASH,
             choice=("MB/s",),
@@ -113,7 +100,9 @@ def _draw(
         y=y,
         curves=tuple(
             Curve(
-                name=name if len(drawn) > 1 else "", points=points, dots=few,
+                name=name if len(drawn) > 1 else "",
+                points=points,
+                dots=few,
                 colour=MANY_COLOURS[number % len(MANY_COLOURS)],
             )
             for number, (name, points) in enumerate(drawn.items())
@@ -122,7 +111,7 @@ def _draw(
         rules=tuple(rules),
         series_word="Drive",
         low=True,
-    )  # fmt: skip
+    )
     return align(chart, course.length_s / unit_s)
 
 
@@ -178,9 +167,7 @@ def _draw_amplification(course: TelemetryCourse) -> Chart:
     """Return the bytes to the flash for each of the host's, from reading to reading."""
     values = {
         drive.facts.drive: [
-            (at_s, part.amplification)
-            for part in drive.written
-            for at_s in (part.began_s, part.ended_s)
+            (at_s, part.amplification) for part in drive.written for at_s in (part.began_s, part.ended_s)
         ]
         for drive in course.drives
     }
@@ -209,9 +196,7 @@ def find_section_courses(
     return {name: course for name, course in found.items() if course is not None}
 
 
-def _find(
-    result: RunResult, loads: Sequence[TimedStep], readings: Sequence[Reading]
-) -> TelemetryCourse | None:
+def _find(result: RunResult, loads: Sequence[TimedStep], readings: Sequence[Reading]) -> TelemetryCourse | None:
     ends_s = [load.step.started_s + load.step.measurement.duration_s for load in loads]
     facts = parse_drives(result.info.device)
     pauses = find_pauses(result.resumptions)

@@ -47,10 +47,7 @@ def draw_seconds(detail: CellDetail, quantities: Sequence[Quantity], title: str)
     seconds = detail.seconds
     curves = tuple(
         _curve(
-            quantity,
-            reduce_points(
-                quantity, seconds.start_s, getattr(seconds, quantity.key), unit_s=0.001, digits=3
-            ),
+            quantity, reduce_points(quantity, seconds.start_s, getattr(seconds, quantity.key), unit_s=0.001, digits=3)
         )
         for quantity in reversed(quantities)
     )
@@ -60,10 +57,7 @@ def draw_seconds(detail: CellDetail, quantities: Sequence[Quantity], title: str)
 
 def draw_any_seconds(quantities: Sequence[Quantity], title: str) -> Chart:
     """Return a chart of every second without data: the page brings those of any cell."""
-    shades = (
-        Shade(kind=ShadeKind.JUDGED, begin=0, end=0),
-        Shade(kind=ShadeKind.FLAGGED, begin=0, end=0, text=" "),
-    )
+    shades = (Shade(kind=ShadeKind.JUDGED, begin=0, end=0), Shade(kind=ShadeKind.FLAGGED, begin=0, end=0, text=" "))
     parts = (Rule(kind=RuleKind.PART, x=0, name=" "),)
     empty = (Point(0, None, 0, 0),)
     curves = tuple(_curve(quantity, empty) for quantity in reversed(quantities))
@@ -101,13 +95,7 @@ def _curve(quantity: Quantity, points: tuple[Point, ...]) -> Curve:
 
 
 def reduce_points(
-    quantity: Quantity,
-    at_s: FloatArray,
-    values: FloatArray,
-    *,
-    unit_s: float,
-    digits: int,
-    columns: int = COLUMNS,
+    quantity: Quantity, at_s: FloatArray, values: FloatArray, *, unit_s: float, digits: int, columns: int = COLUMNS
 ) -> tuple[Point, ...]:
     """Return as many points as a plot has columns, each with the extremes of the values that it represents.
 
@@ -173,11 +161,7 @@ class Stretch:
 def stretches_by_section(loads: LoadsOfTest, origin_s: float = 0.0) -> tuple[Stretch, ...]:
     """Return each stretch of a section; all stretches of a section have its name."""
     return tuple(
-        Stretch(
-            name=FILL if stretch[0].is_fill else stretch[0].step.section,
-            loads=stretch,
-            origin_s=origin_s,
-        )
+        Stretch(name=FILL if stretch[0].is_fill else stretch[0].step.section, loads=stretch, origin_s=origin_s)
         for stretch in loads.stretches()
     )
 
@@ -203,13 +187,16 @@ def draw_test(
     colours = _colours([each.name for each in stretches], order)
     curves = [
         Curve(
-            name=stretch.name, points=points, colour=colours[stretch.name], dash=dash % DASH_COUNT,
+            name=stretch.name,
+            points=points,
+            colour=colours[stretch.name],
+            dash=dash % DASH_COUNT,
             variant=quantity.label if len(quantities) > 1 else "",
         )
         for stretch in _without_gaps(stretches, (end_s - begin_s) / COLUMNS)
         for dash, quantity in enumerate(quantities)
         if (points := _points(stretch, quantity, begin_s, end_s, unit_s))
-    ]  # fmt: skip
+    ]
     few = sum(len(curve.points) for curve in curves) <= MOST_DOTTED
     return Chart(
         title=title,
@@ -229,9 +216,7 @@ def _without_gaps(stretches: Sequence[Stretch], column_s: float) -> Iterator[Str
             yield replace(stretch, loads=loads)
 
 
-def _span(
-    stretches: Sequence[Stretch], from_s: float | None, to_s: float | None
-) -> tuple[float, float]:
+def _span(stretches: Sequence[Stretch], from_s: float | None, to_s: float | None) -> tuple[float, float]:
     """Return the first and the last moment to draw."""
     starts_s = [stretch.loads[0].start_s - stretch.origin_s for stretch in stretches]
     ends_s = [stretch.loads[-1].end_s - stretch.origin_s for stretch in stretches]
@@ -245,28 +230,25 @@ def _colours(names: Sequence[str], order: Sequence[str]) -> dict[str, str]:
     """Return a colour for each name; that of preconditioning does not depend on the sections."""
     places = [name for name in dict.fromkeys((*order, *names)) if name != FILL]
     return {
-        name: _FILL_COLOUR if name == FILL else MANY_COLOURS[places.index(name) % len(MANY_COLOURS)]
-        for name in names
+        name: _FILL_COLOUR if name == FILL else MANY_COLOURS[places.index(name) % len(MANY_COLOURS)] for name in names
     }
 
 
-def _flagged(
-    stretches: Sequence[Stretch], begin_s: float, end_s: float, unit_s: float
-) -> Iterator[Shade]:
+def _flagged(stretches: Sequence[Stretch], begin_s: float, end_s: float, unit_s: float) -> Iterator[Shade]:
     """Yield the flagged loads, as far as the chart shows them."""
     for stretch in stretches:
         for load in stretch.loads:
             start_s, stop_s = load.start_s - stretch.origin_s, load.end_s - stretch.origin_s
             if stop_s > begin_s and start_s < end_s and (found := flag(load)):
                 yield Shade(
-                    kind=ShadeKind.FLAGGED, begin=max(begin_s, start_s) / unit_s,
-                    end=min(end_s, stop_s) / unit_s, text=found,
-                )  # fmt: skip
+                    kind=ShadeKind.FLAGGED,
+                    begin=max(begin_s, start_s) / unit_s,
+                    end=min(end_s, stop_s) / unit_s,
+                    text=found,
+                )
 
 
-def _points(
-    stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, unit_s: float
-) -> tuple[Point, ...]:
+def _points(stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, unit_s: float) -> tuple[Point, ...]:
     """Return as many points as a plot can show of the stretch's part of it."""
     at_s, values = _series(stretch, quantity, (end_s - begin_s) / COLUMNS)
     within = (at_s >= begin_s) & (at_s <= end_s)

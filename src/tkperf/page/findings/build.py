@@ -12,11 +12,7 @@ from tkperf.model.figures import LoadCaution
 from tkperf.model.quantity import Quantity
 from tkperf.model.record import RunStatus
 from tkperf.model.units import capital, format_number
-from tkperf.page.findings.choice import (
-    choose_cells,
-    find_peaks_of_sections,
-    find_shared,
-)
+from tkperf.page.findings.choice import choose_cells, find_peaks_of_sections, find_shared
 from tkperf.page.findings.sections import describe_recovery, describe_section
 from tkperf.page.findings.words import name_direction, name_ios
 from tkperf.page.naming import name_blocks
@@ -85,9 +81,7 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
     yield from _whole(test)
 
 
-def _of_section(
-    test: TestResult, section: SectionResult, first: str | None, loads: set[str]
-) -> Iterator[Finding]:
+def _of_section(test: TestResult, section: SectionResult, first: str | None, loads: set[str]) -> Iterator[Finding]:
     """Yield the section's finding. ``loads`` are the loads that need their section's name, such as earlier ones."""
     text = describe_section(section)
     if not text:
@@ -149,7 +143,7 @@ def _several_alike(test: TestResult, sections: Sequence[SectionResult]) -> str:
         f"{name_direction(of_mix[0].workload)} {_from_to(of_mix, quantity)}"
         for percent in sorted({cell.workload.read_percent for cell in cells})
         if (of_mix := [c for c in cells if c.workload.read_percent == percent and c.value(quantity) is not None])
-    ]  # fmt: skip
+    ]
     order = {cell.workload.access.value for cell in cells}
     return capital(" ".join((*order, ", ".join(words)))) if len(order) == 1 and words else ""
 

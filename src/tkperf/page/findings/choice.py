@@ -37,10 +37,7 @@ def find_settled(section: SectionResult, cell: CellResult) -> float | None:
 
 def find_rate_course(section: SectionResult, rate: Quantity) -> Timeline | None:
     """Return the timeline of the rate that has levels; None without one."""
-    return next(
-        (one for one in section.timelines if one.quantity == rate.key and one.settled is not None),
-        None,
-    )
+    return next((one for one in section.timelines if one.quantity == rate.key and one.settled is not None), None)
 
 
 def find_shared(test: TestResult) -> Quantity | None:
@@ -60,9 +57,7 @@ def choose_cells(cells: Sequence[CellResult]) -> list[CellResult]:
     four_kib = [cell for cell in cells if cell.workload.block_size_bytes == _BLOCK_SIZE_BYTES]
     first = (four_kib or cells)[0].workload
     alike = [
-        cell
-        for cell in cells
-        if (cell.workload.blocks_text, cell.workload.access) == (first.blocks_text, first.access)
+        cell for cell in cells if (cell.workload.blocks_text, cell.workload.access) == (first.blocks_text, first.access)
     ]
     of_mix: dict[int, CellResult] = {}
     for cell in alike:
@@ -104,9 +99,7 @@ def _choose_peak(section: SectionResult, like: CellResult, rate: Quantity) -> Pe
         return None
     ceiling_us = section.latency_ceiling_us
     means = [
-        CellMeans(
-            workload=work, iops=cell.value(rate) or 0.0, latency_mean_us=cell.value(LATENCY_MEAN)
-        )
+        CellMeans(workload=work, iops=cell.value(rate) or 0.0, latency_mean_us=cell.value(LATENCY_MEAN))
         for work, cell in cells.items()
     ]
     points = choose_points(means, inf if ceiling_us is None else ceiling_us)
@@ -176,9 +169,7 @@ def find_peaks_of_sections(sections: Sequence[SectionResult]) -> dict[CellPlace,
 
 def find_single(section: SectionResult, like: CellResult) -> CellResult | None:
     """Return the same load with a single outstanding I/O."""
-    return next(
-        (cell for cell in _alike(section, like) if cell.workload.total_outstanding_ios == 1), None
-    )
+    return next((cell for cell in _alike(section, like) if cell.workload.total_outstanding_ios == 1), None)
 
 
 def _alike(section: SectionResult, like: CellResult) -> list[CellResult]:
@@ -186,6 +177,6 @@ def _alike(section: SectionResult, like: CellResult) -> list[CellResult]:
 
     def place(cell: CellResult) -> tuple[object, ...]:
         work = cell.workload
-        return (work.access, work.read_percent, work.blocks_text, work.zones, work.compressible_percent, work.region)  # fmt: skip
+        return (work.access, work.read_percent, work.blocks_text, work.zones, work.compressible_percent, work.region)
 
     return [cell for cell in section.cells if place(cell) == place(like)]

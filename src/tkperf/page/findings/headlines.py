@@ -143,10 +143,10 @@ def headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
     )
 
 
-def find_highest_spikes(
-    tests: Sequence[TestResult],
-) -> tuple[TestResult, SectionResult, Timeline] | None:
-    """Return where the maximum latency has the highest periodic spikes over what is around them; None without high ones."""
+def find_highest_spikes(tests: Sequence[TestResult]) -> tuple[TestResult, SectionResult, Timeline] | None:
+    """Return where the maximum latency has the highest periodic spikes over what is around them; None without high
+    ones.
+    """
     found = [
         (timeline.spikes.height, (test, section, timeline))
         for test in tests
@@ -169,11 +169,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
     if find_shared(test):  # sections of one quantity: the first of them represents all
         of_sections[1:] = [[replace(one, rank=2) for one in of] for of in of_sections[1:]]
     peaks = find_peaks_of_sections(sections)
-    demands = {
-        (cell.workload.jobs, cell.workload.io_depth)
-        for section in sections
-        for cell in section.cells
-    }
+    demands = {(cell.workload.jobs, cell.workload.io_depth) for section in sections for cell in section.cells}
     # Streams belong to no such group, but have the same demand as other sections with their load.
     works = {place.workload: peak.workload for place, peak in peaks.items()}
     by_name = {section.name: section for section in sections}
@@ -196,9 +192,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
             yield _named(candidate, section, is_of_several=is_of_several, demands=len(demands))
 
 
-def _named(
-    candidate: _Candidate, section: SectionResult, *, is_of_several: bool, demands: int
-) -> _Candidate:
+def _named(candidate: _Candidate, section: SectionResult, *, is_of_several: bool, demands: int) -> _Candidate:
     """Return the candidate with its demand, if the test has several, and with the state of its section."""
     headline = candidate.headline
     label, like = headline.label, candidate.key
@@ -241,9 +235,7 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
         yield from _figure(test, section, cells[0], _TAIL, rank=2)
 
 
-def _of_stream(
-    test: TestResult, section: SectionResult, shown: Sequence[Quantity]
-) -> Iterator[_Candidate]:
+def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantity]) -> Iterator[_Candidate]:
     cell = section.cells[0]
     name = name_figure(cell.workload)
     fresh, steady = (find_characteristic(section, measure) for measure in (FRESH, STEADY))
@@ -251,14 +243,7 @@ def _of_stream(
     changes = course is not None and course.changes
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
         # The mean over the whole stream mixes fresh and settled, and differs from the sentence's number.
-        level = _made(
-            test,
-            section,
-            steady,
-            f"{name}, settled (median)",
-            say_value(settled, IOPS),
-            value=settled,
-        )
+        level = _made(test, section, steady, f"{name}, settled (median)", say_value(settled, IOPS), value=settled)
         sure = _sure(settled, steady.uncertainty)
         yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
     else:
@@ -267,10 +252,13 @@ def _of_stream(
     if fresh is not None and steady is not None and fresh.value and settled:
         share = 100 * settled / fresh.value
         headline = _made(
-            test, section, steady,
+            test,
+            section,
+            steady,
             f"{name}, share of the {say_value(fresh.value, IOPS)} fresh out of box",
-            f"{format_number(share)} %", value=share,
-        )  # fmt: skip
+            f"{format_number(share)} %",
+            value=share,
+        )
         share_of_fresh = replace(headline, key="share_of_fresh_percent", unit="%")
         yield _Candidate(rank=1, headline=share_of_fresh, like=(name, "share_of_fresh_percent"))
     if _TAIL in shown and shown[0] is not _TAIL:
@@ -299,22 +287,14 @@ def _with_state(candidate: _Candidate, state: str) -> _Candidate:
 
 def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
     """Yield sought results: the highest offered rates, a recovery time, the share of the first rate."""
-    for measure, of in (
-        (NO_BACKLOG, NO_BACKLOG.label),
-        (SATURATED, SATURATED.label),
-        (RECOVERY, "recovery"),
-    ):
+    for measure, of in ((NO_BACKLOG, NO_BACKLOG.label), (SATURATED, SATURATED.label), (RECOVERY, "recovery")):
         found = find_characteristic(section, measure)
         if found is None:
             continue
         text = f"{found.text()} {measure.unit}"
         if measure is RECOVERY:
             at_least = found.at_least or 0.0
-            text = (
-                f"over {format_duration(at_least)}"
-                if found.value is None
-                else format_duration(found.value)
-            )
+            text = f"over {format_duration(at_least)}" if found.value is None else format_duration(found.value)
         label = f"{name_figure(found.workload)}, {of}"
         headline = _made(test, section, found, label, text, value=found.value)
         yield _Candidate(rank=1 if measure is SATURATED else 0, headline=headline)
@@ -329,13 +309,7 @@ def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
 
 
 def _made(
-    test: TestResult,
-    section: SectionResult,
-    found: Characteristic,
-    label: str,
-    text: str,
-    *,
-    value: float | None,
+    test: TestResult, section: SectionResult, found: Characteristic, label: str, text: str, *, value: float | None
 ) -> Headline:
     return Headline(
         test=test.name,
@@ -353,13 +327,7 @@ def _made(
 
 
 def _figure(
-    test: TestResult,
-    section: SectionResult,
-    cell: CellResult,
-    quantity: Quantity,
-    *,
-    rank: int,
-    most: str = "",
+    test: TestResult, section: SectionResult, cell: CellResult, quantity: Quantity, *, rank: int, most: str = ""
 ) -> Iterator[_Candidate]:
     """Yield the figure if it was measured; ``most`` describes its choice from a grid of demands."""
     value = cell.value(quantity)

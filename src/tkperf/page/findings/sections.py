@@ -22,22 +22,8 @@ from tkperf.analysis.timeline.findings import Recorded
 from tkperf.analysis.variation import find_variation
 from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT, Quantity
 from tkperf.model.units import capital, format_duration, format_latency, format_number
-from tkperf.page.findings.choice import (
-    choose_cells,
-    choose_peaks,
-    find_rate_course,
-    find_settled,
-    find_single,
-    is_grid,
-)
-from tkperf.page.findings.words import (
-    name_demand,
-    name_direction,
-    name_ios,
-    say,
-    say_tail,
-    say_value,
-)
+from tkperf.page.findings.choice import choose_cells, choose_peaks, find_rate_course, find_settled, find_single, is_grid
+from tkperf.page.findings.words import name_demand, name_direction, name_ios, say, say_tail, say_value
 from tkperf.page.naming import list_words
 from tkperf.page.words.courses import describe_still_changing, name_rounds
 
@@ -106,7 +92,9 @@ def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
 
 
 def _describe_fall(section: SectionResult) -> str:
-    """Return ``, then down to 60 % of that rate`` for a rate that fell again after it was reached; empty: it did not."""
+    """Return ``, then down to 60 % of that rate`` for a rate that fell again after it was reached;
+    empty: it did not.
+    """
     least = find_characteristic(section, AFTER_RECOVERY)
     if least is None or least.value is None or least.value >= _FELL_AGAIN_PERCENT:
         return ""
@@ -124,9 +112,7 @@ _NEGLIGIBLE_WAIT = 0.01  # of the mean latency
 def describe_section(section: SectionResult) -> str:
     """Describe the section's results; empty if it has none to describe."""
     if section.slices:
-        return describe_stream_course(section) + (
-            "; steady state was reached" if section.steady else ""
-        )
+        return describe_stream_course(section) + ("; steady state was reached" if section.steady else "")
     if not section.cells or not section.quantities:
         return ""
     no_backlog = find_characteristic(section, NO_BACKLOG)
@@ -142,17 +128,12 @@ def _describe_window(section: SectionResult) -> str:
     """Return ``; steady in rounds 4–8, in which reads varied by 76 %``; empty without steady state."""
     if not section.steady:
         return ""
-    shown = (
-        [peak.cell for peak in choose_peaks(section)]
-        if is_grid(section)
-        else choose_cells(section.cells)
-    )
+    shown = [peak.cell for peak in choose_peaks(section)] if is_grid(section) else choose_cells(section.cells)
     quantity = section.rate if is_grid(section) else section.quantities[0]
     varied = [
         f"{name_direction(cell.workload)} varied by {variation.percent:.0f} %"
         for cell in shown
-        if (variation := find_variation(section, cell, quantity)) is not None
-        and variation.exceeds_rule
+        if (variation := find_variation(section, cell, quantity)) is not None and variation.exceeds_rule
     ]
     in_which = f", in which {list_words(varied)}" if varied else ""
     return f"; steady in {name_rounds(section.window)}{in_which}"
@@ -181,7 +162,9 @@ def _describe_grid(section: SectionResult) -> str:
     sentences = []
     for peak in choose_peaks(section):
         cell = peak.cell
-        words = f"{capital(name_ios(cell.workload))} reach {_at(cell, rate)} at {name_demand(cell.workload)}{_mean(cell)}"
+        words = (
+            f"{capital(name_ios(cell.workload))} reach {_at(cell, rate)} at {name_demand(cell.workload)}{_mean(cell)}"
+        )
         if peak.below:
             words += f", {_THE_HIGHEST * (not peak.none_below)}{peak.below}"
         if peak.rivals:
@@ -234,7 +217,9 @@ def _describe_offered(section: SectionResult, found: Characteristic) -> str:
 
 
 def _with_wait(cell: CellResult) -> str:
-    """Return ``take 60.3 ms on average including the wait to be issued, 345 µs once issued``; empty: they hardly wait."""
+    """Return ``take 60.3 ms on average including the wait to be issued, 345 µs once issued``; empty:
+    they hardly wait.
+    """
     issued_us, whole_us = cell.value(LATENCY_MEAN), cell.value(LATENCY_WITH_WAIT)
     if issued_us is None or whole_us is None or whole_us <= (1 + _NEGLIGIBLE_WAIT) * issued_us:
         return ""
@@ -265,9 +250,5 @@ def _describe_areas(section: SectionResult) -> str:
 
 def _ends(areas: Sequence[tuple[RoundResult, CellResult]], quantity: Quantity) -> tuple[str, ...]:
     """Return the values in the first and the last area; empty with fewer than two areas."""
-    values = [
-        value
-        for area, cell in areas
-        if area.complete and (value := cell.value(quantity)) is not None
-    ]
+    values = [value for area, cell in areas if area.complete and (value := cell.value(quantity)) is not None]
     return tuple(map(format_number, (values[0], values[-1]))) if len(values) > 1 else ()

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 
 from tkperf.analysis.axes import DEPTH, JOBS
 from tkperf.analysis.results import CellResult
-from tkperf.model.quantity import (
-    LATENCY_MAX,
-    LATENCY_MEAN,
-    PERCENTILES,
-    Better,
-    Direction,
-    Quantity,
-)
+from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN, PERCENTILES, Better, Direction, Quantity
 from tkperf.model.units import format_latency
 from tkperf.model.workload import Workload
 from tkperf.page.naming import ORDERS, name_blocks
@@ -24,9 +17,7 @@ _HIGHEST = "p99.9_us"
 
 def name_direction(workload: Workload) -> str:
     """Return ``reads``, ``writes``, ``mixed I/Os (65 % reads)``."""
-    return {100: "reads", 0: "writes"}.get(
-        workload.read_percent, f"mixed I/Os ({workload.read_percent} % reads)"
-    )
+    return {100: "reads", 0: "writes"}.get(workload.read_percent, f"mixed I/Os ({workload.read_percent} % reads)")
 
 
 def name_ios(workload: Workload) -> str:
@@ -69,11 +60,7 @@ def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
     parts = []
     asked = [quantity for quantity in shown if quantity in PERCENTILES]
     if asked:
-        limits = [
-            limit
-            for direction in _directions(cell)
-            if (limit := _within(cell, direction, of)) is not None
-        ]
+        limits = [limit for direction in _directions(cell) if (limit := _within(cell, direction, of)) is not None]
         if limits:
             parts.append(_join(limits))
     slowest = cell.value(LATENCY_MAX)
@@ -87,11 +74,7 @@ def _join(limits: Sequence[tuple[str, str, str]]) -> str:
     share, of, time = limits[0]
     words = f"{share}{of} complete within {time}"
     for other, of_other, its_time in limits[1:]:
-        words += (
-            f",{of_other} within {its_time}"
-            if other == share
-            else (f", {other}{of_other} within {its_time}")
-        )
+        words += f",{of_other} within {its_time}" if other == share else (f", {other}{of_other} within {its_time}")
     return words
 
 

@@ -102,29 +102,19 @@ def build_table(
     """
     rows = [tuple(row) for row in rows]
     figures = [
-        [
-            cell if isinstance(cell, TableNumber) else TableNumber(value=None)
-            for cell in row[labels:]
-        ]
-        for row in rows
+        [cell if isinstance(cell, TableNumber) else TableNumber(value=None) for cell in row[labels:]] for row in rows
     ]
     by = describe_axes((*head[:labels], across)) if across else ""
     # A mix is clear by its stroke; a number needs the axis title before it.
     before = f"{across} " if across not in ("", MIX.title) else ""
     title = capitalise(title) + (f" by {by}" if by else "")
     known = (
-        (one.measure, one.value, one.uncertainty)
-        for row in figures
-        for one in row
-        if sure and one.measure is not None
+        (one.measure, one.value, one.uncertainty) for row in figures for one in row if sure and one.measure is not None
     )
     return TableView(
         title=", ".join(text for text in (title, over) if text),
         columns=(*head[:labels], *(before + text for text in head[labels:])),
-        rows=tuple(
-            tuple(cell.text() if isinstance(cell, TableNumber) else cell for cell in row)
-            for row in rows
-        ),
+        rows=tuple(tuple(cell.text() if isinstance(cell, TableNumber) else cell for cell in row) for row in rows),
         labels=labels,
         notes=(*notes, *summarise(known)),
         links=tuple(tuple(_address(one, links) for one in row) for row in figures),
@@ -162,19 +152,13 @@ def shade(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, .
     strength = min(1.0, high / low - 1) if low > 0 else 1.0
     span = scale(high) - scale(low)
     return tuple(
-        tuple(
-            None if value is None else strength * ((scale(value) - scale(low)) / span)
-            for value in row
-        )
+        tuple(None if value is None else strength * ((scale(value) - scale(low)) / span) for value in row)
         for row in rows
     )
 
 
 def figure(
-    cell: CellResult | None,
-    quantity: Quantity,
-    direction: Direction = Direction.ALL,
-    part: int | None = None,
+    cell: CellResult | None, quantity: Quantity, direction: Direction = Direction.ALL, part: int | None = None
 ) -> TableNumber:
     """Return a quantity of a cell, with its marks; without a cell it is not measured."""
     if cell is None:
@@ -210,10 +194,7 @@ def build_matrix(subject: SectionSubject, quantity: Quantity) -> TableView:
         quantity.title,
         (*layout.row_titles, *(layout.column_axis.text(work) for work in layout.columns)),
         (
-            (
-                *layout.row_text(row),
-                *(figure(None if work is None else cells[work], quantity) for work in works),
-            )
+            (*layout.row_text(row), *(figure(None if work is None else cells[work], quantity) for work in works))
             for row, works in zip(layout.rows, layout.at, strict=True)
         ),
         links=subject.links,
@@ -226,9 +207,7 @@ def build_matrix(subject: SectionSubject, quantity: Quantity) -> TableView:
     )
 
 
-def build_matrices(
-    subject: SectionSubject, quantities: Iterable[Quantity]
-) -> tuple[TableView, ...]:
+def build_matrices(subject: SectionSubject, quantities: Iterable[Quantity]) -> tuple[TableView, ...]:
     """Build a matrix for each quantity that has a value."""
     return tuple(
         build_matrix(subject, quantity)
@@ -249,10 +228,7 @@ def build_directions(subject: SectionSubject, quantity: Quantity) -> TableView |
         f"{quantity.title} of mixed workloads, reads and writes apart",
         ("Workload", *directions),
         (
-            (
-                name_within(cell.workload, axes),
-                *(figure(cell, quantity, direction) for direction in directions),
-            )
+            (name_within(cell.workload, axes), *(figure(cell, quantity, direction) for direction in directions))
             for cell in mixed
         ),
         links=subject.links,
@@ -298,11 +274,7 @@ def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, 
         return ((Direction.ALL, "reads" if workload.read_percent else "writes"),)
     if not apart:
         return ((Direction.ALL, "reads and writes"),)
-    return (
-        (Direction.READ, "reads"),
-        (Direction.WRITE, "writes"),
-        (Direction.ALL, "reads and writes"),
-    )
+    return ((Direction.READ, "reads"), (Direction.WRITE, "writes"), (Direction.ALL, "reads and writes"))
 
 
 def name_column(quantity: Quantity) -> str:
@@ -326,9 +298,7 @@ def build_areas(subject: SectionSubject, quantity: Quantity) -> TableView:
             continue
         mean = (cell.value(quantity), None, mark(cell))
         figures = (
-            TableNumber(
-                value=value, digits=quantity.digits, mark=marks, workload=cell.workload, part=part
-            )
+            TableNumber(value=value, digits=quantity.digits, mark=marks, workload=cell.workload, part=part)
             for value, part, marks in (areas[0], areas[-1], mean, min(areas), max(areas))
         )
         rows.append((name_within(cell.workload, axes), *figures))
@@ -357,10 +327,7 @@ def build_stream(subject: SectionSubject) -> TableView:
     return build_table(
         f"{section.workload}: {describe_stream(section)}; latencies in µs",
         ("", *(quantity.short for quantity in STREAM_QUANTITIES)),
-        (
-            (name, *(figure(cell, quantity, part=part) for quantity in STREAM_QUANTITIES))
-            for name, cell, part in lines
-        ),
+        ((name, *(figure(cell, quantity, part=part) for quantity in STREAM_QUANTITIES)) for name, cell, part in lines),
         links=subject.links,
         notes=_notes([cell for _, cell, _ in lines], STREAM_QUANTITIES),
         sure=True,
@@ -375,10 +342,7 @@ def _notes(cells: Sequence[CellResult], shown: Sequence[Quantity]) -> tuple[str,
             for quantity in shown
             if quantity in PERCENTILES
             for note in explain_rare(
-                (
-                    {percentile.key: cell.value(percentile) for percentile in PERCENTILES}
-                    for cell in cells
-                ),
+                ({percentile.key: cell.value(percentile) for percentile in PERCENTILES} for cell in cells),
                 only=quantity.key,
             )
         ),

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.characteristics import (
-    AFTER_RECOVERY,
-    NO_BACKLOG,
-    RECOVERY,
-    SATURATED,
-    SHARE_OF_FIRST,
-)
+from tkperf.analysis.characteristics import AFTER_RECOVERY, NO_BACKLOG, RECOVERY, SATURATED, SHARE_OF_FIRST
 from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import RoundResult, SectionResult, SliceResult, TestResult
 from tkperf.analysis.telemetry import DriveTelemetry
@@ -104,9 +98,7 @@ def _shared_matrices(test: TestResult, merged: SectionSubject) -> Iterator[Table
     """Yield the tables that all sections share, if the test's plan asks for any."""
     quantities = find_quantities(matrix_keys(merged.section.plan))
     measured = [section for section in test.sections if section.cells and not section.areas]
-    notes = [
-        f"{each.name} is not complete: its figures so far" for each in measured if not each.complete
-    ]
+    notes = [f"{each.name} is not complete: its figures so far" for each in measured if not each.complete]
     if not merged.section.window:
         windows = (f"{each.name} {format_window(each.window)}" for each in measured if each.window)
         notes.append(f"Means over the window of each: {', '.join(windows)}")
@@ -137,15 +129,14 @@ def _saturation(test: TestResult, links: Mapping[Workload, str]) -> Iterator[Tab
             rows,
             links=links,
             notes=(
-                "no backlog: the median number of I/Os that wait, over the second half of a level, is at most TC × QD and 10 ms of the "
+                "no backlog: the median number of I/Os that wait, over the second half of a level, is at most TC × QD "
+                "and 10 ms of the "
                 "offered rate; saturates: mean rate of the levels that offered more than any level completed",
             ),
         )
 
 
-def _build(
-    streams: Sequence[SectionResult], rate: Quantity, links: Mapping[Workload, str]
-) -> TableView:
+def _build(streams: Sequence[SectionResult], rate: Quantity, links: Mapping[Workload, str]) -> TableView:
     """Build a table with a row for each section, in their order."""
     rows: list[tuple[str | TableNumber, ...]] = []
     recovers = any(find_characteristic(section, RECOVERY) for section in streams)
@@ -161,18 +152,8 @@ def _build(
                 *(_found(section, measure) for measure in columns),
             )
         )
-    head = (
-        "",
-        "mean",
-        "first slice",
-        "last slice",
-        f"peak {LATENCY_MEAN.title}",
-        LATENCY_MAX.title,
-        *columns.values(),
-    )
-    return build_table(
-        f"{rate.title} of each section", head, rows, links=links, notes=_notes(recovers)
-    )
+    head = ("", "mean", "first slice", "last slice", f"peak {LATENCY_MEAN.title}", LATENCY_MAX.title, *columns.values())
+    return build_table(f"{rate.title} of each section", head, rows, links=links, notes=_notes(recovers))
 
 
 def _found(section: SectionResult, measure: Measure) -> str | TableNumber:
@@ -203,11 +184,7 @@ def _notes(recovers: bool) -> tuple[str, ...]:
 
 def _peak(slices: Sequence[SliceResult], quantity: Quantity) -> TableNumber:
     """Return the greatest value of any slice."""
-    values = [
-        value
-        for slice_result in slices
-        if (value := slice_result.values.value(quantity)) is not None
-    ]
+    values = [value for slice_result in slices if (value := slice_result.values.value(quantity)) is not None]
     return TableNumber(value=max(values, default=None), digits=quantity.digits)
 
 
@@ -235,7 +212,7 @@ _ROWS = (
     ("spare_percent", "Spare blocks, at the end (%)", 1, 0),
     ("power_on_hours", "Power-on hours, at the end", 1, 0),
     ("power_state", "Power state, at the end (0: fastest)", 1, 0),
-)  # fmt: skip
+)
 
 
 def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> TableView | None:

@@ -46,9 +46,7 @@ class Difference(NamedTuple):
     is_known: bool = True
 
 
-def find_conditions(
-    names: Sequence[str], results: Sequence[RunResult]
-) -> tuple[ConditionGroup, ...]:
+def find_conditions(names: Sequence[str], results: Sequence[RunResult]) -> tuple[ConditionGroup, ...]:
     """Return all conditions that a reader of the rows must know; empty groups are left out."""
     other_texts = {
         "Only in some runs": tuple(find_gaps(names, results)),
@@ -56,24 +54,15 @@ def find_conditions(
     }
     return (
         *find_differences(names, results),
-        *(
-            ConditionGroup(title=title, names=(), texts=texts)
-            for title, texts in other_texts.items()
-            if texts
-        ),
+        *(ConditionGroup(title=title, names=(), texts=texts) for title, texts in other_texts.items() if texts),
     )
 
 
-def find_differences(
-    names: Sequence[str], results: Sequence[RunResult]
-) -> tuple[ConditionGroup, ...]:
+def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> tuple[ConditionGroup, ...]:
     """Return conditions that differ or are not known of every run, as far as they matter to the common tests."""
     of_one_model = _OF_ONE_MODEL if _is_one_model(results) else {}
     groups: dict[str, list[Difference]] = {
-        "Specification": [
-            *_facts(names, results, _SPECIFICATION),
-            *_profile_differences(names, results),
-        ],
+        "Specification": [*_facts(names, results, _SPECIFICATION), *_profile_differences(names, results)],
         "Drive and host": list(_facts(names, results, of_one_model | _SURROUNDINGS)),
         "Preparation": [
             *_section_differences(names, results, "purge", describe_purge),
@@ -101,9 +90,7 @@ def _is_one_model(results: Sequence[RunResult]) -> bool:
     return len({str(result.info.device.get("model")) for result in results}) == 1
 
 
-def _facts(
-    names: Sequence[str], results: Sequence[RunResult], conditions: dict[str, Of]
-) -> Iterator[Difference]:
+def _facts(names: Sequence[str], results: Sequence[RunResult], conditions: dict[str, Of]) -> Iterator[Difference]:
     for condition, of in conditions.items():
         values = [of(result) for result in results]
         if len({str(value) for value in values}) > 1:
@@ -126,12 +113,9 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
 
     A missing test hides its sections, and a missing section its cells.
     """
-    tests: PlacesOfRuns = tuple(
-        {(test.name,): f"test {test.title}" for test in result.tests} for result in results
-    )
+    tests: PlacesOfRuns = tuple({(test.name,): f"test {test.title}" for test in result.tests} for result in results)
     sections: PlacesOfRuns = tuple(
-        {place: place[1] for place in _sections(result) if _all_have(tests, place[:1])}
-        for result in results
+        {place: place[1] for place in _sections(result) if _all_have(tests, place[:1])} for result in results
     )
     cells: PlacesOfRuns = tuple(
         {
@@ -303,8 +287,7 @@ def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> I
         how, is_known = _how(demands)
         yield Difference(
             "threads and queue depth",
-            f"demand (thread count, queue depth) {how} ({_list_values(names, demands)}) in "
-            f"{_handful(tests, 'test')}",
+            f"demand (thread count, queue depth) {how} ({_list_values(names, demands)}) in {_handful(tests, 'test')}",
             is_known,
         )
 
@@ -315,9 +298,7 @@ def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
     return [test for test in results[0].tests if all(test.name in names for names in others)]
 
 
-def _profile_differences(
-    names: Sequence[str], results: Sequence[RunResult]
-) -> Iterator[Difference]:
+def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[Difference]:
     """Yield a difference between the profiles' numbers behind the common tests; profiles of one name may differ."""
     tests = [test.name for test in _common_tests(results)]
     numbers = [_numbers(result, tests) for result in results]
@@ -327,10 +308,7 @@ def _profile_differences(
         if len(set(values)) > 1:
             differing.append(f"{key} ({_list_values(names, values)})")
     if differing:
-        yield Difference(
-            "numbers of the profile",
-            f"numbers of the profiles differ: {_handful(differing, 'number')}",
-        )
+        yield Difference("numbers of the profile", f"numbers of the profiles differ: {_handful(differing, 'number')}")
 
 
 def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
@@ -390,10 +368,7 @@ def _section_differences(
     differing: dict[tuple[str | None, ...], list[str]] = {}
     for place in by_run[0]:
         if all(place in sections for sections in by_run):
-            descriptions = tuple(
-                of(result, sections[place])
-                for result, sections in zip(results, by_run, strict=True)
-            )
+            descriptions = tuple(of(result, sections[place]) for result, sections in zip(results, by_run, strict=True))
             if len(set(descriptions)) > 1:
                 differing.setdefault(descriptions, []).append(place[1])
     for descriptions, alike in differing.items():
@@ -404,9 +379,7 @@ def _section_differences(
 
 
 def _sections(result: RunResult) -> dict[tuple[str, str], SectionResult]:
-    return {
-        (test.name, section.name): section for test in result.tests for section in test.sections
-    }
+    return {(test.name, section.name): section for test in result.tests for section in test.sections}
 
 
 def describe_purge(result: RunResult, section: SectionResult) -> str | None:

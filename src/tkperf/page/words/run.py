@@ -6,13 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.results import (
-    ReplacedTest,
-    ResumptionResult,
-    RunResult,
-    SectionResult,
-    TestResult,
-)
+from tkperf.analysis.results import ReplacedTest, ResumptionResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.verdict import ReasonCode, judge_run
 from tkperf.model.batch import BatchPlace
 from tkperf.model.disturbance.codes import DisturbanceCode
@@ -66,19 +60,12 @@ def describe_place(place: BatchPlace) -> str:
         return f"{text}measured alone"
     judged = describe_sharing(place.sharing)
     own = "CPUs of its own" if place.cpus else "CPUs shared with them"
-    return (
-        f"{text}measured with up to {format_count(place.others, 'other')} at once; {judged}; {own}"
-    )
+    return f"{text}measured with up to {format_count(place.others, 'other')} at once; {judged}; {own}"
 
 
 def find_warnings(result: RunResult) -> tuple[RunWarning, ...]:
     """Return the run's own warnings, and those about parts that did not end, resumptions and damage."""
-    return (
-        *result.warnings,
-        *_of_the_end(result),
-        *_warn_of_resumptions(result),
-        *_warn_of_damage(result.left_out),
-    )
+    return (*result.warnings, *_of_the_end(result), *_warn_of_resumptions(result), *_warn_of_damage(result.left_out))
 
 
 def describe_progress(test: TestResult) -> str | None:
@@ -123,10 +110,7 @@ def describe_resumptions(result: RunResult, test: TestResult) -> tuple[str, ...]
 
 def describe_resumption(one: ResumptionResult) -> str:
     """Describe why the run stopped, what was measured again, and what was added or differs since then."""
-    parts = [
-        *(_of_interruption(one) if one.interrupted else ()),
-        *(_of_repetition(test, one) for test in one.replaced),
-    ]
+    parts = [*(_of_interruption(one) if one.interrupted else ()), *(_of_repetition(test, one) for test in one.replaced)]
     if one.added:
         parts.append(f"{', '.join(one.added)} added {one.resumed_utc}")
     if one.changes:
@@ -193,10 +177,7 @@ def _of_resumptions(resumptions: Sequence[ResumptionResult]) -> Iterator[str]:
 
 def _of_drives(result: RunResult) -> Iterator[str]:
     """Yield the notices that a drive was throttled, or could not keep data."""
-    throttled_s = {
-        test.title: sum(drive.throttled_s or 0.0 for drive in test.telemetry)
-        for test in result.tests
-    }
+    throttled_s = {test.title: sum(drive.throttled_s or 0.0 for drive in test.telemetry) for test in result.tests}
     hot = [f"{title} ({format_duration(for_s)})" for title, for_s in throttled_s.items() if for_s]
     if hot:
         yield (
@@ -263,12 +244,20 @@ _GROUPS = {
     **dict.fromkeys(("host-disturbs", "tuning-left-behind", "ioengine", "host-limited", "users-not-visible"), _HOST),
     **dict.fromkeys((*DisturbanceCode, "io-not-counted", "window-disturbed"), _STEPS),
     **dict.fromkeys(
-        ("left-out", "not-begun", "unfinished-step", "job-left-out", "file-left-out", "more",
-         "demand-missing", "runtime-missing"),
+        (
+            "left-out",
+            "not-begun",
+            "unfinished-step",
+            "job-left-out",
+            "file-left-out",
+            "more",
+            "demand-missing",
+            "runtime-missing",
+        ),
         _MISSING,
     ),
     **dict.fromkeys(("preparation", "no-room", "not-as-new", "never-written", "would-be-refused"), _BEFORE),
-}  # fmt: skip
+}
 
 BADGES = {
     **{code: f"RUN {code.value.upper()}" for code in (ReasonCode.FAILED, ReasonCode.INTERRUPTED, ReasonCode.RUNNING)},
@@ -280,7 +269,7 @@ BADGES = {
     ReasonCode.ALTERED: "ALTERED",
     ReasonCode.DAMAGED: "DAMAGED",
     ReasonCode.FILE_TARGET: "FILE TARGET",
-}  # fmt: skip
+}
 """Keywords of badges that say the same as a reason of the verdict."""
 
 
@@ -311,9 +300,7 @@ def find_banners(result: RunResult) -> tuple[str, ...]:
     return leave_out_said(find_badges(result), said, simulated=verdict.simulated)
 
 
-def leave_out_said(
-    banners: Sequence[str], said: Collection[str] = (), *, simulated: bool
-) -> tuple[str, ...]:
+def leave_out_said(banners: Sequence[str], said: Collection[str] = (), *, simulated: bool) -> tuple[str, ...]:
     """Return the banners that a verdict does not say: others than these keywords, and than that of a model."""
     keywords = {*said, *(["SIMULATED"] if simulated else [])}
     return tuple(banner for banner in banners if banner.split(":")[0] not in keywords)

@@ -23,7 +23,8 @@ from tkperf.model.units import format_count, format_exact, format_number, format
 
 INTERVAL = f"{COVERED} interval"
 MEANING = (
-    f"The {INTERVAL} (±) of a figure contains, in {COVERAGE_PERCENT} of 100 cases, the result of a measurement twice as "
+    f"The {INTERVAL} (±) of a figure contains, in {COVERAGE_PERCENT} of 100 cases, the result of a measurement twice "
+    "as "
     "long right after."
 )
 """Meaning of the interval of a single figure: it covers the device's next results."""
@@ -45,9 +46,7 @@ _FROM = {
 }
 
 
-def describe_interval(
-    value: float | None, uncertainty: Uncertainty | None, digits: int | None = None
-) -> str:
+def describe_interval(value: float | None, uncertainty: Uncertainty | None, digits: int | None = None) -> str:
     """Return ``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not symmetric; empty without an interval.
 
     A lower limit reads ``at least ± 310 (0.35 %)``, ``12.1 to 14.9 or wider``.
@@ -65,9 +64,7 @@ def describe_interval(
     return f"{_AT_LEAST} {text}" if uncertainty.at_least else text
 
 
-def add_interval(
-    value: float | None, uncertainty: Uncertainty | None, digits: int | None = None
-) -> str:
+def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: int | None = None) -> str:
     """Format the value to the last digit of its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``.
 
     A lower limit reads ``93,883, at least ± 86``, ``1,352 (1,344 to 1,360 or wider)``.
@@ -79,9 +76,7 @@ def add_interval(
         text = _to_same_place(value, uncertainty, digits)
         return f"{text} ({_describe_ends(uncertainty, digits)})"
     if value and 100 * half / abs(value) >= _MOST_PERCENT:
-        return f"{format_number(value, digits)}, {describe_share(100 * half / abs(value))}".replace(
-            "± ", "±\u00a0"
-        )
+        return f"{format_number(value, digits)}, {describe_share(100 * half / abs(value))}".replace("± ", "±\u00a0")
     text = format_number(value, digits) if not half else format_to_place(value, _second_place(half))
     limit = f", {_AT_LEAST}" if uncertainty.at_least else ""
     return f"{text}{limit} ±\u00a0{two_digits(half)}"
@@ -126,8 +121,7 @@ def describe_value(value: float | None, uncertainty: Uncertainty | None, measure
     if uncertainty.reason is not None:
         return f"{exact}; no uncertainty: {uncertainty.reason}"
     words = [
-        f"{exact}; {INTERVAL}: {describe_interval(value, uncertainty, measure.digits)}"
-        f" {measure.unit}".rstrip(),
+        f"{exact}; {INTERVAL}: {describe_interval(value, uncertainty, measure.digits)} {measure.unit}".rstrip(),
         _FROM[uncertainty.basis] if uncertainty.basis else "",
     ]
     if uncertainty.degrees_of_freedom is not None:
@@ -135,9 +129,7 @@ def describe_value(value: float | None, uncertainty: Uncertainty | None, measure
     return ", ".join(filter(None, words))
 
 
-def summarise(
-    figures: Iterable[tuple[Measure, float | None, Uncertainty | None]],
-) -> tuple[str, ...]:
+def summarise(figures: Iterable[tuple[Measure, float | None, Uncertainty | None]]) -> tuple[str, ...]:
     """Return lines below a table: the uncertainty of each measure in percent of its values.
 
     Empty if nothing was calculated, or if the figures can have none.
@@ -157,14 +149,8 @@ def summarise(
     lines = []
     if labels:
         limits = any(one.at_least for _, found in by_measure.values() for _, one in found)
-        parts = [
-            f"{_list_labels(alike)} {span}" if len(by_measure) > 1 else span
-            for span, alike in labels.items()
-        ]
-        lines.append(
-            f"Uncertainty ({INTERVAL}): {'; '.join(parts)}"
-            + ("; some are lower limits" if limits else "")
-        )
+        parts = [f"{_list_labels(alike)} {span}" if len(by_measure) > 1 else span for span, alike in labels.items()]
+        lines.append(f"Uncertainty ({INTERVAL}): {'; '.join(parts)}" + ("; some are lower limits" if limits else ""))
     if reasons:
         none = "Not known for the others" if labels else "Uncertainty not known"
         lines.append(f"{none}: {'; '.join(reasons)}")
@@ -180,11 +166,7 @@ def _list_labels(labels: Sequence[str]) -> str:
 
 
 def _range_of(known: list[tuple[float, Uncertainty]]) -> str:
-    shares = [
-        100 * one.expanded / abs(value)
-        for value, one in known
-        if value and one.expanded is not None
-    ]
+    shares = [100 * one.expanded / abs(value) for value, one in known if value and one.expanded is not None]
     if not shares:
         return "without an upper end"
     low, high = two_digits(min(shares)), two_digits(max(shares))
@@ -278,9 +260,7 @@ def join_flags(words: Iterable[str]) -> str:
 
 
 def describe_counts(
-    steps: Mapping[DisturbanceCode, int] | None,
-    not_compared_steps: int | None,
-    watched: Iterable[Watched] = (),
+    steps: Mapping[DisturbanceCode, int] | None, not_compared_steps: int | None, watched: Iterable[Watched] = ()
 ) -> str | None:
     """Count a test's disturbed steps by kind; None: none was disturbed, and all were watched and compared.
 

@@ -48,13 +48,7 @@ def read_answer(
         drives = tuple(_check(one, checks, folder or Path(), load_once) for one in drives)
     names = {drive.shown.number: drive.shown.label for drive in state.drives}
     groups, why_not = compare_drives(drives, names)
-    return BatchAnswer(
-        state=state,
-        drives=drives,
-        has_claims=claims is not None,
-        groups=groups,
-        not_compared=why_not,
-    )
+    return BatchAnswer(state=state, drives=drives, has_claims=claims is not None, groups=groups, not_compared=why_not)
 
 
 def with_reports(answer: BatchAnswer, folder: Path) -> BatchAnswer:
@@ -77,16 +71,11 @@ def _read(drive: DriveState) -> BatchDriveResult:
 
 
 def _check(
-    one: BatchDriveResult,
-    claims: ClaimsFile,
-    folder: Path,
-    load_baseline: Callable[[Path], RunResult],
+    one: BatchDriveResult, claims: ClaimsFile, folder: Path, load_baseline: Callable[[Path], RunResult]
 ) -> BatchDriveResult:
     if one.result is None:
         return one
     try:
-        return replace(
-            one, checked=check_claims(claims, one.result, load=load_baseline, folder=folder)
-        )
+        return replace(one, checked=check_claims(claims, one.result, load=load_baseline, folder=folder))
     except (UsageError, RunFileError) as error:
         return replace(one, not_checked=str(error))

@@ -115,9 +115,7 @@ def _options_type() -> type[msgspec.Struct]:
         for field in msgspec.structs.fields(RunRequest)
         if field.name not in _NOT_OPTIONS
     ]
-    return msgspec.defstruct(
-        "Options", fields, frozen=True, kw_only=True, forbid_unknown_fields=True
-    )
+    return msgspec.defstruct("Options", fields, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 def _require_possible(common: dict[str, Any], source: str) -> None:

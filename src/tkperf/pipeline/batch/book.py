@@ -1,8 +1,8 @@
 """The book of a batch, NAME.batch: its drives, their consent, and how each has come, a JSON document a line.
 
-Each line is appended by one write and is durable then. The batch's process holds the file's lock as long as it lives and
-writes what concerns all drives; a drive's process writes the beginning and the end of its own run, so that nothing is lost
-when the batch's process dies. A torn line costs itself alone.
+Each line is appended by one write and is durable then. The batch's process holds the file's lock as long as it lives
+and writes what concerns all drives; a drive's process writes the beginning and the end of its own run, so that nothing
+is lost when the batch's process dies. A torn line costs itself alone.
 """
 
 from __future__ import annotations
@@ -30,14 +30,7 @@ from tkperf.model.record import RunStatus
 from tkperf.model.version import __version__
 from tkperf.pipeline.batch.request import AGAIN, BatchRequest
 from tkperf.pipeline.following import find_writing, interrupt, outline_first
-from tkperf.runfile.writers import (
-    FileStamp,
-    find_writer,
-    is_being_written,
-    journal_of,
-    require_own,
-    state_of,
-)
+from tkperf.runfile.writers import FileStamp, find_writer, is_being_written, journal_of, require_own, state_of
 
 FORMAT = 1
 MOST_BYTES = 64 << 20
@@ -75,7 +68,9 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True, tag="note"):
 
 
 class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
-    """A drive was given the word to begin; ``pid_started`` distinguishes its process from a later one of that number."""
+    """A drive was given the word to begin; ``pid_started`` distinguishes its process from a later one of
+    that number.
+    """
 
     number: int
     utc: str
@@ -110,9 +105,7 @@ class DriveHeard(msgspec.Struct, frozen=True, kw_only=True, tag="heard"):
     again: bool = False
 
 
-Line: TypeAlias = (
-    BatchBegun | DrivesConfirmed | Noted | DriveBegan | DriveEnded | DriveHeard | HostMet
-)
+Line: TypeAlias = BatchBegun | DrivesConfirmed | Noted | DriveBegan | DriveEnded | DriveHeard | HostMet
 _DECODER = msgspec.json.Decoder(Line)
 
 
@@ -133,9 +126,7 @@ class Book:
         Raises:
             RunFileError: there is a file of that name, or it cannot be written.
         """
-        begun = BatchBegun(
-            format=FORMAT, tkperf_version=__version__, command_line=command_line, request=request
-        )
+        begun = BatchBegun(format=FORMAT, tkperf_version=__version__, command_line=command_line, request=request)
         return cls._create(path, _encode(begun))
 
     @classmethod
@@ -392,11 +383,7 @@ def ask_batch_to_end(path: Path) -> None:
         return
     for drive in read_batch(path).drives:
         run_file = Path(drive.run_file)
-        if (
-            drive.stage is DriveStage.RUNNING
-            and drive.shown.host is None
-            and (one := find_writing(run_file))
-        ):
+        if drive.stage is DriveStage.RUNNING and drive.shown.host is None and (one := find_writing(run_file)):
             interrupt(run_file, one)
 
 
@@ -414,14 +401,20 @@ def _find_states(path: Path, log: BatchLog, supervisor: int | None = None) -> Ba
         _find_state(
             log,
             number,
-            shown.get(number) or DriveShown(
-                number=number, name=drive.name, path=drive.request.device, capacity_bytes=0, slot=drive.slot, host=drive.host
+            shown.get(number)
+            or DriveShown(
+                number=number,
+                name=drive.name,
+                path=drive.request.device,
+                capacity_bytes=0,
+                slot=drive.slot,
+                host=drive.host,
             ),
             path.parent / f"{drive.name}{RUN_FILE_SUFFIX}",
             waits=supervisor is not None,
         )
         for number, drive in enumerate(request.drives, start=1)
-    )  # fmt: skip
+    )
     return BatchState(
         name=request.name,
         path=str(path),
@@ -443,9 +436,7 @@ def _find_room(folder: Path, drives: Sequence[DriveState]) -> Iterator[str]:
         yield f"{folder} is full: new results wait in memory, and views stay as they are; make room there"
 
 
-def _find_state(
-    log: BatchLog, number: int, shown: DriveShown, run_path: Path, *, waits: bool
-) -> DriveState:
+def _find_state(log: BatchLog, number: int, shown: DriveShown, run_path: Path, *, waits: bool) -> DriveState:
     if shown.host is not None:
         heard, confirmed = log.heard.get(number), number in log.shown
         return find_elsewhere(shown, heard, run_path, confirmed=confirmed, followed=waits)
@@ -466,12 +457,7 @@ def _find_state(
 
 
 def find_elsewhere(
-    shown: DriveShown,
-    heard: DriveHeard | None,
-    run_path: Path,
-    *,
-    confirmed: bool,
-    followed: bool,
+    shown: DriveShown, heard: DriveHeard | None, run_path: Path, *, confirmed: bool, followed: bool
 ) -> DriveState:
     """Return the state of a drive on another host by the news of it; ``followed``: there may be more."""
     if heard is None:
@@ -508,9 +494,7 @@ def _find_stage(
     if status is RunStatus.COMPLETE:
         return DriveStage.DONE, ExitCode.DONE, ""
     if ended is not None and ended.exit_code == ExitCode.DONE:
-        because = (
-            f"measured to its end, but {run_path.name} is missing or damaged since; put it back"
-        )
+        because = f"measured to its end, but {run_path.name} is missing or damaged since; put it back"
         return DriveStage.FAILED, ExitCode.RUN_FILE, because
     if ended is not None:
         stage = DriveStage.KILLED if ended.exit_code > BY_SIGNAL else DriveStage.FAILED
@@ -543,7 +527,9 @@ def _status_of(run_path: Path) -> RunStatus | None:
 
 @lru_cache(maxsize=_KEPT_STATUSES)
 def _read_status(run_path: Path, _stamps: object) -> RunStatus:
-    """Read a status once for each state of the files: a batch is looked at every few seconds, and runs that are over stay."""
+    """Read a status once for each state of the files: a batch is looked at every few seconds, and runs that are over
+    stay.
+    """
     return outline_first(run_path).record.status
 
 

@@ -12,15 +12,7 @@ from msgspec.structs import replace
 from tkperf.model.batch import BatchPlace, DriveStage
 from tkperf.model.errors import RunFileError
 from tkperf.model.sharing import SharingState
-from tkperf.pipeline.batch.book import (
-    Book,
-    DriveBegan,
-    DriveEnded,
-    DrivesConfirmed,
-    Line,
-    Noted,
-    find_start,
-)
+from tkperf.pipeline.batch.book import Book, DriveBegan, DriveEnded, DrivesConfirmed, Line, Noted, find_start
 from tkperf.pipeline.batch.crew import Crew, Member
 from tkperf.pipeline.batch.lot import Lot
 from tkperf.pipeline.batch.neighbours import Neighbours
@@ -39,13 +31,7 @@ class Conductor:
     """A batch whose drives are held and confirmed. ``read_together`` comes before the first ``go_on``."""
 
     def __init__(
-        self,
-        lot: Lot,
-        crew: Crew,
-        neighbours: Neighbours,
-        book: Book,
-        *,
-        warn: Callable[[str], None],
+        self, lot: Lot, crew: Crew, neighbours: Neighbours, book: Book, *, warn: Callable[[str], None]
     ) -> None:
         """Write to the book what was confirmed: from here on each drive answers for itself.
 
@@ -140,9 +126,7 @@ class Conductor:
     def _find_strangers(self) -> frozenset[int]:
         """Return the drives that still run since a former process of the batch gave them the word."""
         return self._lot.running & {
-            drive.shown.number
-            for drive in self._book.read_state().drives
-            if drive.stage is DriveStage.RUNNING
+            drive.shown.number for drive in self._book.read_state().drives if drive.stage is DriveStage.RUNNING
         }
 
     def _begin(self, member: Member) -> bool:
@@ -180,26 +164,18 @@ class Conductor:
         before = self._book.path
         try:
             if self._book.keep_name():
-                self._warn(
-                    f"{before} was removed or replaced: the batch goes on in {self._book.path}, with all of it"
-                )
+                self._warn(f"{before} was removed or replaced: the batch goes on in {self._book.path}, with all of it")
             self._is_book_lost = False
         except RunFileError as error:
             if not self._is_book_lost:
-                self._warn(
-                    f"{before} was removed or replaced: {error}; the drives are measured nevertheless"
-                )
+                self._warn(f"{before} was removed or replaced: {error}; the drives are measured nevertheless")
             self._is_book_lost = True
 
     def _note_end(self, member: Member) -> None:
         if (ended := member.ended) is not None:
             self._note(
                 DriveEnded(
-                    number=member.number,
-                    utc=now_utc(),
-                    pid=member.pid,
-                    exit_code=ended.exit_code,
-                    text=ended.text,
+                    number=member.number, utc=now_utc(), pid=member.pid, exit_code=ended.exit_code, text=ended.text
                 )
             )
 
@@ -216,8 +192,4 @@ class Conductor:
 
 def _rates(members: Sequence[Member]) -> dict[str, tuple[float, ...]]:
     """Return the rates of drives that could be read, by their runs' names."""
-    return {
-        one.shown.name: one.reads.bytes_per_s
-        for one in members
-        if one.reads is not None and one.reads.bytes_per_s
-    }
+    return {one.shown.name: one.reads.bytes_per_s for one in members if one.reads is not None and one.reads.bytes_per_s}

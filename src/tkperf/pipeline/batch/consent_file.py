@@ -36,9 +36,7 @@ def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
     text = read_text_input(path, what=OPTION, limit_bytes=SETTINGS_BYTES, check=require_trusted)
     faults = tuple(find_faults(text.removeprefix("\ufeff"), shown))
     if faults:
-        raise RefusedError(
-            f"{path} does not confirm the erasure: {'; '.join(faults)}. Nothing was touched"
-        )
+        raise RefusedError(f"{path} does not confirm the erasure: {'; '.join(faults)}. Nothing was touched")
 
 
 def find_faults(text: str, shown: Sequence[DriveShown]) -> Iterator[str]:

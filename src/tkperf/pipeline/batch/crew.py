@@ -28,17 +28,7 @@ from tkperf.model.errors import (
     reason_of,
 )
 from tkperf.model.units import format_count
-from tkperf.pipeline.batch.protocol import (
-    Begun,
-    Channel,
-    Ended,
-    Go,
-    Held,
-    Read,
-    ReadsDone,
-    Repeatable,
-    make_channels,
-)
+from tkperf.pipeline.batch.protocol import Begun, Channel, Ended, Go, Held, Read, ReadsDone, Repeatable, make_channels
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.system.process import fork_early
 
@@ -47,8 +37,7 @@ LOOK_LIMIT_S = 180.0
 # After the end of a channel its process is at its end, too.
 _LAST_MOMENT_S = 10.0
 KINDS: Mapping[int, type[TkperfError]] = {
-    kind.exit_code: kind
-    for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)
+    kind.exit_code: kind for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)
 }
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -179,9 +168,7 @@ class Crew:
             texts.append(ended.text if device in ended.text else f"{device}: {ended.text}")
         kind = KINDS.get(gravest, RefusedError)
         count = format_count(len(self.members), "drive")
-        raise kind(
-            f"{len(faults)} of {count} cannot be measured, so no drive was touched: {'; '.join(texts)}"
-        )
+        raise kind(f"{len(faults)} of {count} cannot be measured, so no drive was touched: {'; '.join(texts)}")
 
     def read(self, members: Iterable[Member], seconds: int) -> None:
         """Have these drives read at the same time; each one's ``reads`` has the result."""

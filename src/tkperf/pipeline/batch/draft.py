@@ -16,12 +16,7 @@ from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import DeviceError, InputFileError, TkperfError, UsageError
 from tkperf.model.input_files import CLAIMS_BYTES, is_toml_path, read_text_input
 from tkperf.pipeline.batch.drives import DriveFinder, FoundDrive
-from tkperf.pipeline.batch.request import (
-    DEFAULT_TKPERF,
-    BatchDrive,
-    BatchRequest,
-    BatchSettings,
-)
+from tkperf.pipeline.batch.request import DEFAULT_TKPERF, BatchDrive, BatchRequest, BatchSettings
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.request import LONGEST_NAME, RunRequest, require_name
 
@@ -45,7 +40,9 @@ class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A batch whose drives were looked for; ``faults`` by the drive's number, from 1; ``source`` as in ``BatchDraft``."""
+    """A batch whose drives were looked for; ``faults`` by the drive's number, from 1; ``source`` as in
+    ``BatchDraft``.
+    """
 
     request: BatchRequest
     faults: Mapping[int, TkperfError]
@@ -60,10 +57,7 @@ class Settled:
         """
         if not self.faults:
             return self.request
-        faults = [
-            _place(self.source, _name_drive(self.source, number), fault)
-            for number, fault in self.faults.items()
-        ]
+        faults = [_place(self.source, _name_drive(self.source, number), fault) for number, fault in self.faults.items()]
         gravest = next((one for one in faults if isinstance(one, DeviceError)), faults[0])
         raise type(gravest)("; ".join(map(str, faults)))
 
@@ -99,10 +93,7 @@ class BatchDraft:
         with self._naming():
             claims = None if self.claims_path is None else read_claims(self.claims_path)
             common = self._place_files()
-            asked = [
-                (drive.drive, (drive.size or common.get("size")) is not None)
-                for drive in self.drives
-            ]
+            asked = [(drive.drive, (drive.size or common.get("size")) is not None) for drive in self.drives]
             # Drives of other hosts are looked for there.
             if any(drive.host is not None for drive in self.drives):
                 found = tuple(map(_find_elsewhere, self.drives))
@@ -191,9 +182,7 @@ def _name_drive(source: str, number: int) -> str:
     return f"drives {number}" if source else f"drive {number}"
 
 
-def find_again(
-    request: BatchRequest, names: Collection[str], finder: DriveFinder | None = None
-) -> BatchRequest:
+def find_again(request: BatchRequest, names: Collection[str], finder: DriveFinder | None = None) -> BatchRequest:
     """Return a request with the paths that its drives have now: the kernel may have named them anew since.
 
     Args:
@@ -230,7 +219,9 @@ def read_claims(path: Path) -> str:
 
 
 def _name_run(batch: str, number: int, drive: FoundDrive, taken: Collection[str]) -> str:
-    """Return the name of a run: the batch's with the serial number, or with the place where that names no single run."""
+    """Return the name of a run: the batch's with the serial number, or with the place where that names
+    no single run.
+    """
     serial = _NOT_IN_A_NAME.sub("-", drive.serial or "").strip("-")
     name = f"{batch}-{serial}"
     is_fit = serial and len(name) <= LONGEST_NAME and name not in taken

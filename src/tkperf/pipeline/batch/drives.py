@@ -1,4 +1,6 @@
-"""The drives of a batch by the names that the user gave: paths, links, serial numbers. Nothing is opened for writing."""
+"""The drives of a batch by the names that the user gave: paths, links, serial numbers. Nothing is opened
+for writing.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tkperf.device.drive_numbers import read_serial
-from tkperf.device.sysfs import (
-    SYS_ROOT,
-    find_disk,
-    find_node,
-    major_minor_of,
-    number,
-    text,
-    udev_properties,
-)
+from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, major_minor_of, number, text, udev_properties
 from tkperf.device.usage.kernel import DEV_ROOT, LoopDevice, find_loops
 from tkperf.device.usage.subject import Subject, find_device_subject
 from tkperf.model.choices import SIMULATED
@@ -119,9 +113,7 @@ class DriveFinder:
             raise DeviceError(f"the serial number '{serial}' is that of {', '.join(names)}")
         return str(self.dev_root / names[0])
 
-    def _find_one(
-        self, given: str, serials: Sequence[tuple[str, str]], *, is_new: bool
-    ) -> FoundDrive:
+    def _find_one(self, given: str, serials: Sequence[tuple[str, str]], *, is_new: bool) -> FoundDrive:
         if given.startswith(SIMULATED):
             return FoundDrive(path=given)
         if "\0" in given:
@@ -136,18 +128,12 @@ class DriveFinder:
         names += [path] if os.path.lexists(path) else []
         if len(names) == 1 or (is_new and not names):
             return FoundDrive(path=names[0] if names else path)
-        fault = (
-            _several(given, names, of_drives=len(nodes) > 1)
-            if names
-            else self._none(given, serials)
-        )
+        fault = _several(given, names, of_drives=len(nodes) > 1) if names else self._none(given, serials)
         return FoundDrive(path=given, fault=fault)
 
     def _none(self, given: str, serials: Sequence[tuple[str, str]]) -> DeviceError:
         if os.path.lexists(self.dev_root / given):
-            return DeviceError(
-                f"no drive has the serial number '{given}': write {self.dev_root}/{given}"
-            )
+            return DeviceError(f"no drive has the serial number '{given}': write {self.dev_root}/{given}")
         near = closest(given, [serial for _, serial in serials])
         found = [f"{serial} ({name})" for name, serial in serials]
         listed = ", ".join(found[:_MOST_LISTED]) or "none that reports one"

@@ -33,9 +33,7 @@ class Lot:
     running: frozenset[int] = frozenset()
 
 
-def choose_all(
-    request: BatchRequest, book_path: Path, folder: Path, written: Iterable[Path]
-) -> Lot:
+def choose_all(request: BatchRequest, book_path: Path, folder: Path, written: Iterable[Path]) -> Lot:
     """Return all drives of a new batch.
 
     Args:
@@ -47,17 +45,13 @@ def choose_all(
     """
     faults = []
     if os.path.lexists(book_path):
-        faults.append(
-            f"{book_path} exists: continue it with 'tkperf resume {book_path}', or choose another NAME"
-        )
+        faults.append(f"{book_path} exists: continue it with 'tkperf resume {book_path}', or choose another NAME")
     targets = {os.path.realpath(path) for path in written}
     for drive, name in request.run_names:
         device = drive.request.device
         try:
             if os.path.realpath(device) in targets:
-                raise RunFileError(
-                    f"{device} is a file that the batch would write to: choose another NAME"
-                )
+                raise RunFileError(f"{device} is a file that the batch would write to: choose another NAME")
             Destination(name=name, folder=folder).require_free(device)
         except RunFileError as error:
             faults.append(str(error))
@@ -84,8 +78,7 @@ def choose_rest(book: Book, without: Collection[str] = ()) -> Lot:
     rest = [
         drive
         for drive in state.drives
-        if drive.stage not in (DriveStage.DONE, DriveStage.RUNNING)
-        and drive.shown.name not in without
+        if drive.stage not in (DriveStage.DONE, DriveStage.RUNNING) and drive.shown.name not in without
     ]
     if not rest:
         raise UsageError(f"{book.path}: no drive is left to measure; see tkperf show {book.path}")
@@ -93,9 +86,7 @@ def choose_rest(book: Book, without: Collection[str] = ()) -> Lot:
         request=find_again(request, {drive.shown.name for drive in rest}),
         numbers=tuple(drive.shown.number for drive in rest),
         resumed=frozenset(drive.shown.number for drive in rest if _goes_on(Path(drive.run_file))),
-        running=frozenset(
-            drive.shown.number for drive in state.drives if drive.stage is DriveStage.RUNNING
-        ),
+        running=frozenset(drive.shown.number for drive in state.drives if drive.stage is DriveStage.RUNNING),
     )
 
 

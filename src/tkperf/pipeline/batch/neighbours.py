@@ -1,4 +1,6 @@
-"""The drives of a batch that are measured at once: what they share, their CPUs, and whether they slow each other down."""
+"""The drives of a batch that are measured at once: what they share, their CPUs, and whether they slow
+each other down.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,7 @@ from tkperf.analysis.sharing.reads import compare_reads
 from tkperf.host.paths import read_cores
 from tkperf.model.batch import BatchPlace
 from tkperf.model.errors import RefusedError
-from tkperf.model.sharing import (
-    BudgetState,
-    CpuPlan,
-    DriveGroup,
-    ReadsCompared,
-    ReadsState,
-)
+from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, ReadsCompared, ReadsState
 from tkperf.pipeline.batch.protocol import Held
 from tkperf.pipeline.batch.request import BatchRequest
 
@@ -30,9 +26,7 @@ def find_neighbours(request: BatchRequest, held: Sequence[Held]) -> Neighbours:
     Raises:
         RefusedError: the batch is strict, and over the budget of a link.
     """
-    neighbours = Neighbours(
-        request=request, held=held, allowed=os.sched_getaffinity(0), cores=read_cores()
-    )
+    neighbours = Neighbours(request=request, held=held, allowed=os.sched_getaffinity(0), cores=read_cores())
     neighbours.require_within()
     return neighbours
 
@@ -96,11 +90,7 @@ class Neighbours:
 
     def places(self) -> dict[int, BatchPlace]:
         """Return each drive's place in its group, by its number, with what is known by now of the others' effect."""
-        states = {
-            name: state
-            for group in self.groups
-            for name, state in judge_sharing(group, self.reads).items()
-        }
+        states = {name: state for group in self.groups for name, state in judge_sharing(group, self.reads).items()}
         others = {name: len(group.drives) - 1 for group in self.groups for name in group.drives}
         own = {
             one.drive: one.cpus
@@ -140,9 +130,7 @@ class Neighbours:
                 "without strict. Nothing was touched"
             )
 
-    def add_reads(
-        self, alone: Mapping[str, Sequence[float]], together: Mapping[str, Sequence[float]]
-    ) -> None:
+    def add_reads(self, alone: Mapping[str, Sequence[float]], together: Mapping[str, Sequence[float]]) -> None:
         """Judge by reads of drives alone and together, in bytes per second."""
         for name, rates in alone.items():
             if name in together:

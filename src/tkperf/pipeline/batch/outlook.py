@@ -22,9 +22,7 @@ from tkperf.pipeline.run_plan import RunPlan, plan_run
 RatesOf = Callable[[RunPlan], Rates]
 
 
-def look_out_batch(
-    settled: Settled, rates_of: RatesOf, rating: Rating | None = None
-) -> BatchOutlook:
+def look_out_batch(settled: Settled, rates_of: RatesOf, rating: Rating | None = None) -> BatchOutlook:
     """Look at every drive of a batch. The fault of a drive is in its outlook, whatever it is.
 
     Args:
@@ -62,9 +60,7 @@ def look_out_batch(
     settings = tuple(_describe_settings(request))
     if not held:
         return BatchOutlook(name=request.name, drives=tuple(drives), settings=settings)
-    neighbours = Neighbours(
-        request=request, held=held, allowed=os.sched_getaffinity(0), cores=read_cores()
-    )
+    neighbours = Neighbours(request=request, held=held, allowed=os.sched_getaffinity(0), cores=read_cores())
     return BatchOutlook(
         name=request.name,
         drives=tuple(drives),
@@ -77,9 +73,7 @@ def look_out_batch(
 
 
 def _build(number: int, drive: BatchDrive, **found: Any) -> DriveOutlook:
-    return DriveOutlook(
-        number=number, name=drive.name, given=drive.given, **{"slot": drive.slot, **found}
-    )
+    return DriveOutlook(number=number, name=drive.name, given=drive.given, **{"slot": drive.slot, **found})
 
 
 def _find_refusal(neighbours: Neighbours) -> str:

@@ -76,7 +76,8 @@ class BatchQuestion:
     def refuse_without_terminal(self) -> RefusedError:
         """Return the refusal where there is no user to ask."""
         return RefusedError(
-            f"all data on {self._loss}. There is no terminal to ask on: confirm with {OPTION} FILE, a file with a line for each drive: its serial number, or "
+            f"all data on {self._loss}. There is no terminal to ask on: confirm with {OPTION} FILE, a file with a line "
+            "for each drive: its serial number, or "
             "its path where it has none. Nothing was touched"
         )
 

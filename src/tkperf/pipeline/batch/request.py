@@ -99,26 +99,21 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
         if isinstance(self.parallel, int) and self.parallel < 1:
             raise UsageError(f"parallel: {self.parallel} drives at once; at least 1")
         if not 0 <= self.stagger_s <= LONGEST_STAGGER_S:
-            raise UsageError(
-                f"stagger: {self.stagger_s:g} s is not within 0 to {LONGEST_STAGGER_S:,}"
-            )
+            raise UsageError(f"stagger: {self.stagger_s:g} s is not within 0 to {LONGEST_STAGGER_S:,}")
 
     def _check_hosts(self) -> None:
         hosts = {drive.host for drive in self.drives}
         if None in hosts and len(hosts) > 1:
             raise UsageError(
-                "some drives have a host and others have none: name a host for every drive, also for those of this one, "
+                "some drives have a host and others have none: name a host for every drive, also for those of this "
+                "one, "
                 "such as localhost"
             )
         for host in hosts - {None}:
             if _HOST.fullmatch(host or "") is None:
-                raise UsageError(
-                    f"'{host}' is no host: write user@lab3, or a Host of ~/.ssh/config"
-                )
+                raise UsageError(f"'{host}' is no host: write user@lab3, or a Host of ~/.ssh/config")
         if _PATH.fullmatch(self.tkperf) is None:
-            raise UsageError(
-                f"tkperf: '{self.tkperf[:60]}' is no absolute path of letters, digits and . _ + -"
-            )
+            raise UsageError(f"tkperf: '{self.tkperf[:60]}' is no absolute path of letters, digits and . _ + -")
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -136,9 +131,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
     def simulated(self) -> frozenset[int]:
         """The places of simulated drives."""
         return frozenset(
-            number
-            for number, drive in enumerate(self.drives, start=1)
-            if drive.request.device.startswith(SIMULATED)
+            number for number, drive in enumerate(self.drives, start=1) if drive.request.device.startswith(SIMULATED)
         )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-# Where one step ends and the next begins, fio's end and the results take tens of milliseconds of a CPU: drives that begin
-# together, with steps of one length, would wait for each other there in every round. 24 drives stay apart with steps of a minute.
+# Where one step ends and the next begins, fio's end and the results take tens of milliseconds of a CPU: drives that
+# begin together, with steps of one length, would wait for each other there in every round. 24 drives stay apart with
+# steps of a minute.
 APART_S = 1.3
 
 
@@ -31,12 +32,7 @@ class Turns:
     _last_s: float = -APART_S
 
     def choose(
-        self,
-        waiting: Collection[int],
-        running: AbstractSet[int],
-        now_s: float,
-        *,
-        repeatable: Collection[int] = (),
+        self, waiting: Collection[int], running: AbstractSet[int], now_s: float, *, repeatable: Collection[int] = ()
     ) -> int | None:
         """Return the drive that begins now; None: none may.
 

@@ -107,9 +107,7 @@ class WatchedBatch:
         self.passed_on: list[tuple[int, dict[str, object]]] = []
         self._looks_a_second, self._each_every_s = looks_a_second, each_every_s
         self._followed: dict[int, _Followed] = {}
-        self._earlier = {
-            drive.shown.number for drive in self.state.drives if drive.stage is DriveStage.RUNNING
-        }
+        self._earlier = {drive.shown.number for drive in self.state.drives if drive.stage is DriveStage.RUNNING}
         self._next = 0
         self._seen = self._stamp()
         self._looked_s = self._followed_s = time.monotonic()
@@ -121,7 +119,9 @@ class WatchedBatch:
         return {number: one.run for number, one in self._followed.items() if one.file is not None}
 
     def look(self) -> bool:
-        """Look at what may have changed, and return whether the batch did: at each run once in ``each_every_s``, at ``looks_a_second`` at most."""
+        """Look at what may have changed, and return whether the batch did: at each run once in ``each_every_s``, at
+        ``looks_a_second`` at most.
+        """
         self.news = []
         self.path = self._find_path()
         now_s = time.monotonic()

@@ -47,9 +47,7 @@ def test_of(table: OwnWorkloadTable) -> Test:
         own=True,
         table=type_,
         procedure=partial(course, type_),
-        describe=lambda profile, circumstances: describe(
-            profile.table(type_), profile, circumstances
-        ),
+        describe=lambda profile, circumstances: describe(profile.table(type_), profile, circumstances),
         section_plan=partial(plan_section, table),
         tracked=table.tracked_quantities,
         shared=(*shared, PreconditioningTable) if fills else shared,
@@ -57,9 +55,7 @@ def test_of(table: OwnWorkloadTable) -> Test:
 
 
 WHAT = "workload file"
-_PHASES: tuple[type[Any], ...] = (
-    PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase
-)  # fmt: skip
+_PHASES: tuple[type[Any], ...] = (PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase)
 _KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
 
 
@@ -80,9 +76,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
         InputFileError: not TOML, a typo, or an impossible value.
     """
     what = f"{WHAT} {file}"
-    document = decode_strictly(
-        lambda: tomllib.loads(shallow(text)), dict[str, Any], what=what, language="TOML"
-    )
+    document = decode_strictly(lambda: tomllib.loads(shallow(text)), dict[str, Any], what=what, language="TOML")
     parts = {
         "loads": {
             name: convert_strictly(load, Load, what=f"{what}, load {_short(name)}")
@@ -105,9 +99,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
     for key, words in texts:
         # Each text has a line of its own before the question and must not look like another line.
         if words != drop_controls(words).replace("\n", " ") or not words.strip():
-            raise InputFileError(
-                f"{what}, key {key}: it is empty or has characters that cannot be printed"
-            )
+            raise InputFileError(f"{what}, key {key}: it is empty or has characters that cannot be printed")
     return table
 
 

@@ -8,18 +8,7 @@ from functools import partial
 from math import nan
 
 from tkperf.model.measurement import Measurement
-from tkperf.model.phases import (
-    Course,
-    Fill,
-    Idle,
-    Procedure,
-    Purge,
-    Reply,
-    Round,
-    RoundAnswer,
-    SectionOutcome,
-    Yielded,
-)
+from tkperf.model.phases import Course, Fill, Idle, Procedure, Purge, Reply, Round, RoundAnswer, SectionOutcome, Yielded
 from tkperf.model.quantity import QUANTITIES, Quantity, Window
 from tkperf.model.units import format_count, format_duration
 from tkperf.model.workload import Workload
@@ -76,10 +65,7 @@ def course(type_: type[OwnWorkloadTable], profile: Profile, active_range_bytes: 
     """Yield the phases of the file, in their order."""
     table = profile.table(type_)
     setting = _Setting(
-        loads=table.loads,
-        rules=table.rules(profile),
-        profile=profile,
-        active_range_bytes=active_range_bytes,
+        loads=table.loads, rules=table.rules(profile), profile=profile, active_range_bytes=active_range_bytes
     )
     for phase, section in table.in_sections:
         match phase:
@@ -132,23 +118,14 @@ def _idle(phase: RoundsPhase) -> Idle:
     return Idle(section=phase.section, duration_s=phase.idle_s)
 
 
-def _so_many_rounds(
-    phase: RoundsPhase, first: Round, count: int
-) -> Generator[Yielded, Reply, Iterator[RoundAnswer]]:
+def _so_many_rounds(phase: RoundsPhase, first: Round, count: int) -> Generator[Yielded, Reply, Iterator[RoundAnswer]]:
     phases = tuple(
         part
         for number in range(1, count + 1)
-        for part in (
-            *(() if phase.idle_s is None else (_idle(phase),)),
-            replace(first, number=number),
-        )
+        for part in (*(() if phase.idle_s is None else (_idle(phase),)), replace(first, number=number))
     )
     answers = expect_answers((yield Course(phases=phases)))
-    return (
-        expect_round(answer)
-        for part, answer in zip(phases, answers, strict=True)
-        if isinstance(part, Round)
-    )
+    return (expect_round(answer) for part, answer in zip(phases, answers, strict=True) if isinstance(part, Round))
 
 
 def _tracked(phase: RoundsPhase, setting: _Setting) -> list[Tracked]:
@@ -208,9 +185,7 @@ def _ran_its_time(phase: StreamPhase) -> str:
     return f"ran its full time of {format_duration(phase.slices * phase.slice_s)}"
 
 
-def _whole_stream(
-    phase: StreamPhase, workload: Workload
-) -> Generator[Yielded, Reply, SectionOutcome]:
+def _whole_stream(phase: StreamPhase, workload: Workload) -> Generator[Yielded, Reply, SectionOutcome]:
     """Run a stream at once as a whole: no measurement can end it, so all slices are known."""
     warm_ups, count = phase.warm_up_slices, phase.slices
     phases = tuple(slices_of(phase.section, workload, phase.slice_s, count, warm_ups=warm_ups))
@@ -220,9 +195,7 @@ def _whole_stream(
     return _with_missed_rates(outcome, {workload: slices})
 
 
-def _with_missed_rates(
-    outcome: SectionOutcome, measured: Mapping[Workload, Sequence[Measurement]]
-) -> SectionOutcome:
+def _with_missed_rates(outcome: SectionOutcome, measured: Mapping[Workload, Sequence[Measurement]]) -> SectionOutcome:
     """Add each load with an offered rate that the device did not reach."""
     missed = [
         f"did not keep up with {workload}: {describe_missed(workload, values)}"

@@ -12,13 +12,7 @@ import msgspec
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import KIB, MIB, format_capacity
 from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Workload
-from tkperf.procedures.mixes_and_sizes import (
-    AT_MOST,
-    BlockShares,
-    ZoneShares,
-    block_mix_of,
-    zones_of,
-)
+from tkperf.procedures.mixes_and_sizes import AT_MOST, BlockShares, ZoneShares, block_mix_of, zones_of
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
     MOST_ROUNDS,
@@ -45,9 +39,7 @@ Section = Annotated[Title, means("heading of the results in every report; unique
 LONGEST_LOAD_NAME = 64
 LoadName = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_LOAD_NAME)]
 TrackedQuantity = Literal["iops", "megabytes_per_s", "latency_mean_us"]
-LoopKey = Literal[
-    "read_percent", "block_size_kib", "jobs", "io_depth", "offered_iops", "compressible_percent"
-]  # fmt: skip
+LoopKey = Literal["read_percent", "block_size_kib", "jobs", "io_depth", "offered_iops", "compressible_percent"]
 MOST_LOOPS = len(get_args(LoopKey))
 
 
@@ -60,13 +52,11 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     access: Annotated[Access, means("order of the addresses")]
     read_percent: Annotated[Percent, means("R/W mix, in % of reads")]
-    block_size_kib: Annotated[
-        BlockSizeKib | None, means("block size, in KiB; default: the sizes of block_shares")
-    ] = None
+    block_size_kib: Annotated[BlockSizeKib | None, means("block size, in KiB; default: the sizes of block_shares")] = (
+        None
+    )
     block_shares: Annotated[
-        BlockShares,
-        AT_MOST,
-        means("pairs of a block size, in KiB, and its share of all I/Os, in %, 100 together"),
+        BlockShares, AT_MOST, means("pairs of a block size, in KiB, and its share of all I/Os, in %, 100 together")
     ] = ()
     zone_shares: Annotated[
         ZoneShares,
@@ -77,23 +67,16 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
             "evenly spread"
         ),
     ] = ()
-    jobs: Annotated[
-        Jobs | None, means("thread count (TC); default: -nj, else that of the profile")
-    ] = None
+    jobs: Annotated[Jobs | None, means("thread count (TC); default: -nj, else that of the profile")] = None
     io_depth: Annotated[
-        Depth | None,
-        means("queue depth of each thread (QD); default: -iod, else that of the profile"),
+        Depth | None, means("queue depth of each thread (QD); default: -iod, else that of the profile")
     ] = None
     offered_iops: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=MOST_IOPS)] | None,
-        means(
-            "I/Os per second that all threads together offer; default: as fast as the "
-            "device answers"
-        ),
+        means("I/Os per second that all threads together offer; default: as fast as the device answers"),
     ] = None
     arrival: Annotated[
-        Arrival,
-        means("arrival of the offered I/Os: linear (evenly spaced) or poisson (at random times)"),
+        Arrival, means("arrival of the offered I/Os: linear (evenly spaced) or poisson (at random times)")
     ] = Arrival.LINEAR
     compressible_percent: Annotated[
         Percent, means("share of the written data that compression in the drive could save, in %")
@@ -106,10 +89,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     range_end_percent: Annotated[
         float,
         msgspec.Meta(gt=0, le=100),
-        means(
-            "end of the load's range within the active range, in %, rounded down to 1 "
-            "MiB unless it is 100"
-        ),
+        means("end of the load's range within the active range, in %, rounded down to 1 MiB unless it is 100"),
     ] = 100
 
     @property
@@ -130,9 +110,7 @@ class Loop(_Part, frozen=True, kw_only=True):
 
     key: Annotated[LoopKey, means("key of the loads that the loop sets")]
     values: Annotated[
-        tuple[float, ...],
-        msgspec.Meta(min_length=1, max_length=MOST_VALUES),
-        means("values of the key, in this order"),
+        tuple[float, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES), means("values of the key, in this order")
     ]
 
 
@@ -141,16 +119,12 @@ class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     quantity: Annotated[TrackedQuantity, means("quantity that must be steady")]
     load: Annotated[
-        LoadName | None,
-        means("load to which the quantity belongs; default: the only one of the phase"),
+        LoadName | None, means("load to which the quantity belongs; default: the only one of the phase")
     ] = None
     at: Annotated[
         dict[str, float],
         msgspec.Meta(max_length=MOST_LOOPS),
-        means(
-            "value of each loop's key, such as { block_size_kib = 4 }; default: none, "
-            "for a phase without loops"
-        ),
+        means("value of each loop's key, such as { block_size_kib = 4 }; default: none, for a phase without loops"),
     ] = {}
 
 
@@ -177,19 +151,12 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     max_rounds: Annotated[
         Rounds | None,
-        means(
-            "maximum number of rounds; the phase then ends, steady or not; default: "
-            "that of the profile"
-        ),
+        means("maximum number of rounds; the phase then ends, steady or not; default: that of the profile"),
     ] = None
 
     def filled_from(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
         """Return the profile's rule with these numbers in place."""
-        given = {
-            name: value
-            for name in self.__struct_fields__
-            if (value := getattr(self, name)) is not None
-        }
+        given = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
         return msgspec.structs.replace(profile_rule, **given)
 
 
@@ -202,14 +169,11 @@ class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field=
 
     load: Annotated[
         LoadName | None,
-        means(
-            "load of sequential writes of one block size; default: the preconditioning "
-            "of the profile"
-        ),
+        means("load of sequential writes of one block size; default: the preconditioning of the profile"),
     ] = None
-    passes: Annotated[
-        Passes | None, means("number of passes over the whole range; default: that of the profile")
-    ] = None
+    passes: Annotated[Passes | None, means("number of passes over the whole range; default: that of the profile")] = (
+        None
+    )
 
 
 class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
@@ -218,9 +182,7 @@ class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
     idle_s: Annotated[Seconds, means("length of the pause, in s, from the end of the last I/O")]
 
 
-class RoundsPhase(
-    _Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rounds"
-):
+class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rounds"):
     """Steps back to back, the same in every round, until steady state or for a number of rounds."""
 
     section: Section
@@ -232,65 +194,45 @@ class RoundsPhase(
     loops: Annotated[
         tuple[Loop, ...],
         msgspec.Meta(max_length=MOST_LOOPS),
-        means(
-            "loops over keys of the loads; the first is the outermost, and every "
-            "combination is a step"
-        ),
+        means("loops over keys of the loads; the first is the outermost, and every combination is a step"),
     ] = ()
     step_s: Annotated[Seconds, means("length of each step, in s")]
     tracked: Annotated[
         tuple[OwnTracked, ...],
         msgspec.Meta(max_length=8),
         means(
-            "variables that end the phase when all are steady in one window; default: "
-            "none, and rounds ends the phase"
+            "variables that end the phase when all are steady in one window; default: none, and rounds ends the phase"
         ),
     ] = ()
-    rounds: Annotated[
-        Rounds | None, means("number of rounds; default: as many as steady state needs")
-    ] = None
+    rounds: Annotated[Rounds | None, means("number of rounds; default: as many as steady state needs")] = None
     warm_up_rounds: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_ROUNDS),
         means("number of warm-up rounds before the first round; their results are kept apart"),
     ] = 0
-    idle_s: Annotated[Seconds | None, means("idle time before each round, in s; default: none")] = (
-        None
-    )
+    idle_s: Annotated[Seconds | None, means("idle time before each round, in s; default: none")] = None
 
 
-class StreamPhase(
-    _Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="stream"
-):
+class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="stream"):
     """One load without interruption, recorded in slices, until the first of its ends."""
 
     section: Section
     load: Annotated[LoadName, means("load of the stream")]
-    slice_s: Annotated[
-        Seconds, means("length of a slice (a stream is recorded slice by slice), in s")
-    ]
+    slice_s: Annotated[Seconds, means("length of a slice (a stream is recorded slice by slice), in s")]
     longest_s: Annotated[Seconds, means("maximum length of the stream, in s, without the warm-up")]
     tracked: Annotated[
-        TrackedQuantity | None,
-        means("quantity that ends the phase when it is steady; default: none"),
+        TrackedQuantity | None, means("quantity that ends the phase when it is steady; default: none")
     ] = None
     judged_every_s: Annotated[
         Seconds | None,
-        means(
-            "interval between judged slices, starting with the first, in s; default: "
-            "every slice is judged"
-        ),
+        means("interval between judged slices, starting with the first, in s; default: every slice is judged"),
     ] = None
     written_multiple: Annotated[
         Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)] | None,
-        means(
-            "amount of writes at which the stream ends, as a multiple of the active "
-            "range; default: no limit"
-        ),
+        means("amount of writes at which the stream ends, as a multiple of the active range; default: no limit"),
     ] = None
     warm_up_s: Annotated[
-        Seconds | None,
-        means("length of a warm-up whose results are kept apart, in s; default: none"),
+        Seconds | None, means("length of a warm-up whose results are kept apart, in s; default: none")
     ] = None
 
     @property
@@ -358,9 +300,7 @@ def count_steps(phase: RoundsPhase) -> int:
 def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
     """Yield the load of each step of a round: loops from the outermost, then the list of loads."""
     for values in product(*(loop.values for loop in phase.loops)):
-        at: dict[str, float] = {
-            loop.key: value for loop, value in zip(phase.loops, values, strict=True)
-        }
+        at: dict[str, float] = {loop.key: value for loop, value in zip(phase.loops, values, strict=True)}
         for name in phase.loads:
             yield at_values(loads[name], at)
 
@@ -372,9 +312,7 @@ def at_values(load: Load, values: Mapping[str, float]) -> Load:
         msgspec.ValidationError: a value is impossible.
     """
     # In a TOML list with fractions, whole numbers may be floats as well.
-    given = {
-        key: int(value) if float(value).is_integer() else value for key, value in values.items()
-    }
+    given = {key: int(value) if float(value).is_integer() else value for key, value in values.items()}
     return msgspec.convert(msgspec.to_builtins(load) | given, Load)
 
 

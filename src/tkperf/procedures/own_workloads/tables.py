@@ -1,4 +1,6 @@
-"""Content of a workload file: a test of the user's own as a table of a profile, and its faults that no type rules out."""
+"""Content of a workload file: a test of the user's own as a table of a profile, and its faults that no
+type rules out.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +57,9 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
     format: Annotated[Literal[1], means("version of this format")]
     name: Annotated[Name, means("name of the test in --test, claims and comparisons")]
     title: Annotated[Title, means("title of the test in reports")]
-    steady_state: Annotated[
-        OwnSteadyState, means("rule for steady state; default: that of the profile")
-    ] = OwnSteadyState()
+    steady_state: Annotated[OwnSteadyState, means("rule for steady state; default: that of the profile")] = (
+        OwnSteadyState()
+    )
     loads: Annotated[
         dict[LoadName, Load],
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
@@ -229,8 +231,7 @@ def _in_rate(load: Load, profile: Profile) -> str | None:
     rates = [load.offered_iops * share / jobs for share in (reads, 1 - reads) if share]
     if min(rates) < 1:
         return (
-            f"offered_iops: {load.offered_iops:g} are less than one a second for each of {jobs} "
-            "threads and direction"
+            f"offered_iops: {load.offered_iops:g} are less than one a second for each of {jobs} threads and direction"
         )
     if load.arrival is Arrival.POISSON and max(rates) > _FASTEST_POISSON_IOPS:
         return (
@@ -286,8 +287,7 @@ def _in_rounds(phase: RoundsPhase, loads: Mapping[str, Load], profile: Profile) 
             return f"loops: a combination is impossible: {fault}"
     if bool(phase.tracked) is (phase.rounds is not None):
         return (
-            "rounds: either tracked, whose steady state ends the phase, or a number of rounds is "
-            "needed, and not both"
+            "rounds: either tracked, whose steady state ends the phase, or a number of rounds is needed, and not both"
         )
     return _in_tracked(phase, loads)
 
@@ -308,10 +308,7 @@ def _in_loops(phase: RoundsPhase, loads: Mapping[str, Load]) -> str | None:
         if loop.key == "block_size_kib" and any(loads[name].block_shares for name in phase.loads):
             return "loops: block_size_kib is looped over, but a load has block_shares"
     if (steps := count_steps(phase)) > MOST_STEPS_OF_A_ROUND:
-        return (
-            f"loops: {steps:,} steps of a round, all combinations, are more than "
-            f"{MOST_STEPS_OF_A_ROUND:,}"
-        )
+        return f"loops: {steps:,} steps of a round, all combinations, are more than {MOST_STEPS_OF_A_ROUND:,}"
     return None
 
 
@@ -331,9 +328,7 @@ def _in_tracked(phase: RoundsPhase, loads: Mapping[str, Load]) -> str | None:
                 return f"tracked: {not_known('key of at', key, loops)}"
             if tracked.at[key] not in loops[key]:
                 return f"tracked: {key} {tracked.at[key]:g} is not one of the values of its loop"
-    variables = [
-        (tracked.quantity, tracked_load(tracked, phase, loads)) for tracked in phase.tracked
-    ]
+    variables = [(tracked.quantity, tracked_load(tracked, phase, loads)) for tracked in phase.tracked]
     if any(variables.count(variable) > 1 for variable in variables):
         return "tracked: a variable occurs twice"
     return None
@@ -356,9 +351,7 @@ def _in_order(phases: Sequence[OwnPhase]) -> str | None:
     for section in sections:
         if sections.count(section) > 1:
             return f"phases, key section: '{section}' is the section of two phases"
-    slices = sum(
-        phase.slices + phase.warm_up_slices for phase in phases if isinstance(phase, StreamPhase)
-    )
+    slices = sum(phase.slices + phase.warm_up_slices for phase in phases if isinstance(phase, StreamPhase))
     if slices > MOST_SLICES:
         return f"phases, key longest_s: {slices:,} slices in all are more than {MOST_SLICES:,}"
     return None

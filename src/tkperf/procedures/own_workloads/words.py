@@ -50,9 +50,7 @@ _LOOPS = {
 _AXES = {"block_size_kib": "block_size"}
 
 
-def describe(
-    table: OwnWorkloadTable, profile: Profile, circumstances: Circumstances
-) -> tuple[str, ...]:
+def describe(table: OwnWorkloadTable, profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     """Describe the course, phase by phase."""
     rules = profile.with_tables(table.rules(profile))
     lines = [f"Not a test of a specification, but the user's own: {table.source}"]
@@ -74,24 +72,17 @@ def describe(
     return (*lines, wording.steady_state(rules)) if judged else tuple(lines)
 
 
-def _describe_fill(
-    phase: FillPhase, table: OwnWorkloadTable, profile: Profile, circumstances: Circumstances
-) -> str:
+def _describe_fill(phase: FillPhase, table: OwnWorkloadTable, profile: Profile, circumstances: Circumstances) -> str:
     load = None
     if phase.load is not None:
         given = table.loads[phase.load]
-        load = (
-            f"SEQ {given.block_size_kib:g} KiB writes, "
-            f"{wording.demand(profile, given.jobs, given.io_depth)}"
-        )
+        load = f"SEQ {given.block_size_kib:g} KiB writes, {wording.demand(profile, given.jobs, given.io_depth)}"
         if given.compressible_percent:
             load += f", {given.compressible_percent} % compressible"
     return wording.preconditioning(profile, circumstances, load, passes=phase.passes)
 
 
-def _describe_rounds(
-    phase: RoundsPhase, table: OwnWorkloadTable, profile: Profile
-) -> Iterator[str]:
+def _describe_rounds(phase: RoundsPhase, table: OwnWorkloadTable, profile: Profile) -> Iterator[str]:
     yield f"{phase.section}:"
     if phase.warm_up_rounds:
         yield f"    {format_count(phase.warm_up_rounds, 'warm-up round')}, kept apart, then"
@@ -106,9 +97,7 @@ def _describe_rounds(
         words = describe_load(table.loads[name], profile, looped)
         yield f"{'    ' * (2 + len(phase.loops))}{name}: {words}, {phase.step_s:g} s"
     for tracked in phase.tracked:
-        at = ", ".join(
-            f"{_LOOPS[key]} {_value_words(key, value)}" for key, value in tracked.at.items()
-        )
+        at = ", ".join(f"{_LOOPS[key]} {_value_words(key, value)}" for key, value in tracked.at.items())
         of = f"{tracked.load or phase.loads[0]}{f' at {at}' if at else ''}"
         yield f"    Tracking variable: {QUANTITIES[tracked.quantity].title} of {of}"
 
@@ -123,9 +112,7 @@ def _how_many(phase: RoundsPhase, profile: Profile) -> str:
     return wording.at_most_rounds(profile).removesuffix(":")
 
 
-def _describe_stream(
-    phase: StreamPhase, table: OwnWorkloadTable, profile: Profile
-) -> Iterator[str]:
+def _describe_stream(phase: StreamPhase, table: OwnWorkloadTable, profile: Profile) -> Iterator[str]:
     ends = [f"{format_duration(phase.slices * phase.slice_s)} have passed"]
     if phase.written_multiple is not None:
         ends.insert(0, f"{phase.written_multiple:g} × the active range is written")
@@ -147,26 +134,16 @@ def describe_load(load: Load, profile: Profile, looped: Collection[str] = ()) ->
     """Return ``RND 8k 90 % + 64k 10 %, R/W 70/30, TC 4 / QD 32``, without the keys of loops."""
     any_range_bytes = 1 << 60
     workload = workload_of(load, profile, any_range_bytes)
-    words = [
-        workload.access.order
-        if "block_size_kib" in looped
-        else f"{workload.access.order} {workload.blocks_text}"
-    ]
+    words = [workload.access.order if "block_size_kib" in looped else f"{workload.access.order} {workload.blocks_text}"]
     if "read_percent" not in looped:
         words.append(f"R/W {format_mix(load.read_percent)}")
     words += _describe_demand(load, profile, looped)
     if load.zone_shares:
         words.append(f"accesses/range in % {workload.zones_text}")
     if (load.range_begin_percent, load.range_end_percent) != (0, 100):
-        words.append(
-            f"within {load.range_begin_percent:g} to {load.range_end_percent:g} % of the range"
-        )
+        words.append(f"within {load.range_begin_percent:g} to {load.range_end_percent:g} % of the range")
     if load.offered_iops is not None and "offered_iops" not in looped:
-        arrival = (
-            "evenly spaced"
-            if load.arrival is Arrival.LINEAR
-            else "at random times (Poisson process)"
-        )
+        arrival = "evenly spaced" if load.arrival is Arrival.LINEAR else "at random times (Poisson process)"
         words.append(f"{load.offered_iops:,.6g} IOPS offered {arrival}")
     if load.compressible_percent and "compressible_percent" not in looped:
         words.append(f"{load.compressible_percent} % compressible")
@@ -211,19 +188,19 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
         SETTLED,
         *(
             over_rounds(
-                key, f"{capital(QUANTITIES[key].label)} over rounds",
-                log=bool(phase.loops), view=(QUANTITIES[key].label,), printed=True,
+                key,
+                f"{capital(QUANTITIES[key].label)} over rounds",
+                log=bool(phase.loops),
+                view=(QUANTITIES[key].label,),
+                printed=True,
             )
             for key in (tracked or ("iops",))
         ),
-    )  # fmt: skip
+    )
     figures += WINDOW if tracked else ()
     quantities = dict.fromkeys((*tracked, "iops", "latency_mean_us", "p99.9_us"))
     return SectionPlan(
-        name=phase.section,
-        quantities=tuple(quantities),
-        figures=tuple(figures),
-        prepares=prepares(phase.section),
+        name=phase.section, quantities=tuple(quantities), figures=tuple(figures), prepares=prepares(phase.section)
     )
 
 
@@ -232,10 +209,7 @@ def _over_loops(phase: RoundsPhase) -> Iterator[Figure]:
     for loop in phase.loops:
         axis, over = _AXES.get(loop.key, loop.key), f"over {loop.key.replace('_', ' ')}"
         yield drawn(FigureKind.OVER_AXIS, "iops", axis=axis, view=("IOPS", over), printed=True)
-        yield drawn(
-            FigureKind.OVER_AXIS, "latency_mean_us", axis=axis, log=True, view=("latency", over),
-            printed=True,
-        )  # fmt: skip
+        yield drawn(FigureKind.OVER_AXIS, "latency_mean_us", axis=axis, log=True, view=("latency", over), printed=True)
 
 
 def _plan_stream(phase: StreamPhase, table: OwnWorkloadTable) -> SectionPlan:
@@ -254,18 +228,13 @@ def _plan_stream(phase: StreamPhase, table: OwnWorkloadTable) -> SectionPlan:
         name=phase.section,
         quantities=tuple(quantities),
         figures=(
-            drawn(
-                FigureKind.LISTING, "iops", "megabytes_per_s", *behind, *_LATENCIES,
-                title="The stream",
-            ),
+            drawn(FigureKind.LISTING, "iops", "megabytes_per_s", *behind, *_LATENCIES, title="The stream"),
             *asking(
-                "How does the stream change?",
-                *rates,
-                drawn(FigureKind.SECONDS, "iops", view=("IOPS of every second",)),
+                "How does the stream change?", *rates, drawn(FigureKind.SECONDS, "iops", view=("IOPS of every second",))
             ),
             *stream_latencies("How long does an I/O take over time?"),
             *(WINDOW if phase.tracked is not None else ()),
             *distributed(),
         ),
         prepares=prepares(phase.section),
-    )  # fmt: skip
+    )

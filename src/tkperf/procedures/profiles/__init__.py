@@ -82,9 +82,7 @@ def apply_options(
         io_depth=io_depth or profile.demand.io_depth,
         searched=auto_demand or profile.demand.searched,
     )
-    cache = msgspec.structs.replace(
-        profile.write_cache, setting=write_cache or profile.write_cache.setting
-    )
+    cache = msgspec.structs.replace(profile.write_cache, setting=write_cache or profile.write_cache.setting)
     used = profile.active_range
     if active_range is not None:
         used = msgspec.structs.replace(used, length=active_range, amount=None, segments=1)
@@ -113,8 +111,7 @@ def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> Activ
             percent = 0.0
         if not 0 < percent <= 100:
             raise UsageError(
-                f"'{text[:40]}' is not a share of the device: give more than 0% and at most "
-                "100%, or a size"
+                f"'{text[:40]}' is not a share of the device: give more than 0% and at most 100%, or a size"
             )
         length_bytes = int(capacity_bytes * percent / 100)
     else:
@@ -125,9 +122,7 @@ def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> Activ
     return ActiveRange(offset_bytes=0, length_bytes=length_bytes)
 
 
-def resolve_active_range(
-    profile: Profile, capacity_bytes: int, alignment_bytes: int
-) -> ActiveRange:
+def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
     """Return the range that tests use: the amount, at the start of the range that they may use.
 
     Raises:

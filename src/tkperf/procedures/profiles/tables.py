@@ -41,9 +41,7 @@ Excursion = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 LARGEST_BLOCK_KIB = 16 * 1024
 BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_BLOCK_KIB)]
 Percents = Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1, max_length=101)]
-BlockSizesKib = Annotated[
-    tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)
-]
+BlockSizesKib = Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
 MOST_SEGMENTS = 1 << 20
 
 
@@ -74,21 +72,14 @@ class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
 
     window_rounds: Annotated[int, msgspec.Meta(ge=2, le=100), means("number of rounds in a window")]
     max_data_excursion_percent: Annotated[
-        Excursion,
-        means("largest range (maximum minus minimum) of a steady window, in % of its average"),
+        Excursion, means("largest range (maximum minus minimum) of a steady window, in % of its average")
     ]
     max_slope_excursion_percent: Annotated[
-        Excursion,
-        means(
-            "largest rise or fall of the best linear fit over a steady window, in % of its average"
-        ),
+        Excursion, means("largest rise or fall of the best linear fit over a steady window, in % of its average")
     ]
-    max_rounds: Annotated[
-        Rounds, means("maximum number of rounds; the test then ends, steady or not")
-    ]
+    max_rounds: Annotated[Rounds, means("maximum number of rounds; the test then ends, steady or not")]
     accept_disturbed: Annotated[
-        bool,
-        means("accept windows with tracked values that something other than the device influenced"),
+        bool, means("accept windows with tracked values that something other than the device influenced")
     ] = False
 
     def fault(self, profile: Profile) -> str | None:
@@ -117,11 +108,7 @@ class DemandTable(ProfileTable, frozen=True, kw_only=True):
     jobs: Annotated[Jobs, means("thread count (TC)")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
     searched: Annotated[
-        bool,
-        means(
-            "find jobs and io_depth by a search first; the values above then "
-            "apply only to its preconditioning"
-        ),
+        bool, means("find jobs and io_depth by a search first; the values above then apply only to its preconditioning")
     ] = False
 
 
@@ -130,20 +117,12 @@ class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "active_range"
 
-    length: Annotated[
-        str,
-        means("part of the device that tests may use, from its start: 75% or 16GiB, for example"),
-    ]
-    amount: Annotated[
-        str | None, means("amount of that part that tests use, such as 16GiB; default: all of it")
-    ] = None
+    length: Annotated[str, means("part of the device that tests may use, from its start: 75% or 16GiB, for example")]
+    amount: Annotated[str | None, means("amount of that part that tests use, such as 16GiB; default: all of it")] = None
     segments: Annotated[
         int,
         msgspec.Meta(ge=1, le=MOST_SEGMENTS),
-        means(
-            "number of equal segments that share the amount; they lie at random places "
-            "without touching each other"
-        ),
+        means("number of equal segments that share the amount; they lie at random places without touching each other"),
     ] = 1
 
     def fault(self, profile: Profile) -> str | None:
@@ -156,10 +135,7 @@ class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
         except UsageError as error:
             return f"amount: {error}"
         if amount_bytes % (self.segments * 512):
-            return (
-                f"segments: {self.amount} cannot be cut into {self.segments:,} equal pieces of "
-                "whole sectors"
-            )
+            return f"segments: {self.amount} cannot be cut into {self.segments:,} equal pieces of whole sectors"
         return None
 
     def __str__(self) -> str:
@@ -175,9 +151,7 @@ class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "preconditioning"
 
-    block_size_kib: Annotated[
-        BlockSizeKib, means("block size of the preconditioning writes, in KiB")
-    ]
+    block_size_kib: Annotated[BlockSizeKib, means("block size of the preconditioning writes, in KiB")]
     passes: Annotated[Passes, means("number of passes over the whole range")]
     length: Annotated[
         str | None,
@@ -209,9 +183,7 @@ class WriteCacheTable(ProfileTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "write_cache"
 
-    setting: Annotated[
-        Literal["on", "off", "keep"], means("setting during the run; keep leaves it unchanged")
-    ]
+    setting: Annotated[Literal["on", "off", "keep"], means("setting during the run; keep leaves it unchanged")]
 
 
 SHARED_TABLES: tuple[type[ProfileTable], ...] = (
@@ -345,11 +317,7 @@ class Profile:
         """Return the profile as its TOML file has it."""
         data: dict[str, object] = {"name": self.name, "title": self.title, "notice": self.notice}
         return data | {
-            key: {
-                name: value
-                for name, value in msgspec.to_builtins(table).items()
-                if value is not None
-            }
+            key: {name: value for name, value in msgspec.to_builtins(table).items() if value is not None}
             for key, table in self.tables.items()
         }
 

@@ -40,20 +40,12 @@ def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") 
 
 def draw_place_axis(axis: Axis, values: Iterable[object], *, flat: bool = False) -> Spec:
     """Return the channel of the axis of places; one of numbers can be zoomed, so its ends are not round."""
-    channel: Spec = {
-        "field": "x",
-        "type": "quantitative",
-        "title": None if flat else axis.title or None,
-    }
+    channel: Spec = {"field": "x", "type": "quantitative", "title": None if flat else axis.title or None}
     if axis.scale is Scale.ORDINAL:
         return channel | {"type": "ordinal"} | _ordinal_axis(axis, flat=flat)
     if axis.scale is Scale.CLOCK:
-        drawn = {
-            "labelExpr": CLOCK.format("datum.value"), "labelOverlap": "greedy", "labelSeparation": 8,
-        }  # fmt: skip
-        return channel | {
-            "type": "temporal", "scale": {"type": "utc", "nice": False}, "axis": drawn,
-        }  # fmt: skip
+        drawn = {"labelExpr": CLOCK.format("datum.value"), "labelOverlap": "greedy", "labelSeparation": 8}
+        return channel | {"type": "temporal", "scale": {"type": "utc", "nice": False}, "axis": drawn}
     if axis.scale is Scale.DATE:
         scale: Spec = {"type": "utc", "padding": 12}
         return channel | {"type": "temporal", "scale": scale, "axis": {"labelOverlap": True}}
@@ -92,12 +84,8 @@ def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
     low, high = min(numbers), max(numbers)
     if zero:
         low, high = min(0.0, low), max(0.0, high)
-    if math.isclose(
-        low, high, rel_tol=1e-9, abs_tol=1e-12
-    ):  # level: in the middle, or 0 at the bottom
-        low, high = (
-            (0.0, 1.0) if zero else (low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1))
-        )
+    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):  # level: in the middle, or 0 at the bottom
+        low, high = (0.0, 1.0) if zero else (low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1))
     ticks = linear_ticks(low, high)
     return {
         "scale": {"domain": [ticks[0], ticks[-1]], "nice": False},
@@ -155,12 +143,7 @@ def log_axis(values: Iterable[object]) -> Spec:
     return {
         "scale": {"type": "log", "domain": [within[0], within[-1]], "nice": False},
         # Vega itself leaves out ticks beyond the count, and most labels, whatever the room.
-        "axis": {
-            "values": ticks,
-            "tickCount": len(ticks),
-            "labelExpr": _PLAIN_LABEL,
-            "labelOverlap": "greedy",
-        },
+        "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": _PLAIN_LABEL, "labelOverlap": "greedy"},
     }
 
 
@@ -179,7 +162,9 @@ def _is_power_of_ten(value: float) -> bool:
 
 
 def _ratio_axis(values: Sequence[float]) -> Spec:
-    """Return a logarithmic axis with 1 in its middle, so that twice and half are equally far; linear if all are close to 1."""
+    """Return a logarithmic axis with 1 in its middle, so that twice and half are equally far; linear if all are close
+    to 1.
+    """
     most = max(max(value, 1 / value) for value in (1.0, *values) if value > 0)
     if most < 1.2:  # a logarithm would have a single round tick there
         margin = (most - 1) * 1.08 or 0.05

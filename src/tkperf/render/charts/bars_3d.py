@@ -11,15 +11,7 @@ from typing import Any
 
 from tkperf.page.chart import Bars3D
 from tkperf.render.charts.axes import linear_axis
-from tkperf.render.charts.frame import (
-    GREY,
-    Row,
-    Spec,
-    build_frame,
-    find_colour,
-    light_colour,
-    tooltip,
-)
+from tkperf.render.charts.frame import GREY, Row, Spec, build_frame, find_colour, light_colour, tooltip
 
 ScreenPoint = tuple[float, float]
 
@@ -45,9 +37,12 @@ def draw_bars(chart: Bars3D) -> Spec:
     missing = max(0.0, _LEAST_WIDTH - ends[0] + ends[1]) / 2
     facts = [(f"fact{number}", title) for number, title in enumerate(chart.facts)]
     tip = tooltip(
-        ("column", chart.column_title), ("row", chart.row_title), ("value", chart.value_title), *facts,
+        ("column", chart.column_title),
+        ("row", chart.row_title),
+        ("value", chart.value_title),
+        *facts,
         numbers=("value",),
-    )  # fmt: skip
+    )
     marks = list(_marks(chart, ticks))
     datasets = {
         "faces": list(_faces(chart, ticks)),
@@ -144,20 +139,13 @@ def _draw_marks(tip: list[dict[str, object]]) -> list[Spec]:
         {
             "data": {"name": "marks"},
             "mark": {"type": "text", "text": "!", "fontSize": 14, "fontWeight": "bold"},
-            "encoding": {
-                "x": {**plane, "field": "x"},
-                "y": {**plane, "field": "y"},
-                "tooltip": [*tip, *why],
-            },
+            "encoding": {"x": {**plane, "field": "x"}, "y": {**plane, "field": "y"}, "tooltip": [*tip, *why]},
         }
     ]
 
 
 def _project(right: float, back: float, height: float) -> ScreenPoint:
-    return (
-        right * _RIGHT[0] + back * _BACK[0],
-        right * _RIGHT[1] + back * _BACK[1] + height,
-    )
+    return (right * _RIGHT[0] + back * _BACK[0], right * _RIGHT[1] + back * _BACK[1] + height)
 
 
 def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[Row]:
@@ -166,12 +154,7 @@ def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[
     corners = {
         "left": ((near, near, 0), (near, far, 0), (near, far, height), (near, near, height)),
         "right": ((near, near, 0), (far, near, 0), (far, near, height), (near, near, height)),
-        "top": (
-            (near, near, height),
-            (far, near, height),
-            (far, far, height),
-            (near, far, height),
-        ),
+        "top": ((near, near, height), (far, near, height), (far, far, height), (near, far, height)),
     }
     rows: list[Row] = []
     for face, around in corners.items():

@@ -61,9 +61,7 @@ def _curve(share: str) -> list[Row]:
     The I/Os of a bucket are somewhere between its edges, and no I/O is between two filled buckets. So the
     curve may be straight within a bucket, a 64th of its value, and is level from one to the next.
     """
-    at_edges = [
-        share.format(counted=counted) for counted in ("(datum.seen - datum.count)", "datum.seen")
-    ]
+    at_edges = [share.format(counted=counted) for counted in ("(datum.seen - datum.count)", "datum.seen")]
     return [
         {"calculate": "[datum.lower, datum.upper]", "as": "us"},
         {"calculate": f"[{', '.join(at_edges)}]", "as": "at_edge"},
@@ -155,10 +153,8 @@ def _draw_longer(us: Spec) -> Spec:
             {"filter": "datum.at_edge > 0"},
         ],
         "mark": {"type": "line", "color": COLOURS[PALETTE[0]]},
-        "encoding": {
-            "x": {"field": "us", **us}, "y": share, "tooltip": tooltip(*_EDGES, numbers=_COUNTS),
-        },
-    }  # fmt: skip
+        "encoding": {"x": {"field": "us", **us}, "y": share, "tooltip": tooltip(*_EDGES, numbers=_COUNTS)},
+    }
 
 
 _AT_US: Spec = {"field": "us", "type": "quantitative"}
@@ -170,17 +166,9 @@ _BY_US = [{"field": "us"}]
 _NAME_PLACES = [
     {"filter": "datum.label !== ''"},
     {"calculate": f"log(max(datum.us, {_LEAST_US}))", "as": "place"},
-    {
-        "joinaggregate": [
-            {"op": "min", "field": "place", "as": "least"},
-            {"op": "max", "field": "place", "as": "most"},
-        ]
-    },
+    {"joinaggregate": [{"op": "min", "field": "place", "as": "least"}, {"op": "max", "field": "place", "as": "most"}]},
     {"window": [{"op": "row_number", "as": "number"}], "sort": _BY_US},
-    {
-        "calculate": f"2 * {_NAME_GAP_PX} / width * datum.number * (datum.most - datum.least)",
-        "as": "gaps",
-    },
+    {"calculate": f"2 * {_NAME_GAP_PX} / width * datum.number * (datum.most - datum.least)", "as": "gaps"},
     {"calculate": "datum.place - datum.gaps", "as": "free"},
     {"window": [{"op": "max", "field": "free", "as": "taken"}], "sort": _BY_US},
     {"calculate": "exp(datum.taken + datum.gaps)", "as": "name_us"},
@@ -207,9 +195,7 @@ def _draw_marks() -> list[Spec]:
 def _draw_clicked() -> list[Spec]:
     """Return a line and a triangle at the clicked figure, which the page brings."""
     tip = tooltip(("mark", "Clicked"), ("us", "µs"), numbers=_COUNTS)
-    triangle = {
-        "type": "point", "shape": "triangle-down", "filled": True, "size": 90, "opacity": 1, "color": CLICKED,
-    }  # fmt: skip
+    triangle = {"type": "point", "shape": "triangle-down", "filled": True, "size": 90, "opacity": 1, "color": CLICKED}
     rule = {"type": "rule", "color": CLICKED, "strokeWidth": 2}
     data: Spec = {"data": {"name": "clicked"}}
     return [

@@ -6,17 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from tkperf.page.chart import (
-    AnyChart,
-    Bars3D,
-    Chart,
-    Curve,
-    Distribution,
-    Legend,
-    Mark,
-    Rule,
-    Scale,
-)
+from tkperf.page.chart import AnyChart, Bars3D, Chart, Curve, Distribution, Legend, Mark, Rule, Scale
 from tkperf.render.charts.axes import CLOCK, draw_place_axis, draw_value_axis
 from tkperf.render.charts.bars_3d import draw_bars
 from tkperf.render.charts.distribution import draw_distribution
@@ -69,7 +59,9 @@ def draw(chart: AnyChart) -> Spec:
 
 
 class _Drawing:
-    """A chart on its way to layers. ``x`` is the channel of places, ``y`` that of values; the other way round if flat."""
+    """A chart on its way to layers. ``x`` is the channel of places, ``y`` that of values; the other way
+    round if flat.
+    """
 
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
@@ -77,10 +69,7 @@ class _Drawing:
         self.groups = list(group_curves(chart))
         curves = chart.curves
         points = [point for curve in curves for point in curve.points]
-        banded = any(
-            curve.mark is Mark.LINE and curve.points and curve.points[0].high is not None
-            for curve in curves
-        )
+        banded = any(curve.mark is Mark.LINE and curve.points and curve.points[0].high is not None for curve in curves)
         values = (
             [end for point in points for end in (point.low, point.high)]
             if banded
@@ -88,9 +77,7 @@ class _Drawing:
         )
         values += [point.y for point in points] * banded + [rule.y for rule in chart.rules]
         reached = values if chart.filled else []
-        places = (
-            [point.x for point in points] + [rule.x for rule in chart.rules] + [*chart.x.includes]
-        )
+        places = [point.x for point in points] + [rule.x for rule in chart.rules] + [*chart.x.includes]
         self.places = draw_place_axis(chart.x, places, flat=chart.flat)
         self.values = draw_value_axis(chart.y, reached)
         self.zooms = chart.x.scale in _TIMES and chart.x.ticks is None and not chart.flat
@@ -253,17 +240,10 @@ class _Drawing:
     def _points(self, group: CurveGroup, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
         muted = group.first.muted
         yield from self._whiskers(group, encoding, {"strokeWidth": 2, **_unfaded(plain)})
-        drawn: Row = {
-            "filled": not muted,
-            "size": 45 if muted else 70,
-            "opacity": 0.9 if muted else 1,
-        }
+        drawn: Row = {"filled": not muted, "size": 45 if muted else 70, "opacity": 0.9 if muted else 1}
         yield self._layer(group.name, {"type": "point", **_unfaded(plain), **drawn}, encoding | tip)
         if group.first.has_texts:
-            side = {
-                "dx": {"expr": "datum.below ? -8 : 8"},
-                "align": {"expr": "datum.below ? 'right' : 'left'"},
-            }
+            side = {"dx": {"expr": "datum.below ? -8 : 8"}, "align": {"expr": "datum.below ? 'right' : 'left'"}}
             text = {"text": {"field": "label", "type": "nominal"}}
             places = {key: encoding[key] for key in (self.x, self.y)}
             yield self._layer(group.name, {"type": "text", **side}, places | text)
@@ -295,11 +275,7 @@ class _Drawing:
         encoding: Spec = {self.x: self.places, self.y: self.values}
         style = {} if muted or group.first.mark in (Mark.BOX, Mark.RANGE) else self.style
         names = [(curve.name, curve.variant) for curve in group.curves]
-        encoding |= {
-            key: each
-            for key, each in style.items()
-            if key == "color" or group.first.mark is Mark.LINE
-        }
+        encoding |= {key: each for key, each in style.items() if key == "color" or group.first.mark is Mark.LINE}
         if self.chart.grouped:
             encoding |= self._offset()
         if group.first.mark is Mark.LINE:
@@ -332,20 +308,12 @@ class _Drawing:
             fields += [("low", "lowest"), ("high", "highest")]
         fields += [pair for pair in zip(group.fields, first.facts, strict=True) if pair[1]]
         numbers = {*_NUMBERS} | ({"x"} if chart.x.scale in _TIMES else set())
-        numbers |= {
-            field
-            for field in group.fields
-            if any(isinstance(row.get(field), float) for row in group.rows)
-        }
+        numbers |= {field for field in group.fields if any(isinstance(row.get(field), float) for row in group.rows)}
         return tooltip(*fields, numbers=numbers)
 
     def _layer(self, data: str, mark: Row, encoding: Spec) -> Spec:
         layer: Spec = {"data": {"name": data}, "mark": mark, "encoding": encoding}
-        if (
-            "tooltip" in encoding
-            and self.chart.x.scale is Scale.CLOCK
-            and data.startswith("curves")
-        ):
+        if "tooltip" in encoding and self.chart.x.scale is Scale.CLOCK and data.startswith("curves"):
             layer["transform"] = [{"calculate": CLOCK.format("datum.x"), "as": "clock"}]
         return layer
 
@@ -355,9 +323,7 @@ class _Drawing:
         """Yield a layer for each kind of shade."""
         for kind, shades in _by_kind(self.chart.shades):
             colour, opacity = SHADES[kind]
-            self.data[kind] = [
-                {"from": each.begin, "to": each.end, "flag": each.text} for each in shades
-            ]
+            self.data[kind] = [{"from": each.begin, "to": each.end, "flag": each.text} for each in shades]
             ends: Spec = {"x": {**self.places, "field": "from"}, "x2": {"field": "to"}}
             tip = {"tooltip": tooltip(_WHY)} if any(each.text for each in shades) else {}
             mark: Row = {"type": "rect", "color": colour, "opacity": opacity, "clip": True}
@@ -408,11 +374,7 @@ class _Drawing:
             side: Row = {"align": "right", "dx": -4} if right else {"align": "left", "dx": 3}
             for row in sorted({rule.row for rule in rules}):
                 at: Spec = {self.x: self.places, self.y: {"value": 2 + _LINE_PX * row}}
-                layer = self._layer(
-                    kind,
-                    {"type": "text", "baseline": "top", **side},
-                    at | text,
-                )
+                layer = self._layer(kind, {"type": "text", "baseline": "top", **side}, at | text)
                 yield layer | ({"transform": [{"filter": f"datum.row === {row}"}]} if right else {})
 
     def _spots(self) -> Iterator[Spec]:
@@ -421,15 +383,17 @@ class _Drawing:
             self.data[kind] = [{"x": each.x, "value": each.y, "name": each.text} for each in spots]
             on_top = spots[0].y is None
             mark: Row = {
-                "type": "point", "shape": "triangle-down" if on_top else "circle", "filled": True, "size": 55,
-                "opacity": 1, "color": SPOTS[kind],
-            }  # fmt: skip
+                "type": "point",
+                "shape": "triangle-down" if on_top else "circle",
+                "filled": True,
+                "size": 55,
+                "opacity": 1,
+                "color": SPOTS[kind],
+            }
             encoding: Spec = {
                 self.x: self.places,
                 self.y: {"value": 6} if on_top else self.values,
-                "tooltip": tooltip(
-                    ("name", "Over time"), ("x", self.chart.x.title), numbers=("x",)
-                ),
+                "tooltip": tooltip(("name", "Over time"), ("x", self.chart.x.title), numbers=("x",)),
             }
             yield self._layer(kind, mark, encoding)
 
@@ -442,9 +406,14 @@ class _Drawing:
             name = group.name.replace("curves", "rings")
             self.data[name] = rows[:MOST_RINGS]
             ring: Row = {
-                "type": "point", "shape": "circle", "filled": False, "size": 130, "strokeWidth": 2,
-                "color": FLAGGED, "opacity": 1,
-            }  # fmt: skip
+                "type": "point",
+                "shape": "circle",
+                "filled": False,
+                "size": 130,
+                "strokeWidth": 2,
+                "color": FLAGGED,
+                "opacity": 1,
+            }
             places: Spec = {self.x: self.places, self.y: self.values}
             places |= self._offset() if self.chart.grouped else {}
             tip = {"tooltip": [*self._tip(group), *tooltip(_WHY)]}

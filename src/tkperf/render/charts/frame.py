@@ -11,16 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tkperf.page.chart import (
-    MANY_COLOURS,
-    NEUTRAL,
-    PALETTE,
-    Curve,
-    Picture,
-    RuleKind,
-    ShadeKind,
-    SpotKind,
-)
+from tkperf.page.chart import MANY_COLOURS, NEUTRAL, PALETTE, Curve, Picture, RuleKind, ShadeKind, SpotKind
 from tkperf.render.charts.axes import MOST_TICKS
 from tkperf.render.fonts import STACK
 
@@ -32,14 +23,28 @@ COLOURS = {
         zip(
             MANY_COLOURS,
             (
-                "#0B6BB8", "#C94A16", "#0A8D6E", "#B08F2E", "#9A5CF0", "#3B9DD2", "#DE64B0", "#8A5A4A", "#5F8A12",
-                "#C0305A", "#5F6FA0", "#0F7F8C", "#D0772B", "#4F7FE0", "#2F9E44", "#B0479F",
+                "#0B6BB8",
+                "#C94A16",
+                "#0A8D6E",
+                "#B08F2E",
+                "#9A5CF0",
+                "#3B9DD2",
+                "#DE64B0",
+                "#8A5A4A",
+                "#5F8A12",
+                "#C0305A",
+                "#5F6FA0",
+                "#0F7F8C",
+                "#D0772B",
+                "#4F7FE0",
+                "#2F9E44",
+                "#B0479F",
             ),
             strict=True,
         )
     ),
     NEUTRAL: "#7D858C",
-}  # fmt: skip
+}
 GREY = COLOURS[NEUTRAL]
 BRIGHTER = 1.3
 """Factor for the colours on a dark page: there, too, they have the contrast of text, 4.5:1."""
@@ -85,8 +90,7 @@ def find_colour(name: str) -> str:
     ends = COLOURS[_WARMTH[below]], COLOURS[_WARMTH[below + 1]]
     share = at - below
     return _join_channels(
-        (1 - share) * channel + share * other
-        for channel, other in zip(*map(_split_channels, ends), strict=True)
+        (1 - share) * channel + share * other for channel, other in zip(*map(_split_channels, ends), strict=True)
     )
 
 
@@ -105,16 +109,9 @@ def _join_channels(channels: Iterable[float]) -> str:
     return "#" + "".join(f"{round(each):02X}" for each in channels)
 
 
-def build_frame(
-    chart: Picture, height: int = HEIGHT_PX, *, rings: bool = False, aligned: bool = False
-) -> Spec:
+def build_frame(chart: Picture, height: int = HEIGHT_PX, *, rings: bool = False, aligned: bool = False) -> Spec:
     """Return the parts that every chart has. The page's dark colours replace the text colours."""
-    text = {
-        "labelFontSize": TEXT_PX,
-        "titleFontSize": TEXT_PX,
-        "labelColor": INK,
-        "titleColor": INK,
-    }
+    text = {"labelFontSize": TEXT_PX, "titleFontSize": TEXT_PX, "labelColor": INK, "titleColor": INK}
     legend = {**text, "symbolStrokeWidth": 2.5, "labelLimit": 220}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
@@ -126,11 +123,19 @@ def build_frame(
             "view": {"stroke": None},
             "background": "white",
             "title": {
-                "fontSize": TITLE_PX, "subtitleFontSize": TEXT_PX, "color": INK, "subtitleColor": INK, "offset": 10,
+                "fontSize": TITLE_PX,
+                "subtitleFontSize": TEXT_PX,
+                "color": INK,
+                "subtitleColor": INK,
+                "offset": 10,
             },
             "axis": {
-                **text, "titleFontWeight": "normal", "titlePadding": 8,
-                "gridColor": "#E1E5EA", "domainColor": GREY, "tickColor": GREY,
+                **text,
+                "titleFontWeight": "normal",
+                "titlePadding": 8,
+                "gridColor": "#E1E5EA",
+                "domainColor": GREY,
+                "tickColor": GREY,
             },
             "legend": legend | ({"orient": "top"} if aligned else {}),
             "mark": {"color": COLOURS[PALETTE[0]]},
@@ -140,7 +145,7 @@ def build_frame(
             "axisYQuantitative": {"tickCount": MOST_TICKS} | ({"minExtent": _AXIS_PX} if aligned else {}),
             "axisX": {"labelSeparation": 4},
         },
-    }  # fmt: skip
+    }
 
 
 def _build_title(chart: Picture, *, rings: bool) -> Spec:
@@ -167,10 +172,7 @@ def name_channel(field: str, title: str, style: dict[str, object]) -> Row:
 def tooltip(*fields: tuple[str, str], numbers: Iterable[str] = ()) -> list[Row]:
     """Return the tooltip of a mark: fields with their titles, measured numbers to six digits."""
     measured = set(numbers)
-    return [
-        {"field": field, "title": title, **(_NUMBER if field in measured else {})}
-        for field, title in fields
-    ]
+    return [{"field": field, "title": title, **(_NUMBER if field in measured else {})} for field, title in fields]
 
 
 # Two lines of text as a share of the plot's height: enough for the lowest plots, in print.
@@ -200,9 +202,7 @@ def order_by_ends(curves: Sequence[Curve]) -> list[str]:
     return list(dict.fromkeys((*find_ends(curves), *(curve.name for curve in curves))))
 
 
-def name_ends(
-    curves: Sequence[Curve], y: Spec, style: Spec, channel: str
-) -> tuple[list[Spec], list[Row]]:
+def name_ends(curves: Sequence[Curve], y: Spec, style: Spec, channel: str) -> tuple[list[Spec], list[Row]]:
     """Return the layers of samples and names next to the plot, and the data ``ends`` of both.
 
     The page's script leaves these layers out if it has no room for them.
@@ -228,21 +228,17 @@ def name_ends(
     at: Spec = {channel: y | {"field": "at"}}
     by_name = {key: each for key, each in style.items() if each["field"] == "series"}  # type: ignore[index]
     sample: Row = {"type": "rule", "strokeWidth": 2.5, "clip": False}
-    name: Row = {
-        "type": "text",
-        "align": "left",
-        "baseline": "middle",
-        "limit": _WIDEST_PX,
-        "clip": False,
-    }
+    name: Row = {"type": "text", "align": "left", "baseline": "middle", "limit": _WIDEST_PX, "clip": False}
     data: Spec = {"data": {"name": "ends"}}
     return [
         {**data, "name": "end-lines", "mark": sample, "encoding": {**at, "x": begin, "x2": end, **by_name}},
         {
-            **data, "name": "end-names", "mark": name,
+            **data,
+            "name": "end-names",
+            "mark": name,
             "encoding": {**at, "x": text, "text": {"field": "label", "type": "nominal"}},
         },
-    ], rows  # fmt: skip
+    ], rows
 
 
 def _move_apart(shares: Sequence[float]) -> list[float]:

@@ -36,14 +36,7 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
     """Yield the curves of each look, those in the background first, with their rows."""
 
     def look(curve: Curve) -> tuple[object, ...]:
-        return (
-            not curve.muted,
-            curve.mark,
-            curve.dots,
-            curve.has_texts,
-            curve.facts,
-            curve.name == "",
-        )
+        return (not curve.muted, curve.mark, curve.dots, curve.has_texts, curve.facts, curve.name == "")
 
     groups: dict[tuple[object, ...], list[Curve]] = {}
     for curve in chart.curves:
@@ -67,10 +60,7 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
                 if unsorted:
                     row["place"] = place
                 if curve.has_texts:
-                    row |= {
-                        "label": point.facts[0],
-                        "below": (point.y or 0) < middles.get(point.x, 0),
-                    }
+                    row |= {"label": point.facts[0], "below": (point.y or 0) < middles.get(point.x, 0)}
                 rows.append(row)
         yield CurveGroup(name=f"curves{number or ''}", curves=tuple(curves), rows=rows)
 

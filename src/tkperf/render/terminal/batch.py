@@ -61,8 +61,7 @@ def render_batch_lines(
     elif remarks:
         lines.append(Text())
     lines += [
-        Text(" ".join(filter(None, (note.text, note.command))), style=LEVEL_STYLES[note.level])
-        for note in remarks
+        Text(" ".join(filter(None, (note.text, note.command))), style=LEVEL_STYLES[note.level]) for note in remarks
     ]
     if footer:
         lines.append(Text(footer, style="dim"))
@@ -72,9 +71,7 @@ def render_batch_lines(
     return lines[: max(1, height)]
 
 
-def _head(
-    view: BatchProgressView, width: int, now: datetime, blocks: BlockLetters
-) -> Iterator[Text]:
+def _head(view: BatchProgressView, width: int, now: datetime, blocks: BlockLetters) -> Iterator[Text]:
     """Yield the name and the counts, then the remaining time and what all drives have in common."""
     title = Text(f"{blocks.line * 2} ", style="dim")
     title.append(view.name, style="bold not dim").append(" ")
@@ -92,7 +89,8 @@ def _head(
 def _choose_rows(view: BatchProgressView, room: int, turn: int) -> tuple[list[int], str]:
     """Return the rows of the page shown now and, if there are several, the words that say which.
 
-    Drives in trouble are on each page, but take no more than half of it; of more of them the rest is paged like all others.
+    Drives in trouble are on each page, but take no more than half of it; of more of them the rest is paged like all
+    others.
     """
     count = len(view.levels)
     if count <= room:
@@ -105,10 +103,7 @@ def _choose_rows(view: BatchProgressView, room: int, turn: int) -> tuple[list[in
     shown = [*range(pinned), *range(first, min(count, first + at_once))]
     rest = Counter(view.stages[number] for number in range(count) if number not in shown)
     counts = ", ".join(f"{many} {state}" for state, many in rest.items())
-    return (
-        shown,
-        f"page {page + 1} of {pages}; {format_count(sum(rest.values()), 'more drive')}: {counts}",
-    )
+    return (shown, f"page {page + 1} of {pages}; {format_count(sum(rest.values()), 'more drive')}: {counts}")
 
 
 def _style(view: BatchProgressView, number: int) -> str:
@@ -124,10 +119,5 @@ def _rows(table: TableView) -> list[str]:
     for right, cells in zip(table.numeric, columns, strict=True):
         width = max(map(cell_len, cells))
         blanks = [" " * (width - cell_len(cell)) for cell in cells]
-        drawn.append(
-            [
-                (blank + cell if right else cell + blank)
-                for cell, blank in zip(cells, blanks, strict=True)
-            ]
-        )
+        drawn.append([(blank + cell if right else cell + blank) for cell, blank in zip(cells, blanks, strict=True)])
     return ["  ".join(row).rstrip() for row in zip(*drawn, strict=True)]

@@ -100,9 +100,7 @@ def print_facts(facts: Iterable[tuple[str, str]], *, style: str = "bold") -> Non
     print_lines(*format_facts(facts, OutputConsole(stderr=True), style=style))
 
 
-def format_facts(
-    facts: Iterable[tuple[str, str]], console: Console, *, style: str = "bold"
-) -> Iterator[str]:
+def format_facts(facts: Iterable[tuple[str, str]], console: Console, *, style: str = "bold") -> Iterator[str]:
     """Yield labelled texts with markup, for a terminal with lines of whole words next to the label."""
     width = max(1, console.width - _LABEL) if console.is_terminal else sys.maxsize
     for label, text in facts:

@@ -31,12 +31,7 @@ _BINS_A_DECADE = (32, 24, 16, 12, 8, 4, 2)
 # Columns that the label of the greatest share takes.
 _SCALE = 9
 # Kinds of figures that show a course, the first that a section has.
-_COURSES = (
-    FigureKind.OVER_ROUNDS,
-    FigureKind.OVER_TIME,
-    FigureKind.SECONDS,
-    FigureKind.OVER_AREAS,
-)
+_COURSES = (FigureKind.OVER_ROUNDS, FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.OVER_AREAS)
 
 
 class _View(NamedTuple):
@@ -98,10 +93,7 @@ def _draw_lines(charts: Sequence[Chart], width: int, blocks: BlockLetters) -> It
     if not curves:
         return
     yield Text()
-    yield Text(
-        f"{charts[0].x.title} to the right, bars from 0 to the greatest; first and last value",
-        style="dim",
-    )
+    yield Text(f"{charts[0].x.title} to the right, bars from 0 to the greatest; first and last value", style="dim")
     label = max(map(len, curves))
     bars = max(1, min(_MOST_BARS, width - label - 16))
     for name, (axis, curve) in reversed(curves.items()):
@@ -144,9 +136,7 @@ def draw_histogram(charts: Sequence[ChartView], width: int, blocks: BlockLetters
 
 def _draw_histogram(chart: Distribution, width: int, blocks: BlockLetters) -> Iterator[Text]:
     room = width - _SCALE
-    per_decade = next(
-        (many for many in _BINS_A_DECADE if len(spread_in_bins(chart.buckets, many)[1]) <= room), 1
-    )
+    per_decade = next((many for many in _BINS_A_DECADE if len(spread_in_bins(chart.buckets, many)[1]) <= room), 1)
     first, ios = spread_in_bins(chart.buckets, per_decade)
     yield Text()
     yield Text(f"{chart.title}; share of the I/Os in bins of equal width", style="dim")
@@ -156,9 +146,7 @@ def _draw_histogram(chart: Distribution, width: int, blocks: BlockLetters) -> It
     yield Text(" " * _SCALE + _axis(first, len(ios), per_decade), style="dim")
 
 
-def spread_in_bins(
-    buckets: Sequence[tuple[float, float, int]], per_decade: int
-) -> tuple[int, list[float]]:
+def spread_in_bins(buckets: Sequence[tuple[float, float, int]], per_decade: int) -> tuple[int, list[float]]:
     """Return the I/Os in bins of equal logarithmic width, and first the number of the first bin.
 
     Buckets are (lower, upper edge in us, count); their I/Os are spread evenly over their logarithmic width. Bin n

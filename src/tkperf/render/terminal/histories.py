@@ -43,9 +43,7 @@ ASCII = BlockLetters(".:-=+*%#", "#", "=", ".", "-")
 def blocks_for(encoding: str | None) -> BlockLetters:
     """Return the characters that an encoding can show."""
     try:
-        (UNICODE.heights + UNICODE.perhaps + UNICODE.left + UNICODE.line).encode(
-            encoding or "ascii"
-        )
+        (UNICODE.heights + UNICODE.perhaps + UNICODE.left + UNICODE.line).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return ASCII
     return UNICODE
@@ -78,9 +76,7 @@ def mean(values: Values) -> float | None:
     return sum(measured) / len(measured) if measured else None
 
 
-def share_bar(
-    share: float, width: int, blocks: BlockLetters = UNICODE, *, perhaps: float = 0.0
-) -> str:
+def share_bar(share: float, width: int, blocks: BlockLetters = UNICODE, *, perhaps: float = 0.0) -> str:
     """Return a bar of the share done, from 0 to 1; ``perhaps``: possibly done up to this share."""
     done = int(min(1.0, max(0.0, share)) * width)
     maybe = max(0, int(min(1.0, perhaps) * width) - done)
@@ -147,9 +143,7 @@ def draw_histories(
     grid = Grid(
         rows=tuple(" ".join(layout.row_text(row)) if several else "" for row in layout.rows),
         columns=tuple(layout.column_axis.text(column) for column in layout.columns),
-        values=tuple(
-            tuple(None if work is None else histories[work] for work in row) for row in layout.at
-        ),
+        values=tuple(tuple(None if work is None else histories[work] for work in row) for row in layout.at),
         row_title=", ".join(layout.row_titles),
         column_title=layout.column_axis.title,
     )
@@ -161,9 +155,7 @@ def draw_histories(
         ),
         None,
     )
-    return draw_grid(
-        title, grid, width, most_lines=most_lines, current=at, blocks=blocks, newest=True
-    )
+    return draw_grid(title, grid, width, most_lines=most_lines, current=at, blocks=blocks, newest=True)
 
 
 def draw_grid(

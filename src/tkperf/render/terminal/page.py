@@ -14,15 +14,7 @@ from rich.rule import Rule
 
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, wrap_words
 from tkperf.page.facts import typeset
-from tkperf.page.page import (
-    Block,
-    FactBlocks,
-    NotesView,
-    ReportView,
-    SectionView,
-    TableView,
-    TestView,
-)
+from tkperf.page.page import Block, FactBlocks, NotesView, ReportView, SectionView, TableView, TestView
 from tkperf.page.verdict import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
 from tkperf.render.terminal.drawings import print_charts
@@ -37,9 +29,7 @@ _GAP, _PADDED_GAP = 2, 3
 _LABEL = 28
 
 
-def print_page(
-    view: ReportView, console: Console, *, going_on: str | None = None, titled: bool = True
-) -> None:
+def print_page(view: ReportView, console: Console, *, going_on: str | None = None, titled: bool = True) -> None:
     """Print everything that a terminal can show of a page.
 
     Args:
@@ -118,9 +108,7 @@ def _print_headlines(view: ReportView, console: Console) -> None:
     for each in view.headlines:
         verdict = colour(each.verdict, NoteLevel.FAILURE if each.alarm else None)
         # The test belongs to it: latencies of one load under two tests' demands are two measurements.
-        drawn.add_row(
-            plain(each.label), plain(each.text), plain(each.sure), verdict, plain(each.test)
-        )
+        drawn.add_row(plain(each.label), plain(each.text), plain(each.sure), verdict, plain(each.test))
     console.print()
     console.print(drawn)
 
@@ -175,10 +163,7 @@ def _print_section(test: TestView, section: SectionView, console: Console) -> No
     if section.title != test.title:
         console.print()
         console.print(f"[bold]{plain(section.title)}[/bold]", highlight=False)
-    console.print(
-        f"steady state: [bold]{plain(section.state)}[/bold]; {plain(section.summary)}",
-        highlight=False,
-    )
+    console.print(f"steady state: [bold]{plain(section.state)}[/bold]; {plain(section.summary)}", highlight=False)
     for found in section.over_time:
         _print_indented(typeset(f"over time: {plain(found)}"), console)
     print_charts(section.charts, console)
@@ -235,18 +220,19 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
     elif table.priorities:
         table = choose_columns(table, width)
         width = max(width, measure_width(table))
-    elif table.labels == 1 and console.width < measure_width(table) > measure_width(
-        turned := _turn(table)
-    ):
+    elif table.labels == 1 and console.width < measure_width(table) > measure_width(turned := _turn(table)):
         table = turned
     console.print()
     if table.title:
         console.print(plain(table.title), style=title_style, highlight=False)
     headed, is_list = any(table.columns), bool(table.priorities)
     drawn = rich.table.Table(
-        box=SIMPLE_HEAD if headed else None, show_edge=False, show_header=headed,
-        pad_edge=not is_list, padding=(0, 1, 0, 0 if is_list else 1),
-    )  # fmt: skip
+        box=SIMPLE_HEAD if headed else None,
+        show_edge=False,
+        show_header=headed,
+        pad_edge=not is_list,
+        padding=(0, 1, 0, 0 if is_list else 1),
+    )
     whole = measure_width(table, labels_break=True) <= width
     numeric = table.numeric
     for number, (name, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
@@ -289,13 +275,9 @@ def choose_columns(table: TableView, width: int, changing: Sequence[int | None] 
     """
     columns = range(len(table.columns))
     fixed = changing or [None] * len(columns)
-    empty = [
-        fixed[number] is None and all(row[number] == NOT_MEASURED for row in table.rows)
-        for number in columns
-    ]
+    empty = [fixed[number] is None and all(row[number] == NOT_MEASURED for row in table.rows) for number in columns]
     widths = [
-        measure_width(table.take([number])) if (given := fixed[number]) is None else given + _GAP
-        for number in columns
+        measure_width(table.take([number])) if (given := fixed[number]) is None else given + _GAP for number in columns
     ]
     kept: list[int] = []
     for number in sorted(columns, key=lambda one: (empty[one], table.priorities[one])):
@@ -341,9 +323,7 @@ def _print_facts(blocks: FactBlocks, console: Console) -> None:
         named = max(len(name) for name, _ in facts)
         if console.soft_wrap:
             for name, fact in facts:
-                console.print(
-                    f"{plain(name).ljust(named)}  {plain(fact)}".lstrip(), highlight=False
-                )
+                console.print(f"{plain(name).ljust(named)}  {plain(fact)}".lstrip(), highlight=False)
             continue
         drawn = rich.table.Table.grid(padding=(0, 2, 0, 0))
         drawn.add_column(style="dim", max_width=_LABEL)
@@ -402,11 +382,7 @@ def _print_blocks(table: TableView, console: Console, *, brief: bool) -> None:
 
 
 def _describe_cells(
-    columns: Sequence[str],
-    cells: Sequence[str],
-    levels: Sequence[NoteLevel | None],
-    *,
-    brief: bool,
+    columns: Sequence[str], cells: Sequence[str], levels: Sequence[NoteLevel | None], *, brief: bool
 ) -> list[str]:
     """Return a line for each cell, failures first; all cells are one line unless the page is brief."""
     named = [

@@ -21,13 +21,7 @@ from tkperf.page.plan import build_plan_page, describe_plan_verdict
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys
-from tkperf.render.terminal.console import (
-    open_console,
-    plain,
-    print_facts,
-    print_lines,
-    print_verdict,
-)
+from tkperf.render.terminal.console import open_console, plain, print_facts, print_lines, print_verdict
 from tkperf.render.terminal.page import print_page
 
 _CLOCK = "%a %d %b %Y %H:%M"
@@ -53,9 +47,7 @@ def print_plan_on_stderr(outlook: Outlook) -> None:
     with suppress(OSError):
         print_verdict(describe_plan_verdict(outlook), open_console(stderr=True))
     print_facts(fact for _, facts in page.disclosure for fact in facts)
-    print_facts(
-        (("warning", text) for text in (*outlook.refusals, *outlook.cautions)), style="yellow"
-    )
+    print_facts((("warning", text) for text in (*outlook.refusals, *outlook.cautions)), style="yellow")
 
 
 def _build(outlook: Outlook) -> ReportView:
@@ -88,9 +80,7 @@ def print_workload(file: Path, profile: str, as_json: bool) -> None:
         return
     console = open_console()
     console.print(f"[bold]{plain(test.name)}[/bold]  {plain(test.title)}", highlight=False)
-    console.print(
-        f"with profile {plain(with_workload.name)}: {plain(with_workload.title)}", highlight=False
-    )
+    console.print(f"with profile {plain(with_workload.name)}: {plain(with_workload.title)}", highlight=False)
     for line in lines:
         console.print(f"  {plain(line)}", highlight=False)
 

@@ -37,9 +37,7 @@ def list_profiles(*, as_json: bool) -> None:
     for profile in shipped:
         tests = _names_of_tests(profile)
         tests_text = "; ".join(f"{suite}: {', '.join(names)}" for suite, names in tests.items())
-        table.add_row(
-            profile.name, plain(profile.title), tests_text, ", ".join(_default_of(profile))
-        )
+        table.add_row(profile.name, plain(profile.title), tests_text, ", ".join(_default_of(profile)))
     open_console().print(table)
 
 
@@ -55,8 +53,7 @@ def explain_profile(name: str, *, as_json: bool) -> None:
                 for key, table in profile.tables.items()
             },
             "tests": {
-                suite: {test.name: _course(test, profile) for test in tests}
-                for suite, tests in _tests(profile).items()
+                suite: {test.name: _course(test, profile) for test in tests} for suite, tests in _tests(profile).items()
             },
             "needs": needs,
         }
@@ -71,10 +68,7 @@ def explain_profile(name: str, *, as_json: bool) -> None:
     for suite, tests in _tests(profile).items():
         for test in tests:
             option = "" if test.by_default else f", with --test {test.name}"
-            console.print(
-                f"\n[bold]tkperf {suite}: {test.name}[/bold], {plain(test.title)}{option}",
-                highlight=False,
-            )
+            console.print(f"\n[bold]tkperf {suite}: {test.name}[/bold], {plain(test.title)}{option}", highlight=False)
             for line in _course(test, profile):
                 console.print(f"  {plain(line)}", highlight=False)
 

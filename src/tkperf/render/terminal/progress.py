@@ -11,14 +11,7 @@ from rich.text import Text
 
 from tkperf.model.units import format_number, on_one_line
 from tkperf.page.progress import ProgressView, Share, WindowSoFar
-from tkperf.render.terminal.histories import (
-    ASCII,
-    BlockLetters,
-    blocks_for,
-    draw_histories,
-    share_bar,
-    sparkline,
-)
+from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for, draw_histories, share_bar, sparkline
 
 _MOST_LINES_OF_A_REMARK = 3
 _LABEL = 8
@@ -34,13 +27,7 @@ class _Part:
 
 
 def render_lines(
-    progress: ProgressView,
-    *,
-    width: int,
-    height: int,
-    now: datetime,
-    encoding: str | None = "utf-8",
-    footer: str = "",
+    progress: ProgressView, *, width: int, height: int, now: datetime, encoding: str | None = "utf-8", footer: str = ""
 ) -> list[Text]:
     """Return the view: at most ``height`` lines of at most ``width`` columns.
 
@@ -71,9 +58,7 @@ def render_lines(
 
 
 class _Drawing:
-    def __init__(
-        self, progress: ProgressView, width: int, blocks: BlockLetters, now: datetime
-    ) -> None:
+    def __init__(self, progress: ProgressView, width: int, blocks: BlockLetters, now: datetime) -> None:
         self._progress, self._width, self.blocks, self._now = progress, width, blocks, now
 
     def above(self) -> list[_Part]:
@@ -104,9 +89,7 @@ class _Drawing:
         text = Text(f"{line * 2} ", style="dim")
         text.append(progress.name, style="bold not dim")
         if progress.number and len(progress.tests) > 1:
-            text.append(
-                f" {line * 2} test {progress.number} of {len(progress.tests)}:", style="dim"
-            )
+            text.append(f" {line * 2} test {progress.number} of {len(progress.tests)}:", style="dim")
         for test in progress.tests:
             text.append(" ")
             text.append(test, "bold reverse not dim" if test == progress.test else "")
@@ -159,21 +142,14 @@ class _Drawing:
         if cells is None:
             return []
         return draw_histories(
-            cells.title,
-            cells.values,
-            self._width,
-            most_lines=most_lines,
-            current=cells.current,
-            blocks=self.blocks,
+            cells.title, cells.values, self._width, most_lines=most_lines, current=cells.current, blocks=self.blocks
         )
 
     def _window(self, window: WindowSoFar) -> list[Text]:
         style = "bold green" if window.reached else "bold"
         text = self._labelled("window", f"{window.title}: ", (window.state, style), window.missing)
         indent = " " * _LABEL
-        lines = textwrap.wrap(
-            window.figures, self._width, initial_indent=indent, subsequent_indent=indent
-        )
+        lines = textwrap.wrap(window.figures, self._width, initial_indent=indent, subsequent_indent=indent)
         return [text, *map(Text, lines)]
 
     def remarks(self, most_lines: int) -> list[Text]:
@@ -185,9 +161,8 @@ class _Drawing:
 
     def _wrapped(self, text: str) -> list[str]:
         return textwrap.wrap(
-            text, self._width, max_lines=_MOST_LINES_OF_A_REMARK, placeholder=" ...",
-            subsequent_indent="  ",
-        )  # fmt: skip
+            text, self._width, max_lines=_MOST_LINES_OF_A_REMARK, placeholder=" ...", subsequent_indent="  "
+        )
 
 
 def format_end(now: datetime, shortest_s: float, longest_s: float) -> str:

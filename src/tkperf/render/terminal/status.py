@@ -15,7 +15,9 @@ _LEAST_PATH = 20
 
 
 def print_status(view: ReportView, console: Console) -> None:
-    """Print the runs: on a terminal with short paths and the columns that fit, otherwise all, on lines as long as they need."""
+    """Print the runs: on a terminal with short paths and the columns that fit, otherwise all, on lines as long as they
+    need.
+    """
     if console.is_terminal:
         most = max(_LEAST_PATH, console.width // 4)
         view = replace(view, overview=tuple(_shorten(block, most) for block in view.overview))
@@ -30,9 +32,6 @@ def _shorten(block: Block, most: int) -> Block:
     return replace(
         block,
         rows=tuple(
-            row
-            if len(row[0]) <= most
-            else (f"\N{HORIZONTAL ELLIPSIS}{row[0][-most + 1 :]}", *row[1:])
-            for row in rows
+            row if len(row[0]) <= most else (f"\N{HORIZONTAL ELLIPSIS}{row[0][-most + 1 :]}", *row[1:]) for row in rows
         ),
     )

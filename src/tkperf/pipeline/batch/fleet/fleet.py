@@ -18,39 +18,12 @@ from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import DeviceError, InputFileError, RefusedError, RunFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
 from tkperf.model.units import format_count, format_duration, format_durations
-from tkperf.pipeline.batch.book import (
-    BatchLog,
-    Book,
-    DriveHeard,
-    DrivesConfirmed,
-    Line,
-    Noted,
-    find_elsewhere,
-)
+from tkperf.pipeline.batch.book import BatchLog, Book, DriveHeard, DrivesConfirmed, Line, Noted, find_elsewhere
 from tkperf.pipeline.batch.crew import KINDS
-from tkperf.pipeline.batch.fleet.messages import (
-    Begin,
-    NoWord,
-    Options,
-    Over,
-    Plan,
-    Planned,
-    Refused,
-)
+from tkperf.pipeline.batch.fleet.messages import Begin, NoWord, Options, Over, Plan, Planned, Refused
 from tkperf.pipeline.batch.fleet.order_rights import name_input
 from tkperf.pipeline.batch.fleet.site import HostRefusedError, Site
-from tkperf.pipeline.batch.fleet.work import (
-    Event,
-    Failed,
-    Heard,
-    HostWork,
-    Left,
-    Looked,
-    Lost,
-    Met,
-    News,
-    find_same,
-)
+from tkperf.pipeline.batch.fleet.work import Event, Failed, Heard, HostWork, Left, Looked, Lost, Met, News, find_same
 from tkperf.pipeline.batch.protocol import Held
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.pipeline.batch.watching import WatchedHosts
@@ -108,9 +81,7 @@ class Fleet:
         ]
         self.watched = WatchedHosts(self._find_state())
 
-    def _make_work(
-        self, host: str, options: Options, without: Sequence[str], *, events: bool
-    ) -> HostWork:
+    def _make_work(self, host: str, options: Options, without: Sequence[str], *, events: bool) -> HostWork:
         numbers = tuple(n for n, one in enumerate(self.request.drives, 1) if one.host == host)
         request, files = _commission(self.request, numbers, resumes=self._resumes)
         own = {one.name for one in request.drives}
@@ -121,9 +92,7 @@ class Fleet:
                 files=files,
                 options=options,
                 resumes=self._resumes,
-                has_begun=any(
-                    heard.stage.has_begun for n in numbers if (heard := self._heard.get(n))
-                ),
+                has_begun=any(heard.stage.has_begun for n in numbers if (heard := self._heard.get(n))),
                 without=tuple(name for name in without if name in own),
             ),
             numbers=numbers,
@@ -185,10 +154,7 @@ class Fleet:
         if not self._failed:
             return
         errors = [one.error for one in self._failed.values()]
-        codes = [
-            one.refusal.exit_code if isinstance(one, HostRefusedError) else int(one.exit_code)
-            for one in errors
-        ]
+        codes = [one.refusal.exit_code if isinstance(one, HostRefusedError) else int(one.exit_code) for one in errors]
         kind = KINDS.get(min(codes, key=find_gravity), RefusedError)
         count = format_count(len(self._works), "host")
         hint = "; --without leaves out a host, with the names of all its runs" * self._resumes
@@ -198,9 +164,7 @@ class Fleet:
 
     def describe(self) -> Iterator[tuple[str, str]]:
         """Yield what the user sees below the drives before the question, each with its label."""
-        outlined = [
-            (host, one.outlined) for host, one in self._looked.items() if one.outlined is not None
-        ]
+        outlined = [(host, one.outlined) for host, one in self._looked.items() if one.outlined is not None]
         bounds_s = [(one.shortest_s, one.longest_s) for _, one in outlined]
         longest = tuple(map(max, zip(*bounds_s, strict=True)))
         yield "time", f"{format_durations(*longest)}, hosts at the same time"
@@ -339,7 +303,7 @@ class Fleet:
         for number, drive in enumerate(request.drives, 1):
             shown = self._shown.get(number) or DriveShown(
                 number=number, name=drive.name, path=drive.given, capacity_bytes=0, slot=drive.slot, host=drive.host
-            )  # fmt: skip
+            )
             state = find_elsewhere(
                 shown,
                 self._heard.get(number),
@@ -363,9 +327,7 @@ class Fleet:
         )
 
 
-def plan_on(
-    host: str, request: BatchRequest, options: Options, *, no_probe: bool, as_json: bool
-) -> str:
+def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: bool, as_json: bool) -> str:
     """Return the text of the plan of a host's drives, made there.
 
     Raises:
@@ -388,9 +350,7 @@ def plan_on(
     return "".join(pieces)
 
 
-def _commission(
-    request: BatchRequest, numbers: Sequence[int], *, resumes: bool
-) -> tuple[BatchRequest, dict[str, str]]:
+def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool) -> tuple[BatchRequest, dict[str, str]]:
     """Return a host's part of a batch, and the input files that it names there."""
     files: dict[str, str] = {}
     names: dict[str, str] = {}

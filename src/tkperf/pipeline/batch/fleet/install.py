@@ -22,7 +22,8 @@ _FOLDER = "/opt"
 _SCRIPT = """set -eu
 [ "$(uname -m)" = {machine} ] || {{ echo "it is a $(uname -m), and the archive is for {machine}" >&2; exit 9; }}
 has=$(getconf GNU_LIBC_VERSION | cut -d" " -f2)
-[ "$(printf "%s\\n" {libc} "$has" | sort -V | head -n 1)" = {libc} ] || {{ echo "it has glibc $has, and the archive needs {libc}" >&2; exit 9; }}
+[ "$(printf "%s\\n" {libc} "$has" | sort -V | head -n 1)" = {libc} ] ||
+    {{ echo "it has glibc $has, and the archive needs {libc}" >&2; exit 9; }}
 exec sudo -n -- sh -eu -c '
 umask 022
 link=$1 folder=$2 name=$3 tree=$2/$3-$4
@@ -59,15 +60,18 @@ def push_archive(archive: Path, host: str, link: str) -> None:
     """
     found = _NAME.fullmatch(archive.name)
     if found is None:
-        raise InputFileError(
-            f"{archive} is no archive of tkperf {__version__}: 'make archive' makes it"
-        )
+        raise InputFileError(f"{archive} is no archive of tkperf {__version__}: 'make archive' makes it")
     try:
         with archive.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
             script = _SCRIPT.format(
-                machine=found[2], libc=_read_libc(archive, found[1]), link=link, folder=_FOLDER, name=found[1], digest=digest
-            )  # fmt: skip
+                machine=found[2],
+                libc=_read_libc(archive, found[1]),
+                link=link,
+                folder=_FOLDER,
+                name=found[1],
+                digest=digest,
+            )
             file.seek(0)
             _send(host, script, file.fileno())
     except OSError as error:
@@ -87,16 +91,12 @@ def _read_libc(archive: Path, name: str) -> str:
 
 
 def _send(host: str, script: str, content: int) -> None:
-    process = start_process(
-        [*SSH, "--", host, script], cwd=Path("/"), stdin=content, stdout=PIPE, stderr=PIPE
-    )
+    process = start_process([*SSH, "--", host, script], cwd=Path("/"), stdin=content, stdout=PIPE, stderr=PIPE)
     with process:
         try:
             _, words = process.communicate(timeout=_LIMIT_S)
         except ProcessTimeout:
-            raise DeviceError(
-                f"{host}: tkperf is not there after {_LIMIT_S / 60:.0f} min"
-            ) from None
+            raise DeviceError(f"{host}: tkperf is not there after {_LIMIT_S / 60:.0f} min") from None
         finally:
             stop_process(process, grace_s=1.0)
     if process.returncode:

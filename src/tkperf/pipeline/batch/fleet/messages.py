@@ -1,7 +1,7 @@
 """Messages between a batch here and tkperf on a host, a JSON document a line over the pipe that SSH gives.
 
-A line from a host is a stranger's until it is decoded: it has a greatest length, no unknown field, no control character, and
-texts of one line each.
+A line from a host is a stranger's until it is decoded: it has a greatest length, no unknown field, no control
+character, and texts of one line each.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Snapshot(_FromHost, frozen=True, kw_only=True):
 
 FromHost: TypeAlias = (
     Hello | Clock | Found | Outlined | Planned | UnderWay | Refused | Seen | EventSeen | Over | Snapshot
-)  # fmt: skip
+)
 
 
 class _ToHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
@@ -155,7 +155,8 @@ class Begin(_ToHost, frozen=True, kw_only=True):
     Attributes:
         request: with the host's drives, each by the name that the user gave.
         files: input files that the request names, by their names in the batch's folder.
-        resumes: go on with the batch that is there; ``without``: leave out these runs; ``has_begun``: it has to be there.
+        resumes: go on with the batch that is there; ``without``: leave out these runs; ``has_begun``: it has to be
+        there.
     """
 
     request: BatchRequest
@@ -194,7 +195,9 @@ class Follow(_ToHost, frozen=True, kw_only=True):
 
 
 class Fetch(_ToHost, frozen=True, kw_only=True):
-    """While following: send a snapshot of a run file; ``host`` and ``ahead_s`` are noted in it: the host's name here, and its clock's offset."""
+    """While following: send a snapshot of a run file; ``host`` and ``ahead_s`` are noted in it: the host's name here,
+    and its clock's offset.
+    """
 
     run: str
     host: str

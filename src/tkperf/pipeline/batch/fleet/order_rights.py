@@ -24,9 +24,7 @@ BEGUN_BY = "begun-by-uid"
 _INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
 # The environment variables that a program needs. All others could misdirect root's programs:
 # TMPDIR, TKPERF_..., PYTHON..., LD_..., XDG_...
-_KEPT_VARIABLES = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LANGUAGE|LC_[A-Z]+|SUDO_[A-Z]+"
-)
+_KEPT_VARIABLES = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LANGUAGE|LC_[A-Z]+|SUDO_[A-Z]+")
 # Value for a user whose number is not known. No user has this number, and root does not have it
 # either.
 _UNKNOWN_UID = -1

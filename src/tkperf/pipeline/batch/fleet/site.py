@@ -33,9 +33,23 @@ HOSTS_FOLDER = Path("/var/lib/tkperf")
 CONNECT_LIMIT_S = 60.0
 # No forwarding: a host under test gets nothing of the user's. A connection that is cut ends after 15 s.
 SSH = (
-    "ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
-    "-o", "ClearAllForwardings=yes", "-o", "ForwardAgent=no", "-o", "ForwardX11=no",
-)  # fmt: skip
+    "ssh",
+    "-T",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=15",
+    "-o",
+    "ServerAliveInterval=5",
+    "-o",
+    "ServerAliveCountMax=3",
+    "-o",
+    "ClearAllForwardings=yes",
+    "-o",
+    "ForwardAgent=no",
+    "-o",
+    "ForwardX11=no",
+)
 # The status of a shell that does not find a command, in any language.
 COMMAND_NOT_FOUND = 127
 # sudo's own errors begin with its name. A refusal of sudo does not begin with the name; a refusal
@@ -74,12 +88,14 @@ class Site:
         name = self.host.rpartition("@")[2]
         if "host identification has changed" in said:
             text = (
-                "its key is not the one in known_hosts: another machine may answer. Compare the key on that host; if it is "
+                "its key is not the one in known_hosts: another machine may answer. Compare the key on that host; if "
+                "it is "
                 f"right: ssh-keygen -R {name}, then ssh {self.host} once"
             )
         elif "host key verification failed" in said:
             text = (
-                f"its key is not in known_hosts yet: ssh {self.host} once, and compare the fingerprint that ssh shows with "
+                f"its key is not in known_hosts yet: ssh {self.host} once, and compare the fingerprint that ssh shows "
+                "with "
                 "the one on that host: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"
             )
         elif "permission denied (" in said:
@@ -90,7 +106,8 @@ class Site:
             text = f"there is no {self.tkperf}: install tkperf {__version__} there, or give --push"
         elif any(each in said for each in SUDO_REFUSES):
             text = (
-                f"sudo asks for a password, or does not allow tkperf. This line in /etc/sudoers.d/tkperf there allows it: "
+                "sudo asks for a password, or does not allow tkperf. This line in /etc/sudoers.d/tkperf there allows "
+                "it: "
                 f"{_find_user(self.host)} ALL=(root) NOPASSWD: {self.tkperf} {COMMAND}"
             )
         elif status == ExitCode.WRONG_USE:
@@ -106,9 +123,7 @@ class Link:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self._process = start_process(
-            site.argv, cwd=Path("/"), stdin=PIPE, stdout=PIPE, stderr=PIPE
-        )
+        self._process = start_process(site.argv, cwd=Path("/"), stdin=PIPE, stdout=PIPE, stderr=PIPE)
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._lines: Lines[FromHost] = Lines(self._process.stdout.fileno(), FromHost)
@@ -132,7 +147,8 @@ class Link:
             hello = self.receive(CONNECT_LIMIT_S)
         except NoMessage as error:
             raise NoMessage(
-                f"{error}. Before tkperf, nothing may print to stdout there: look at what the user's shell runs, such as ~/.bashrc"
+                f"{error}. Before tkperf, nothing may print to stdout there: look at what the user's shell runs, such "
+                "as ~/.bashrc"
             ) from None
         except NoWord as error:
             status = self._wait()
@@ -140,12 +156,11 @@ class Link:
                 raise self.site.explain(self._words.decode(errors="replace"), status) from error
             raise
         if not isinstance(hello, Hello):
-            raise NoWord(
-                f"{self.site.host}: no greeting of tkperf came within {CONNECT_LIMIT_S:.0f} s"
-            )
+            raise NoWord(f"{self.site.host}: no greeting of tkperf came within {CONNECT_LIMIT_S:.0f} s")
         if (hello.protocol, hello.tkperf_version) != (PROTOCOL, __version__):
             raise DeviceError(
-                f"{self.site.host} has tkperf {hello.tkperf_version} (protocol {hello.protocol}), and here is {__version__} "
+                f"{self.site.host} has tkperf {hello.tkperf_version} (protocol {hello.protocol}), and here is "
+                f"{__version__} "
                 f"(protocol {PROTOCOL}): update the older one, for example with --push"
             )
         return hello

@@ -1,4 +1,6 @@
-"""A thread for each host of a batch: it looks there, waits for the answer, follows the runs, and fetches their files."""
+"""A thread for each host of a batch: it looks there, waits for the answer, follows the runs, and fetches
+their files.
+"""
 
 from __future__ import annotations
 
@@ -198,7 +200,9 @@ class HostWork:
         self.news.put(Left(host=self.host, begun=begun))
 
     def _ask(self) -> bool:
-        """Look, and wait for the answer with the connection open: there the holds end with it. Return whether it was given."""
+        """Look, and wait for the answer with the connection open: there the holds end with it. Return whether it was
+        given.
+        """
         with self.site.connect() as link:
             self._met = link.order(self.begin)
             digests: dict[int, str] = {}
@@ -212,14 +216,10 @@ class HostWork:
                 held.append(self._localise(one))
             outlined = found if isinstance(found, Outlined) else None
             if outlined is None and (held or not isinstance(found, UnderWay)):
-                raise NoWord(
-                    f"{self.host}: it does not show its drives, but {type(found).__name__}"
-                )
+                raise NoWord(f"{self.host}: it does not show its drives, but {type(found).__name__}")
             if outlined is not None and not (self.begin.resumes or len(held) == len(self.numbers)):
                 raise NoWord(f"{self.host}: it shows {len(held)} of {len(self.numbers)} drives")
-            self.news.put(
-                Looked(host=self.host, met=self._met, held=tuple(held), outlined=outlined)
-            )
+            self.news.put(Looked(host=self.host, met=self._met, held=tuple(held), outlined=outlined))
             while (order := self._take_order(HEARTBEAT_S)) is None:
                 if outlined is not None:
                     link.send(StillHere())
@@ -244,10 +244,7 @@ class HostWork:
 
     def _is_own(self, held: Held) -> bool:
         shown = held.shown
-        return (
-            1 <= shown.number <= len(self.numbers)
-            and shown.name == self.begin.request.drives[shown.number - 1].name
-        )
+        return 1 <= shown.number <= len(self.numbers) and shown.name == self.begin.request.drives[shown.number - 1].name
 
     def _localise(self, held: Held) -> Held:
         """Return a drive with its number here and its host; a path confirms only together with that."""
@@ -256,9 +253,7 @@ class HostWork:
         if confirm_id is not None and confirm_id == shown.path:
             confirm_id = f"{self.host}:{confirm_id}"
         number = self.numbers[shown.number - 1]
-        return replace(
-            held, shown=replace(shown, number=number, host=self.host, confirm_id=confirm_id)
-        )
+        return replace(held, shown=replace(shown, number=number, host=self.host, confirm_id=confirm_id))
 
     def _take_order(self, timeout_s: float) -> _Order | None:
         try:
@@ -360,7 +355,9 @@ class HostWork:
         self.news.put(Heard(line=line, brief=seen.brief))
 
     def _fetch_ended(self, seen: Seen, text: str, link: Link, early: deque[FromHost]) -> str:
-        """Fetch the files of a drive that is no longer measured; return the reason of its stage with what is missing."""
+        """Fetch the files of a drive that is no longer measured; return the reason of its stage with
+        what is missing.
+        """
         run = self.begin.request.drives[seen.number - 1].name
         self._unfetched.pop(seen.number, None)
         own = again_path(Path(run + RUN_FILE_SUFFIX)).stem
@@ -474,7 +471,10 @@ def find_same(held: Mapping[str, tuple[Held, ...]]) -> str | None:
         for key in keys if not shown.path.startswith("sim:") else ():
             other = earlier.setdefault(key, one).shown
             if other.host != shown.host:
-                return f"{shown.host}, {shown.path}, and {other.host}, {other.path}, are one drive: both have the {key[0]} {key[-1]}"
+                return (
+                    f"{shown.host}, {shown.path}, and {other.host}, {other.path}, are one drive: both have the "
+                    f"{key[0]} {key[-1]}"
+                )
     return None
 
 
