@@ -26,8 +26,6 @@ from tkperf.procedures import TESTS, load_profile
 from tkperf.procedures.plan import Case, _Imagination, phases_of
 from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers
 from tkperf.runfile.limits import (
-    _LONG_TEXTS,
-    _TEXT_CHARACTERS,
     MEMORY_BYTES,
     MOST_CELLS,
     MOST_FILE_BYTES,
@@ -39,6 +37,7 @@ from tkperf.runfile.limits import (
     WORK_PER_BYTE,
     ExcessError,
     Meter,
+    most_characters,
 )
 from tkperf.runfile.reader import RunFile
 
@@ -310,7 +309,7 @@ def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
         assert 10 * len({(test, step.section) for test, step in steps}) <= MOST_SECTIONS
         assert 10 * len({(test, step.section, step.key) for test, step in steps}) <= MOST_CELLS
         for (table, column), characters in longest.items():
-            limit = _LONG_TEXTS.get((table, column), _TEXT_CHARACTERS)
+            limit = most_characters(table, column)
             assert 10 * characters <= limit, (table, column)
         assert 10 * (times * log_bytes + constant_bytes) <= ten_days.most(MEMORY_BYTES)
         assert 10 * times * work <= ten_days._work_left
@@ -437,3 +436,29 @@ def test_a_long_text_is_found_in_any_row_and_column() -> None:
     for row in ({"id": 1, "text": "x" * 100_000}, {"id": "x" * 100_000, "text": 1}):
         with pytest.raises(ExcessError, match="has a text of 100,000 characters"):
             meter.count_row("note", row)
+
+
+@pytest.mark.parametrize(("length", "name"), [(255, "x" * 255), (256, "a"), (1_000_000, "a")])
+def test_a_run_has_the_name_of_its_file_if_no_file_can_have_its_name(tmp_path: Path, length: int, name: str) -> None:
+    """Each table of a comparison repeats the name, so a name of a million characters took more than a minute."""
+
+    def rename(db: sqlite3.Connection) -> None:
+        db.execute("UPDATE run SET value = ? WHERE key = 'name'", (f'"{"x" * length}"',))
+
+    path = made(tmp_path, rename)
+    with RunFile(path) as run_file:
+        record = run_file.record()
+    assert record.info.name == name
+    assert [each.what for each in record.left_out] == ["fact name of the run"] * (name == "a")
+
+
+@pytest.mark.parametrize("name", ["name", "section", "drive", "source", "code", "test"])
+def test_names_are_shorter_than_other_texts(name: str) -> None:
+    """Charts and tables repeat names: 95 tests with names of 64,000 characters took 3.6 GB in a report.
+
+    The path of a device has at most 4,096 characters.
+    """
+    meter = Meter(0)
+    meter.count_row("t", {name: "x" * 4096, "text": "x" * 4097})
+    with pytest.raises(ExcessError, match=f"column {name} has a text of 4,097 characters; the limit is 4,096"):
+        meter.count_row("t", {name: "x" * 4097})

@@ -69,6 +69,8 @@ _LONG_TEXTS = {
     ("job", "text"): MIB,
     ("outcome", "outcome"): 256 * 1024,
 }
+# Names are repeated in many sentences, tables and charts. The longest real one is the path of a device.
+_NAMES, _NAME_CHARACTERS = frozenset({"name", "section", "drive", "source", "code", "test"}), 4096
 # Largest number of bytes of a value that SQLite returns. The largest value in a run file is fio's
 # last document for a thousand threads.
 _VALUE_BYTES = 64 * MIB
@@ -114,6 +116,11 @@ class ExcessError(Exception):
     No single row is the cause, so no row is left out. The text names what the file contains too
     much of, with the number and the limit.
     """
+
+
+def most_characters(table: str, column: str) -> int:
+    """Return the limit for the length of a text."""
+    return _LONG_TEXTS.get((table, column), _NAME_CHARACTERS if column in _NAMES else _TEXT_CHARACTERS)
 
 
 class Meter:
@@ -167,7 +174,7 @@ class Meter:
         names = tuple(row)
         for at in self._texts[table]:
             column, value = names[at], values[at]
-            most = _LONG_TEXTS.get((table, column), _TEXT_CHARACTERS)
+            most = most_characters(table, column)
             if len(value) > most:
                 raise ExcessError(
                     f"table {table}, column {column} has a text of {len(value):,} characters; the limit is {most:,}"

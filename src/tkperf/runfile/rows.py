@@ -38,6 +38,8 @@ _MOST = sys.float_info.max
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Flag = Annotated[int, msgspec.Meta(ge=0, le=1)]
+# The name of a run is part of the names of its files. Linux allows no longer name of a file.
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Finite = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=_MOST)]
@@ -284,8 +286,9 @@ class _Device(_Drive):
 
 
 class _Facts(msgspec.Struct):
-    """Facts that are input of computations."""
+    """Facts that are input of computations, and the name, which the tables of a comparison repeat."""
 
+    name: Name
     device: _Device
     active_range_offset_bytes: Count | None
     active_range_length_bytes: PositiveCount | None
