@@ -10,7 +10,7 @@ import json
 import sqlite3
 
 import numpy as np
-from enlarging import case, copy_rows, copy_steps, numbers
+from enlarging import case, copy_rows, copy_steps, numbers, set_fact
 
 from tkperf.model.histogram import BUCKETS
 from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers
@@ -374,3 +374,121 @@ def full_of_seconds_and_workloads(db: sqlite3.Connection, size: int) -> None:
     full_seconds_of_streams(db, size)
     full_readings_of_drives(db, size // 2)
     full_heat(db, size // 2)
+
+
+def with_long_texts(value: object, length: int) -> object:
+    """Return a JSON value whose texts are longer by about this number of characters."""
+    if isinstance(value, str):
+        return value + " x" * (length // 2)
+    if isinstance(value, list):
+        return [with_long_texts(one, length) for one in value]
+    if isinstance(value, dict):
+        return {key: with_long_texts(one, length) for key, one in value.items()}
+    return value
+
+
+def count_texts(value: object) -> int:
+    if isinstance(value, dict | list):
+        return sum(map(count_texts, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str)
+
+
+def lengthen_facts(db: sqlite3.Connection, share_of_limit: float, *keys: str) -> None:
+    """Lengthen the texts of facts of the run so that each fact uses this share of its limit."""
+    for key in keys:
+        (text,) = db.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
+        value = json.loads(text)
+        set_fact(db, key, with_long_texts(value, int(share_of_limit * 1_000_000 / max(1, count_texts(value)))))
+
+
+@case
+def full_run_name_in_sections(db: sqlite3.Connection, size: int) -> None:
+    """A long name of the run, and the largest number of sections that tkperf reads."""
+    full_workloads_of_sections(db, size // 3)
+    lengthen_facts(db, size / USUAL_BYTES, "name")
+
+
+@case
+def full_run_texts(db: sqlite3.Connection, size: int) -> None:
+    """Long texts about the run and its device."""
+    lengthen_facts(
+        db, size / USUAL_BYTES, "name", "suite", "tkperf_version", "ioengine", "command_line", "profile_name", "device"
+    )
+
+
+@case
+def full_device_texts_in_sections(db: sqlite3.Connection, size: int) -> None:
+    """Long texts about the device, and the largest number of sections that tkperf reads."""
+    full_workloads_of_sections(db, size // 3)
+    lengthen_facts(db, size / USUAL_BYTES, "device", "options")
+
+
+@case
+def full_section_names(db: sqlite3.Connection, size: int) -> None:
+    """Sections with long names."""
+    copy_steps(db, share(6000, size), number="1 + n / 900", section="'s' || (n % 900) || hex(zeroblob(1990))")
+
+
+@case
+def full_workloads_of_a_long_name(db: sqlite3.Connection, size: int) -> None:
+    """The largest number of workloads that tkperf reads, in one section with a long name."""
+    copy_steps(
+        db, share(CELLS, size), number="1", position="n", block_size_bytes="512 * n", section="hex(zeroblob(2000))"
+    )
+
+
+@case
+def full_plan_texts(db: sqlite3.Connection, size: int) -> None:
+    """Long texts in the plan of each test, and many workloads in its first section."""
+    plans = list(db.execute("SELECT id, plan FROM test"))
+    for row, text in plans:
+        plan = json.loads(text)
+        length = int(size / USUAL_BYTES * 1_000_000 / count_texts(plan))
+        plan["title"] = with_long_texts(plan["title"], length)
+        for section in plan["sections"]:
+            for figure in section["figures"]:
+                figure |= {key: with_long_texts(figure[key], length) for key in ("title", "question") if key in figure}
+        db.execute("UPDATE test SET plan = ? WHERE id = ?", (json.dumps(plan), row))
+    copy_steps(db, share(1000, size), number="1", position="n", block_size_bytes="512 * n")
+
+
+@case
+def full_reasons(db: sqlite3.Connection, size: int) -> None:
+    """Verdicts of many sections, each with a long reason."""
+    (text,) = db.execute("SELECT verdict FROM verdict ORDER BY sequence LIMIT 1").fetchone()
+    verdict = json.loads(text)
+    verdict["reason"] = "x " * 30_000
+    copy_steps(db, 900, number="1 + n / 300", section="'s' || (n % 300)")
+    copy_rows(
+        db,
+        "verdict",
+        share(300, size),
+        sequence="10000000 + n",
+        number="1",
+        section="'s' || n",
+        verdict="'" + json.dumps(verdict).replace("'", "''") + "'",
+    )
+
+
+@case
+def full_names_of_drives(db: sqlite3.Connection, size: int) -> None:
+    """The largest number of drives that tkperf reads, with long names."""
+    drives = MOST_DRIVES - 10
+    copy_rows(
+        db,
+        "telemetry",
+        share(12_000, size),
+        at_s=f"n / {drives}",
+        drive=f"'d' || (n % {drives}) || hex(zeroblob(1990))",
+        source="'nvme'",
+        percentage_used="1",
+        host_written_bytes="1000000 * n",
+        temperature_c="n % 90",
+    )
+
+
+@case
+def full_names_of_tests(db: sqlite3.Connection, size: int) -> None:
+    """The largest number of tests that tkperf reads, each with a long name and ten sections."""
+    copy_rows(db, "test", 95, name="'t' || n || hex(zeroblob(1990))")
+    copy_steps(db, share(6000, size), number="1 + n / 950", test_id="4 + n % 95", section="'s' || ((n / 95) % 10)")
