@@ -16,7 +16,8 @@ from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.results import RunResult
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, RuleKind, Scale
 from tkperf.page.comparison.page import build_comparison_page
-from tkperf.page.comparison.stream_charts import draw_exceedance, find_named, shorten_names
+from tkperf.page.comparison.stream_charts import draw_exceedance, find_named
+from tkperf.page.naming import shorten_names
 from tkperf.page.page import ChartView, ReportView
 from tkperf.render.charts.draw import draw
 from tkperf.render.document import compose
@@ -170,7 +171,7 @@ def test_of_many_curves_three_are_named() -> None:
 def test_long_names_are_told_apart_by_their_ends() -> None:
     """Each point of a curve carries one: a page of twenty runs with names of 240 letters had 62 MB."""
     long = ["x" * 240, "x" * 239 + "y", "x" * 241, "short"]
-    called = list(shorten_names(long).values())
+    called = list(shorten_names(long, 40).values())
     assert len(set(called)) == 4
     assert max(map(len, called)) <= 45
     assert called[3] == "short"

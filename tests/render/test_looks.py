@@ -389,6 +389,18 @@ def test_labels_do_not_cover_each_other(values: list[float]) -> None:
     assert ends == sorted(ends, reverse=True)
 
 
+def test_points_of_a_chart_carry_short_names() -> None:
+    """Long names of drives in a run file, repeated by each point, made a report take 1.3 GB."""
+    names = ["x" * 4000 + end for end in "ab"] + ["sda"]
+    curves = tuple(Curve(name=name, points=(Point(0, 1.0), Point(1, 2.0))) for name in names)
+    chart = Chart(title="", x=Axis(title="Time (s)"), y=Axis(title="Temperature (°C)"), curves=curves)
+    spec: Any = draw(chart)
+    series = list(dict.fromkeys(row["series"] for row in spec["datasets"]["curves"]))
+    assert list(map(len, series)) == [201, 201, 3]
+    assert len(set(series)) == 3
+    assert len(json.dumps(spec)) < 10_000
+
+
 def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) -> None:
     """From the front to the back or the other way round, never by value; a bar tells its interval."""
     spec = charts["sata-ssd iops03d"]

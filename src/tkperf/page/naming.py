@@ -229,3 +229,18 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
         columns=tuple(columns[key] for key in ordered),
         at=tuple(tuple(by_keys.get((row, column_key)) for column_key in ordered) for row in sorted(rows)),
     )
+
+
+def shorten_names(names: Iterable[str], most: int) -> dict[str, str]:
+    """Return the names of curves with about ``most`` characters.
+
+    A long name keeps both ends, with a number if these are alike. Each point of a curve carries the name, so long names
+    would be most of the page.
+    """
+    called: dict[str, str] = {}
+    for number, name in enumerate(names, start=1):
+        short = name
+        if len(name) > most:
+            short = f"{name[: most // 2]}\N{HORIZONTAL ELLIPSIS}{name[-(most // 2) :]}"
+        called[name] = f"{short} ({number})" if short in called.values() else short
+    return called

@@ -16,7 +16,7 @@ from tkperf.page.figures.curves import flag
 from tkperf.page.figures.response_times import exceedance_points
 from tkperf.page.figures.streams import Over, draw_stream, drive_fills, over_time
 from tkperf.page.findings.headlines import find_highest_spikes
-from tkperf.page.naming import capitalise, find_naming, name_figure
+from tkperf.page.naming import capitalise, find_naming, name_figure, shorten_names
 from tkperf.page.page import ChartView
 
 # Lower and upper edge in us, I/Os.
@@ -139,7 +139,7 @@ def _draw_streams(
     sections: Sections, title: str, over: Mapping[str, Over], quantity: Quantity = IOPS, *, log: bool = False
 ) -> Chart:
     """Return a quantity of every slice, a curve for each run; ``over`` is the place of each run's slices."""
-    called = shorten_names(sections)
+    called = shorten_names(sections, _LONGEST_NAME)
     charts = {called[run]: draw_stream(sections[run], (quantity,), title, of) for run, of in over.items()}
     curves = [replace(curve, name=name, dots=False) for name, chart in charts.items() for curve in chart.curves]
     axis = Axis(title=next((of.title for of in over.values()), ""))
@@ -183,7 +183,7 @@ def _tail(points: Sequence[Point]) -> float:
 
 def draw_exceedance(sections: Mapping[str, SectionResult], title: str) -> Chart:
     """Return the share of a stream's I/Os that took longer than a response time, a curve for each run."""
-    many, called = len(sections) > MOST_ACROSS, shorten_names(sections)
+    many, called = len(sections) > MOST_ACROSS, shorten_names(sections, _LONGEST_NAME)
     curves = [
         Curve(
             name=called[name],
@@ -204,20 +204,6 @@ def draw_exceedance(sections: Mapping[str, SectionResult], title: str) -> Chart:
         flags=tuple(dict.fromkeys(filter(None, flags))),
     )
     return _add_runs(chart, curves, _tail)
-
-
-def shorten_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the runs' names at their curves: a long name keeps both ends, with a number if these are alike.
-
-    Each point of a curve carries the name, so a name of 200 letters would be most of the page.
-    """
-    called: dict[str, str] = {}
-    for number, name in enumerate(names, start=1):
-        short = name
-        if len(name) > _LONGEST_NAME:
-            short = f"{name[: _LONGEST_NAME // 2]}\N{HORIZONTAL ELLIPSIS}{name[-(_LONGEST_NAME // 2) :]}"
-        called[name] = f"{short} ({number})" if short in called.values() else short
-    return called
 
 
 def _rounded(value: float) -> float:
@@ -250,7 +236,7 @@ def _draw_areas(sections: Mapping[str, SectionResult], quantity: Quantity, title
     Disks may have different numbers of areas, so each area's place is its share of the disk.
     """
     workloads = dict.fromkeys(cell.workload for section in sections.values() for _, cell in section.cells_of_rounds())
-    naming, called = find_naming(workloads), shorten_names(sections)
+    naming, called = find_naming(workloads), shorten_names(sections, _LONGEST_NAME)
     curves = [
         Curve(
             name=called[name],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from tkperf.page.chart import AnyChart, Bars3D, Chart, Curve, Distribution, Legend, Mark, Rule, Scale
+from tkperf.page.naming import shorten_names
 from tkperf.render.charts.axes import CLOCK, draw_place_axis, draw_value_axis
 from tkperf.render.charts.bars_3d import draw_bars
 from tkperf.render.charts.distribution import draw_distribution
@@ -35,6 +37,8 @@ from tkperf.render.charts.rows import CurveGroup, build_rule_row, group_curves, 
 # The first disturbed seconds of a day are enough to show it.
 MOST_RINGS = 2000
 MOST_DIRECT = 4
+# Characters of a curve's name. A file may contain much longer names, and each point carries the name of its curve.
+LONGEST_NAME = 200
 # Beyond it points are smaller, so that they do not hide the line.
 _MANY_POINTS = 60
 _LINE_PX, _FRAME_PX, _BETWEEN_PX = 14, 50, 11
@@ -55,7 +59,14 @@ def draw(chart: AnyChart) -> Spec:
         return draw_bars(chart)
     if isinstance(chart, Distribution):
         return draw_distribution(chart)
-    return _Drawing(chart).spec()
+    return _Drawing(_with_short_names(chart)).spec()
+
+
+def _with_short_names(chart: Chart) -> Chart:
+    if all(len(curve.name) <= LONGEST_NAME for curve in chart.curves):
+        return chart
+    called = shorten_names(dict.fromkeys(curve.name for curve in chart.curves), LONGEST_NAME)
+    return replace(chart, curves=tuple(replace(curve, name=called[curve.name]) for curve in chart.curves))
 
 
 class _Drawing:
