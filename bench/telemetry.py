@@ -22,7 +22,7 @@ from contextlib import contextmanager
 
 from tkperf.device.drive_log import UnreadError
 from tkperf.device.identity import DeviceIdentity, read_identity
-from tkperf.device.telemetry import LOG_EVERY_S, TEMPERATURE_EVERY_S, TelemetryWatch, open_logs
+from tkperf.device.telemetry_watch import LOG_EVERY_S, TEMPERATURE_EVERY_S, TelemetryWatch, open_logs
 
 LOADS = {"1 outstanding": (1, 1), "32 outstanding": (1, 32)}
 READINGS = 20

@@ -31,7 +31,7 @@ PYTHON = """# Python API
 .. automodule:: tkperf
    :members: make_plan, run, load, open_run
 
-.. autoclass:: tkperf.pipeline.request.RunRequest
+.. autoclass:: tkperf.pipeline.run_request.RunRequest
 
 .. autoclass:: tkperf.analysis.results.RunResult
    :members:

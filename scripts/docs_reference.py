@@ -24,10 +24,10 @@ from tkperf.model.choices import built_in_profiles
 from tkperf.model.figures import TABLE_KINDS, Figure
 from tkperf.model.units import GIB
 from tkperf.procedures import SUITES, TESTS, Circumstances, Profile, Test, load_profile
-from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
-from tkperf.procedures.plan import section_names
+from tkperf.procedures.forecast import section_names
+from tkperf.procedures.own_workloads.workload_file import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys, show_value
-from tkperf.procedures.profiles.tables import SHARED_TABLES
+from tkperf.procedures.profiles.profile_tables import SHARED_TABLES
 
 
 def commands() -> Iterator[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
-from tkperf.analysis.batch import BatchAnswer, BatchDriveResult, compare_drives
-from tkperf.model.batch import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
+from tkperf.analysis.batch_verdict import BatchDriveResult, BatchResult, compare_drives
+from tkperf.model.batch_state import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
 from tkperf.model.sharing import SharingState
 
 
@@ -51,8 +51,8 @@ def measured(number: int, value: float, *, model: str = "MODEL") -> BatchDriveRe
     return BatchDriveResult(state=drive(number, model=model), result=result)
 
 
-def answer_of(*drives: BatchDriveResult) -> BatchAnswer:
+def answer_of(*drives: BatchDriveResult) -> BatchResult:
     """The answer of a batch without claims."""
     names = {one.number: one.state.shown.label for one in drives}
     groups, why = compare_drives(drives, names)
-    return BatchAnswer(state=batch(*(one.state for one in drives)), drives=drives, groups=groups, not_compared=why)
+    return BatchResult(state=batch(*(one.state for one in drives)), drives=drives, groups=groups, not_compared=why)

@@ -14,8 +14,8 @@ from math import hypot, isclose, sqrt
 import numpy as np
 
 from tests.builders import work
-from tkperf.analysis.timeline.findings import SEARCHED, Recorded, find_timelines
 from tkperf.analysis.timeline.levels import BEFORE, Drop, LevelKind
+from tkperf.analysis.timeline.timelines import SEARCHED, Recorded, find_timelines
 from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.models import FlashModel, find_preset
 from tkperf.model.seconds import FloatArray, Seconds

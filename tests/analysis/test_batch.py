@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.batches import batch, drive, measured
-from tkperf.analysis.batch import BatchDriveResult, compare_drives, exit_code_of, find_batch_remaining_s
-from tkperf.model.batch import DriveStage
+from tkperf.analysis.batch_verdict import BatchDriveResult, compare_drives, exit_code_of, find_batch_remaining_s
+from tkperf.model.batch_state import DriveStage
 from tkperf.model.errors import ExitCode
 
 HOUR = 3600.0

@@ -17,13 +17,13 @@ from tkperf.analysis.claims_file import METRICS, parse_claims
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import Drop, LevelKind, RateLevel
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
+from tkperf.analysis.timeline.timelines import Recorded, Timeline
 from tkperf.model.errors import UsageError
 from tkperf.model.figures import FigureKind, drawn
 from tkperf.model.record import PurgeRecord
-from tkperf.page.tables.sections import build_section_tables
+from tkperf.page.tables.verdict_tables import build_section_tables
 from tkperf.render.export_tables import build_tables
 
 WORK = work()

@@ -29,7 +29,7 @@ from tkperf.page.check import build_claims_page, find_check_warnings
 from tkperf.page.view import build_view
 from tkperf.pipeline.api import read_and_check
 from tkperf.render.export_check import render_check_json, render_junit
-from tkperf.render.terminal.page import print_check
+from tkperf.render.terminal.page_text import print_check
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import RunStarted
 

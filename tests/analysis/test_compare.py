@@ -25,14 +25,14 @@ from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.quantity import IOPS, Better
 from tkperf.model.record import PurgeRecord, RunStatus
 from tkperf.model.workload import Access, Workload
-from tkperf.page.comparison.findings import find_findings
-from tkperf.page.comparison.page import build_comparison_page, build_tkperf_plots
-from tkperf.page.comparison.words import describe_ratio, format_ratio, mark_certainty
+from tkperf.page.comparison.build_page import build_comparison_page, build_tkperf_plots
+from tkperf.page.comparison.conclusions import find_conclusions
+from tkperf.page.comparison.ratio_texts import describe_ratio, format_ratio, mark_certainty
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.procedures import HDD_TESTS, load_profile
 from tkperf.render.export_tables import build_comparison_table, render_csv
 from tkperf.render.html import render_view
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 
 
 def conditions_of(comparison: Comparison) -> tuple[ConditionGroup, ...]:
@@ -230,7 +230,7 @@ def test_each_change_is_counted() -> None:
     """Better, worse, within noise, not comparable: none is left out; the tables have each with its mark."""
     both = compare(made_up_pair())
     counted = "Of 11 figures of second: 4 better, 5 worse, 1 within noise, 1 not comparable."
-    assert counted in tuple(find_findings(both))
+    assert counted in tuple(find_conclusions(both))
     view = build_comparison_page(both)
     (section,) = view.tests[0].sections
     # What differs most comes first.

@@ -16,28 +16,28 @@ from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, compare, find_day
 from tkperf.analysis.comparing.entries import Change, Entry, against_first
+from tkperf.analysis.drive_telemetry import DriveTelemetry
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
-from tkperf.analysis.telemetry import DriveTelemetry
-from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
+from tkperf.analysis.timeline.timelines import Recorded, Timeline
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.cli.commands.compare import ARRANGEMENTS
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
 from tkperf.model.record import RunStatus
 from tkperf.page.chart import Chart
-from tkperf.page.comparison.findings import (
+from tkperf.page.comparison.build_page import build_comparison_page
+from tkperf.page.comparison.conclusions import (
     describe_comparison_verdict,
     describe_days,
     find_common_notices,
-    find_findings,
+    find_conclusions,
     find_verdict,
 )
-from tkperf.page.comparison.page import build_comparison_page
-from tkperf.page.comparison.tables import build_headline_table, build_runs_table, build_section_table
-from tkperf.page.comparison.telemetry import find_telemetry_differences
-from tkperf.page.comparison.words import (
+from tkperf.page.comparison.drive_conditions import find_telemetry_differences
+from tkperf.page.comparison.ratio_tables import build_headline_table, build_runs_table, build_section_table
+from tkperf.page.comparison.ratio_texts import (
     describe_group,
     describe_loads,
     describe_ratio,
@@ -45,11 +45,11 @@ from tkperf.page.comparison.words import (
     format_ratio,
     name_headlines,
 )
-from tkperf.page.verdict import NoteLevel, Verdict
+from tkperf.page.verdict_texts import NoteLevel, Verdict
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.render.export_comparison import render_comparison_json
 from tkperf.render.export_markdown import render_markdown
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 
 WRITES = {FOUR_KIB_WRITES: (100.0, 101.0, 102.0)}
 
@@ -102,7 +102,7 @@ def test_it_opens_with_the_greatest_difference() -> None:
     runs = [
         made_up_run(name, {"iops": [made_up_section("IOPS", of_run)]}) for name, of_run in (("A", cells), ("B", other))
     ]
-    assert tuple(find_findings(compare(runs))) == (
+    assert tuple(find_conclusions(compare(runs))) == (
         "4 KiB random write: B has 8.71 × the IOPS of A (their ranges do not meet), beyond noise.",
         "4 KiB random read: B has 0.502 × the IOPS of A (their ranges do not meet), beyond noise.",
         "Of 3 figures of B: 2 better, 1 worse.",
@@ -111,7 +111,7 @@ def test_it_opens_with_the_greatest_difference() -> None:
 
 def test_nothing_but_noise_is_said_as_such() -> None:
     runs = [iops_run("A", (100, 110)), iops_run("B", (105, 115))]
-    assert tuple(find_findings(compare(runs))) == (
+    assert tuple(find_conclusions(compare(runs))) == (
         "No headline figure of B differs from that of A beyond noise.",
         "Of 1 figure of B: 1 within noise.",
     )
@@ -127,7 +127,7 @@ def test_few_differences_among_many_figures_may_be_chance() -> None:
             made_up_run(name, {"iops": [made_up_section("IOPS", values)]})
             for name, values in (("A", dict.fromkeys(loads, (100.0, 110.0))), ("B", other))
         ]
-        return tuple(find_findings(compare(runs)))[-1]
+        return tuple(find_conclusions(compare(runs)))[-1]
 
     chance = "by chance alone about 1 would be beyond noise."
     assert count(3) == f"Of 20 figures of B: 1 better, 19 within noise; {chance}"
@@ -153,7 +153,7 @@ def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends(low: f
 
 def test_what_was_measured_once_has_its_ratio_all_the_same() -> None:
     runs = [iops_run("A", (100,)), iops_run("B", (800,))]
-    assert next(find_findings(compare(runs))) == ("4 KiB random write: B has 8.00 × the IOPS of A, noise not known.")
+    assert next(find_conclusions(compare(runs))) == ("4 KiB random write: B has 8.00 × the IOPS of A, noise not known.")
 
 
 def test_an_interval_without_an_upper_end_is_told_by_its_lower_one() -> None:
@@ -180,7 +180,7 @@ def test_an_interval_without_an_upper_end_is_told_by_its_lower_one() -> None:
         for section in test.sections
         for cell in section.cells
     ]
-    assert next(find_findings(compare(runs))) == (
+    assert next(find_conclusions(compare(runs))) == (
         "4 KiB random write: B has 8.00 × the IOPS of A (above 7.81), beyond noise."
     )
 
@@ -190,7 +190,7 @@ def test_less_latency_is_said_to_be_better() -> None:
         made_up_run(name, {"lat": [made_up_section("Latency", {FOUR_KIB_WRITES: values})]})
         for name, values in (("A", (100.0, 101.0)), ("B", (50.0, 51.0)))
     ]
-    assert next(find_findings(compare(runs))) == (
+    assert next(find_conclusions(compare(runs))) == (
         "4 KiB random write: B has 0.502 × the mean latency of A (their ranges do not meet), better, beyond noise."
     )
 
@@ -251,7 +251,7 @@ def test_tails_stand_behind_rates() -> None:
     both = compare([saturation("A", falling(1)), saturation("B", falling(8))])
     tail = both.headlines[-1]
     assert tail.quantity is percentile(99.9)
-    assert "p99.9" not in next(find_findings(both))
+    assert "p99.9" not in next(find_conclusions(both))
 
 
 def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
@@ -322,7 +322,7 @@ def test_telemetry_is_said_where_it_may_be_why() -> None:
         "warmest: A 45 °C, B 71 °C",
         "write amplification: A 2.00, B 2.50",
     ]
-    assert "IOPS, throttled: B for 3 min 10 s; A not." in tuple(find_findings(both))
+    assert "IOPS, throttled: B for 3 min 10 s; A not." in tuple(find_conclusions(both))
     alike = with_telemetry(iops_run("B", around(50)), throttled_s=0.0, temperature_most_c=54.0, write_amplification=2.1)
     assert telemetry_differences([cool, alike]) == []
     silent = with_telemetry(iops_run("B", around(50)))
@@ -382,8 +382,8 @@ def test_a_stream_is_compared_by_its_phases() -> None:
         assert first.uncertainty.basis is Basis.SLICES
         assert (second.ratio, second.change) == (8.0, Change.BETTER)
         assert rows[part, LATENCY_MEAN].entries[1].change is Change.WORSE
-    assert next(find_findings(both)).startswith("4 KiB random write, ")
-    assert next(find_findings(both)).endswith("beyond noise.")
+    assert next(find_conclusions(both)).startswith("4 KiB random write, ")
+    assert next(find_conclusions(both)).endswith("beyond noise.")
     assert list(name_headlines(both).values()) == [
         "4 KiB random write, fresh out of box: IOPS",
         "4 KiB random write, settled: IOPS",
@@ -560,21 +560,21 @@ def test_spikes_that_only_some_runs_have_are_the_answer() -> None:
         return made_up_run(name, {"writesat": [replace(section, timelines=(timeline,))]})
 
     pair = compare([run("A", spikes), run("B", None)])
-    answer = tuple(find_findings(pair))
+    answer = tuple(find_conclusions(pair))
     assert answer[0] == "4 KiB random write, latency spikes every 13 min: A 101.0 µs; B none."
     charts = build_comparison_page(pair).overview_charts
     assert charts[0].question == "Which run has latency spikes?"
     assert isinstance(charts[0].chart, Chart)
     assert charts[0].chart.names == ("A", "B")
     for found in (spikes, None):
-        alike = find_findings(compare([run("A", found), run("B", found)]))
+        alike = find_conclusions(compare([run("A", found), run("B", found)]))
         assert not any("spikes" in sentence for sentence in alike)
 
 
 def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
     """By hand: median 100.5, MAD 1.5."""
     cohort = cohort_of(100, 101, 99, 102, 80, 103)
-    assert tuple(find_findings(cohort))[:2] == (
+    assert tuple(find_conclusions(cohort))[:2] == (
         "Outlier d4: 4 KiB random write: IOPS 20 % below the median.",
         "6 drives of model M1: headline figures spread by 2.2 %.",
     )
@@ -593,7 +593,7 @@ def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
 def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
     """As of percentiles that lie in one bucket: a spread of 0 would say that drives are the same."""
     cohort = cohort_of(100, 100, 100, 100, 101, 100)
-    assert tuple(find_findings(cohort))[1] == (
+    assert tuple(find_conclusions(cohort))[1] == (
         "6 drives of model M1: in every headline figure more than half of the runs have the same value."
     )
     table = build_headline_table(cohort)
@@ -618,7 +618,7 @@ def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
     cohort = build_cohort(comparison.names, [drive(f"S{n}") for n in range(6)], [unsure])
     assert cohort.figures[0].outliers == ()
     assert [one.name for one in cohort.figures[0].unsure] == ["d4"]
-    assert next(find_findings(replace(comparison, cohort=cohort))) == (
+    assert next(find_conclusions(replace(comparison, cohort=cohort))) == (
         "d4 may be one, its own uncertainty reaches the median: 4 KiB random write: IOPS 20 % below the median."
     )
 
@@ -643,8 +643,8 @@ def test_the_same_slowdown_strays_as_iops_and_as_latency() -> None:
 
 
 def test_a_small_or_even_cohort_names_nobody() -> None:
-    assert "Outliers are named among 5 runs or more." in tuple(find_findings(cohort_of(100, 101, 50)))
-    assert "No outlier." in tuple(find_findings(cohort_of(*range(98, 104))))
+    assert "Outliers are named among 5 runs or more." in tuple(find_conclusions(cohort_of(100, 101, 50)))
+    assert "No outlier." in tuple(find_conclusions(cohort_of(*range(98, 104))))
 
 
 def test_runs_of_one_drive_are_no_drives() -> None:
@@ -718,7 +718,7 @@ def test_a_history_is_in_the_order_of_dates_with_its_trend() -> None:
     assert figure.trend is not None
     assert figure.trend.slope == pytest.approx(-100 * 10 / 980)
     assert figure.change is Change.WORSE
-    assert tuple(find_findings(history))[:2] == (
+    assert tuple(find_conclusions(history))[:2] == (
         "Drive S1, 5 runs over 4 days: 4 KiB random write: IOPS -1.02 % per day (-1.02 to -1.02), worse, beyond noise.",
         "Of 1 headline figure: 1 getting worse.",
     )
@@ -726,7 +726,7 @@ def test_a_history_is_in_the_order_of_dates_with_its_trend() -> None:
 
 def test_four_runs_are_too_few_for_a_trend() -> None:
     history = history_of(100, 99, 98, 97)
-    assert next(find_findings(history)) == (
+    assert next(find_conclusions(history)) == (
         "Drive S1, 4 runs over 7 days: too few to separate a trend from noise (5 or more are needed)."
     )
 
@@ -737,7 +737,7 @@ def test_runs_of_one_date_tell_no_trend() -> None:
         iops_run(f"r{n}", around(100 + n), device=drive("S1"), started_utc=f"2026-01-{1 + n // 2:02}T12:00:00+00:00")
         for n in range(6)
     ]
-    assert next(find_findings(compare(runs, Arrangement.HISTORY))) == (
+    assert next(find_conclusions(compare(runs, Arrangement.HISTORY))) == (
         "Drive S1, 6 runs over 2 days: no trend can be shown where two runs have the same date."
     )
 
@@ -745,7 +745,7 @@ def test_runs_of_one_date_tell_no_trend() -> None:
 def test_a_new_firmware_is_marked() -> None:
     history = history_of(100, 100, 90, 90, firmware=("1.0", "1.0", "1.2", "1.2"))
     assert "Firmware changed from 1.0 to 1.2 before run run2: what looks like a trend may be a step there." in tuple(
-        find_findings(history)
+        find_conclusions(history)
     )
     assert history.history is not None
     assert [change.after for change in history.history.firmware] == ["1.2"]
@@ -762,7 +762,7 @@ def test_many_runs_are_told_by_their_ends() -> None:
     """The least and the greatest with their names; a row for each run with short names."""
     runs = [iops_run(f"lab-{n:02}", around(100 + n), device=drive(None)) for n in range(20)]
     many = compare(runs)
-    assert next(find_findings(many)) == (
+    assert next(find_conclusions(many)) == (
         "4 KiB random write: IOPS from 1.000 × (lab-00) to 1.190 × (lab-19) that of lab-00, beyond noise."
     )
     summary = build_section_table(many, many.rows)
@@ -776,10 +776,10 @@ def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
     """A run between the ends says nothing of them."""
     once, often = (50.0,), around(80)
     runs = [iops_run("A", around(100)), iops_run("B", often), iops_run("C", once)]
-    told = next(find_findings(compare(runs)))
+    told = next(find_conclusions(compare(runs)))
     assert told == ("4 KiB random write: IOPS from 0.500 × (C) to 1.000 × (A) that of A, noise not known.")
     runs[2:] = [iops_run("D", (200.0,))]
-    assert next(find_findings(compare(runs))).endswith(
+    assert next(find_conclusions(compare(runs))).endswith(
         "from 0.800 × (B) to 2.00 × (D) that of A, beyond noise for B only."
     )
 
@@ -788,8 +788,8 @@ def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
     """Of 19 intervals about one leaves out the true ratio; of two runs beside the first nothing is said."""
     runs = [iops_run(f"r{n:02}", around(100 if n < 19 else 103), device=drive(None)) for n in range(20)]
     chance = "; by chance alone about 1 would be beyond noise."
-    assert next(find_findings(compare(runs))).endswith(f"(r19) that of r00, beyond noise{chance}")
-    assert next(find_findings(compare(runs[17:]))).endswith("(r19) that of r17, beyond noise.")
+    assert next(find_conclusions(compare(runs))).endswith(f"(r19) that of r00, beyond noise{chance}")
+    assert next(find_conclusions(compare(runs[17:]))).endswith("(r19) that of r17, beyond noise.")
 
 
 def test_no_two_runs_are_called_alike() -> None:
@@ -809,7 +809,7 @@ def test_what_is_no_date_is_not_known(told: str) -> None:
 
 def test_the_last_run_of_a_history_that_fell_is_named_first() -> None:
     """A single fall is no trend."""
-    sentences = tuple(find_findings(history_of(100, 100.1, 100.2, 100.1, 50)))
+    sentences = tuple(find_conclusions(history_of(100, 100.1, 100.2, 100.1, 50)))
     assert sentences[0].startswith("4 KiB random write: ")
     assert "0.500 × the IOPS of" in sentences[0]
     assert "no trend beyond noise" in sentences[1]
@@ -824,7 +824,7 @@ def test_json_and_markdown_say_the_same() -> None:
     both = compare(runs)
     document = json.loads(render_comparison_json(both))
     assert document["schema"] == "tkperf-comparison/1"
-    assert document["findings"] == list(find_findings(both))
+    assert document["findings"] == list(find_conclusions(both))
     (row,) = [document["rows"][one["row"]] for one in document["headlines"]]
     assert (row["key"], row["entries"][1]["change"]) == ("iops", "better")
     assert row["entries"][1]["ratio"] == pytest.approx(875 / 100.5)

@@ -15,7 +15,7 @@ from tests.builders import run_info, simulate
 from tkperf.analysis.details import CellDetail, build_details
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
-from tkperf.analysis.selection import SelectedPart, find_selected_parts, parse_selection
+from tkperf.analysis.selected_part import SelectedPart, find_selected_parts, parse_selection
 from tkperf.model.errors import UsageError
 from tkperf.model.histogram import EMPTY, Histogram
 from tkperf.model.record import RunRecord, StepKind, StepRecord

@@ -16,7 +16,7 @@ from rich.console import Console
 import tkperf
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, work
-from tkperf.analysis.claim_findings import LOWER_LIMIT, ClaimFinding, ClaimState
+from tkperf.analysis.claim_findings import LOWER_LIMIT, ClaimResult, ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.comparing.comparison import compare
@@ -28,11 +28,11 @@ from tkperf.cli.main import cli
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, QUANTITIES, Direction, percentile
 from tkperf.page.check import describe_claim
-from tkperf.page.comparison.findings import find_findings
-from tkperf.page.comparison.words import describe_ratio
+from tkperf.page.comparison.conclusions import find_conclusions
+from tkperf.page.comparison.ratio_texts import describe_ratio
 from tkperf.page.explanation import explain
-from tkperf.page.subject import SectionSubject
-from tkperf.page.tables.results import build_matrix, explain_intervals
+from tkperf.page.shown_section import ShownSection
+from tkperf.page.tables.cell_tables import build_matrix, explain_intervals
 from tkperf.page.view import build_view
 from tkperf.page.words.uncertainty import (
     INTERVAL,
@@ -47,7 +47,7 @@ from tkperf.render.export_check import render_junit
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_comparison_table, build_tables, render_csv
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 
 TESTS = {"iops": "IOPS", "lat": "Latency"}
 
@@ -158,11 +158,11 @@ def test_csv_has_it_beside_the_figure_and_in_a_table_of_its_own(result: RunResul
 
 
 def test_a_table_says_how_far_its_figures_can_be_trusted(result: RunResult) -> None:
-    subject = SectionSubject(section=result.tests[0].sections[0], key="")
-    table = build_matrix(subject, IOPS)
+    dut = ShownSection(section=result.tests[0].sections[0], key="")
+    table = build_matrix(dut, IOPS)
     assert any(note.startswith(f"Uncertainty ({INTERVAL}): ± ") for note in table.notes)
     # Of extremes nothing is said below each table.
-    assert not any("ncertainty" in note for note in build_matrix(subject, LATENCY_MAX).notes)
+    assert not any("ncertainty" in note for note in build_matrix(dut, LATENCY_MAX).notes)
 
 
 def compared(first: RunResult, second: RunResult) -> tuple[ComparedRow, Entry]:
@@ -197,7 +197,7 @@ def test_a_ratio_is_within_noise_if_its_interval_contains_one(
 def test_an_interval_that_is_too_wide_is_no_equality() -> None:
     """The sentences say that the difference cannot be decided, not that there is none."""
     sentences = tuple(
-        find_findings(compare([run_with([100, 100], even(100, 90)), run_with([300, 300], even(300, 270))]))
+        find_conclusions(compare([run_with([100, 100], even(100, 90)), run_with([300, 300], even(300, 270))]))
     )
     assert "within noise" not in " ".join(sentences)
     assert any("cannot be decided" in sentence for sentence in sentences)
@@ -239,7 +239,7 @@ block_size = "4k"
 """
 
 
-def found(limit: str, uncertainty: Uncertainty | None) -> ClaimFinding:
+def found(limit: str, uncertainty: Uncertainty | None) -> ClaimResult:
     claims = parse_claims(CLAIM.format(limit=limit), file="claims.toml")
     run = run_with([100, 100], uncertainty)
     (finding,) = check_claims(claims, run, load=lambda path: pytest.fail(f"no {path}"), folder=Path()).findings

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
-from tkperf.analysis.batch import BatchCode
-from tkperf.analysis.comparing.verdict import ComparisonCode
-from tkperf.analysis.outlook import PlanCode
+from tkperf.analysis.batch_verdict import BatchCode
+from tkperf.analysis.comparing.comparability import ComparisonCode
+from tkperf.analysis.drive_telemetry import DriveTelemetry
 from tkperf.analysis.overview import StatusCode
 from tkperf.analysis.readiness import DeviceCode, HostCode, RestoreCode, TuneCode
 from tkperf.analysis.results import END_LOST, ResumptionResult, RunResult, StepHost
-from tkperf.analysis.telemetry import DriveTelemetry
+from tkperf.analysis.run_estimate import PlanCode
 from tkperf.analysis.verdict import (
     CODES_OF_LOADS,
     CheckCode,
@@ -33,7 +33,7 @@ from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, StepKind
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import judge
 from tkperf.page.marking import find_level
-from tkperf.page.verdict import NoteLevel, describe_reason, describe_verdict, level_of
+from tkperf.page.verdict_texts import NoteLevel, describe_reason, describe_verdict, level_of
 from tkperf.page.words.run import BADGES
 
 KINDS: tuple[type[VerdictCode], ...] = (

@@ -19,8 +19,8 @@ from tests.runfile.runs import a_step
 from tkperf.cli import background
 from tkperf.cli.background import Abandoned, DirectText, InBackground, View
 from tkperf.cli.lines import JsonLines
-from tkperf.cli.progress import _open_log
 from tkperf.cli.run_options import RunOptions
+from tkperf.cli.run_views import _open_log
 from tkperf.model.measurement import NO_IO, Sample
 from tkperf.model.record import RunStatus
 from tkperf.runner.events import Event, EventsDropped, Noted, RunEnded, SampleSeen, StepEnded, TestEnded, TestStarted

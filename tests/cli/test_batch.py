@@ -18,11 +18,11 @@ import pytest
 from tests.cli.test_bad_input import ENV, assert_clear, tkperf
 from tests.cli.test_detach import SHORT, Terminal, descendants_of, wait_for
 from tests.conftest import attach_again
-from tkperf.model.batch import DriveStage, find_place
+from tkperf.batch.ledger import find_start, read_batch
+from tkperf.model.batch_state import DriveStage, find_place
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunStatus
 from tkperf.model.sharing import SharingState
-from tkperf.pipeline.batch.book import find_start, read_batch
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writers import find_writer, is_being_written
 
@@ -169,7 +169,7 @@ def test_a_consent_file_with_all_drives_erases_them(folder: Path, images: list[P
 
 @fio
 def test_views_follow_a_book_whose_name_another_file_takes(folder: Path, images: list[Path]) -> None:
-    consent, book = folder / "yes.txt", folder / "b.batch"
+    consent, ledger = folder / "yes.txt", folder / "b.batch"
     consent.write_text("".join(f"{image}\n" for image in images[:2]))
     options = ("--parallel", "1", "--yes-destroy-file", consent, "--progress", "plain")
     with (folder / "shown.txt").open("w+") as shown:
@@ -178,10 +178,10 @@ def test_views_follow_a_book_whose_name_another_file_takes(folder: Path, images:
         )
         wait_for((folder / "b-01.tkperf").exists)
         (folder / "other").write_text("of the user")
-        (folder / "other").rename(book)
+        (folder / "other").rename(ledger)
         assert supervisor.wait() == 0
     assert (folder / "shown.txt").read_text().count("b-02: done") == 1
-    assert book.read_text() == "of the user"
+    assert ledger.read_text() == "of the user"
 
 
 @fio
@@ -236,15 +236,15 @@ def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(fo
     assert stages(folder)[1] is DriveStage.CONSENT_ENDED
     assert digests(images[1:2]) == waiting
     wait_for(lambda: stages(folder) == [DriveStage.DONE, DriveStage.CONSENT_ENDED])
-    book = folder / "b.batch"
-    assert_clear(tkperf("resume", book), 3, "--yes-destroy-file")
+    ledger = folder / "b.batch"
+    assert_clear(tkperf("resume", ledger), 3, "--yes-destroy-file")
     assert digests(images[1:2]) == waiting
     consent = folder / "yes.txt"
     consent.write_text(f"{images[1]}\n")
-    done = tkperf("resume", book, "--yes-destroy-file", consent, "--no-report")
+    done = tkperf("resume", ledger, "--yes-destroy-file", consent, "--no-report")
     assert done.returncode == 0, done.stderr
     assert stages(folder) == [DriveStage.DONE] * 2
-    assert_clear(tkperf("resume", book), 2, "no drive is left")
+    assert_clear(tkperf("resume", ledger), 2, "no drive is left")
 
 
 @fio

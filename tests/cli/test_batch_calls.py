@@ -15,12 +15,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from tkperf.batch.request import BatchRequest
 from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.commands.batch import FILE, batch
 from tkperf.cli.commands.suites import hdd, ssd
 from tkperf.cli.main import cli
 from tkperf.model.errors import InputFileError, RefusedError
-from tkperf.pipeline.batch.request import BatchRequest
 
 CLAIMS = '[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 100\nblock_size = "4k"\nat_least = 1\n'
 Call = tuple[BatchRequest, BatchOptions]
@@ -175,8 +175,8 @@ from pathlib import Path
 from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.batch_session import run_batch
 from tkperf.model.errors import TkperfError
-from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
-from tkperf.pipeline.request import RunRequest
+from tkperf.batch.request import BatchDrive, BatchRequest
+from tkperf.pipeline.run_request import RunRequest
 
 run = RunRequest(suite="ssd", device=sys.argv[1], profile="quick")
 drive = BatchDrive(name="lab-01", request=run, given="PHYH850500YA", serial="PHYH850500YA")

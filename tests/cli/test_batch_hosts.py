@@ -19,11 +19,11 @@ import pytest
 from tests.cli.test_bad_input import assert_clear
 from tests.cli.test_detach import SHORT, Terminal
 from tests.hosts import Host, Lab, make_host_key, make_lab, set_sudoers, wait_until, why_no_hosts
-from tkperf.model.batch import BatchState, DriveStage, find_snapshot
+from tkperf.batch.hosts.host_thread import _is_snapshot
+from tkperf.batch.ledger import read_batch
+from tkperf.model.batch_state import BatchState, DriveStage, find_snapshot
 from tkperf.model.record import RunStatus
 from tkperf.model.version import __version__
-from tkperf.pipeline.batch.book import read_batch
-from tkperf.pipeline.batch.fleet.work import _is_snapshot
 from tkperf.runfile.reader import read_run
 
 MIB = 1 << 20

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from tests.cli.test_bad_input import assert_clear, tkperf
-from tkperf.analysis.batch_outlook import BatchOutlook, judge_batch_plan
-from tkperf.analysis.outlook import PlanCode
+from tkperf.analysis.batch_plan_verdict import BatchEstimate, judge_batch_plan
+from tkperf.analysis.run_estimate import PlanCode
 from tkperf.analysis.verdict import VerdictState
+from tkperf.batch.batch_estimate import estimate_batch
+from tkperf.batch.draft import BatchDraft, DraftedDrive
+from tkperf.batch.request import BatchSettings
 from tkperf.model.drive_path import Part, PartKind
 from tkperf.model.record import RunWarning
 from tkperf.model.sharing import DriveGroup, PartBudget
 from tkperf.page.batch_plan import build_batch_plan_page
 from tkperf.page.page import NotesView, TableView
-from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
-from tkperf.pipeline.batch.outlook import look_out_batch
-from tkperf.pipeline.batch.request import BatchSettings
-from tkperf.pipeline.outlook import ASSUMED, parse_rating
+from tkperf.pipeline.estimate_run import ASSUMED, parse_rating
 
 QUICK = ("--profile", "quick", "-ssdt", "iops", "--rate", "400MB/s")
 
@@ -33,24 +33,24 @@ def plan_json(*words: str | Path) -> Any:
     return json.loads(done.stdout)
 
 
-def look(*given: str, rated: str | None = None, **settings: Any) -> BatchOutlook:
+def look(*given: str, rated: str | None = None, **settings: Any) -> BatchEstimate:
     draft = BatchDraft(
         common={"suite": "ssd", "tests": ("iops",), "profile": "quick"},
         drives=tuple(DraftedDrive(drive=one) for one in given),
         settings=BatchSettings(**settings),
     )
     rating = None if rated is None else parse_rating(rated)
-    return look_out_batch(draft.settle("lab"), lambda _: ASSUMED, rating)
+    return estimate_batch(draft.settle("lab"), lambda _: ASSUMED, rating)
 
 
-def notes(outlook: BatchOutlook, title: str) -> list[str]:
-    blocks = build_batch_plan_page(outlook).overview
+def notes(estimate: BatchEstimate, title: str) -> list[str]:
+    blocks = build_batch_plan_page(estimate).overview
     found = [one for one in blocks if isinstance(one, NotesView) and one.title == title]
     return [note.text for block in found for note in block.notes]
 
 
-def drives(outlook: BatchOutlook) -> TableView:
-    table = build_batch_plan_page(outlook).overview[0]
+def drives(estimate: BatchEstimate) -> TableView:
+    table = build_batch_plan_page(estimate).overview[0]
     assert isinstance(table, TableView)
     return table
 
@@ -145,19 +145,19 @@ def test_simulated_drives_alone_are_simulated(tmp_path: Path) -> None:
 
 def test_no_drive_at_all_is_left() -> None:
     """There is no time and no amount, only the refusal."""
-    outlook = look("no-such-serial", "another")
-    page = build_batch_plan_page(outlook)
+    estimate = look("no-such-serial", "another")
+    page = build_batch_plan_page(estimate)
     assert page.verdict.title == "Would be refused"
-    assert len(drives(outlook).rows) == 2
-    assert outlook.bounds_s == (0.0, 0.0)
+    assert len(drives(estimate).rows) == 2
+    assert estimate.bounds_s == (0.0, 0.0)
 
 
 def test_a_link_over_its_budget() -> None:
     """It is a caution with the link's name; a strict batch would be refused."""
-    outlook = look("sim:sata-ssd", "sim:sata-ssd")
+    estimate = look("sim:sata-ssd", "sim:sata-ssd")
     part = Part(key="x", kind=PartKind.CONTROLLER, name="SAS controller 0000:01:00.0", bytes_per_s=10**9)
     budget = PartBudget(part=part, drives=("lab-01", "lab-02"), demand_bytes_per_s=12 * 10**8)
-    over = replace(outlook, groups=(DriveGroup(drives=("lab-01", "lab-02"), budgets=(budget,)),))
+    over = replace(estimate, groups=(DriveGroup(drives=("lab-01", "lab-02"), budgets=(budget,)),))
     judged = judge_batch_plan(over)
     assert judged.state is VerdictState.CAN_RUN_WITH_CAUTIONS
     assert [(one.code, one.names) for one in judged.reasons] == [(PlanCode.OVER_BUDGET, (part.name,))]
@@ -171,19 +171,19 @@ def test_a_link_over_its_budget() -> None:
 
 def test_warnings_of_the_host_are_said_once() -> None:
     """The host was looked at for each drive, and showed other numbers each time; names in words stay apart."""
-    outlook = look("sim:sata-ssd", "sim:sata-ssd", "sim:sata-ssd")
+    estimate = look("sim:sata-ssd", "sim:sata-ssd", "sim:sata-ssd")
 
     def warned(drive: Any, *texts: str) -> Any:
         warnings = tuple(RunWarning(code="host", text=text) for text in texts)
-        return replace(drive, outlook=replace(drive.outlook, warnings=warnings))
+        return replace(drive, estimate=replace(drive.estimate, warnings=warnings))
 
-    first, second, third = outlook.drives
+    first, second, third = estimate.drives
     warned_all = (
         warned(first, "tasks waited for 51.12 %", "nvme1n1 is slow"),
         warned(second, "tasks waited for 9 %", "nvme2n1 is slow"),
         warned(third, "tasks waited for 10.5 %"),
     )
-    assert notes(replace(outlook, drives=warned_all), "Warnings") == [
+    assert notes(replace(estimate, drives=warned_all), "Warnings") == [
         "tasks waited for 51.12 %",
         "nvme1n1 is slow (lab-01)",
         "nvme2n1 is slow (lab-02)",
@@ -191,26 +191,26 @@ def test_warnings_of_the_host_are_said_once() -> None:
 
 
 def test_much_of_a_life_names_the_drives() -> None:
-    outlook = look("sim:sata-ssd", "sim:client-tlc", rated="0.3TBW")
-    codes = {one.code: one.names for one in judge_batch_plan(outlook).reasons}
+    estimate = look("sim:sata-ssd", "sim:client-tlc", rated="0.3TBW")
+    codes = {one.code: one.names for one in judge_batch_plan(estimate).reasons}
     assert codes[PlanCode.COSTS_MUCH] == ("lab-01",)
-    assert "Of its life" in drives(outlook).columns
+    assert "Of its life" in drives(estimate).columns
     assert "Of its life" not in drives(look("sim:sata-ssd")).columns
 
 
 def test_conditions_of_all_drives_are_said_once(tmp_path: Path) -> None:
     """A line that differs only in the drive's own path is the same; others name the drives for which they hold."""
-    outlook = look("sim:sata-ssd", "sim:sata-ssd", "sim:client-tlc", parallel=2, stagger_s=30.0)
+    estimate = look("sim:sata-ssd", "sim:sata-ssd", "sim:client-tlc", parallel=2, stagger_s=30.0)
     drives_with_host = tuple(
         replace(
             drive,
             path=f"/dev/sd{letter}",
-            outlook=drive.outlook
-            and replace(drive.outlook, conditions=(("host", f"'tkperf tune /dev/sd{letter}' shows more"),)),
+            estimate=drive.estimate
+            and replace(drive.estimate, conditions=(("host", f"'tkperf tune /dev/sd{letter}' shows more"),)),
         )
-        for letter, drive in zip("abc", outlook.drives, strict=True)
+        for letter, drive in zip("abc", estimate.drives, strict=True)
     )
-    page = build_batch_plan_page(replace(outlook, drives=drives_with_host))
+    page = build_batch_plan_page(replace(estimate, drives=drives_with_host))
     ((_, facts),) = page.disclosure
     assert ("host", "'tkperf tune DEVICE' shows more") in facts
     assert ("stagger", "30 s between beginnings on one link") in facts

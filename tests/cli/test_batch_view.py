@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from tests.batches import batch, drive
+from tkperf.batch.batch_watch import BatchFollower, WatchedHosts
 from tkperf.cli.batch_view import BatchJson, BatchLines
-from tkperf.model.batch import DriveStage
-from tkperf.pipeline.batch.watching import Watched, WatchedHosts
+from tkperf.model.batch_state import DriveStage
 
 FULL = "/results is full: new results wait in memory"
 
 
-def look_three_times(view: Callable[[Watched], None]) -> None:
+def look_three_times(view: Callable[[BatchFollower], None]) -> None:
     """The disk becomes full, stays so, and has room again."""
     state = batch(drive(1, DriveStage.RUNNING), supervisor=1)
     watched = WatchedHosts(state)

@@ -26,8 +26,8 @@ from tkperf.model.errors import ClaimsNotMetError, ExitCode
 from tkperf.model.record import LeftOut, RunStatus
 from tkperf.page.check import build_check_page, describe_cells, name_columns
 from tkperf.page.marking import list_badges
-from tkperf.page.verdict import NoteLevel
-from tkperf.render.terminal.page import print_check
+from tkperf.page.verdict_texts import NoteLevel
+from tkperf.render.terminal.page_text import print_check
 
 CLAIMS = """
 [[claim]]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from tkperf.cli import consent
+from tkperf.cli import consent_prompt
 from tkperf.model.errors import RefusedError
 from tkperf.pipeline.consent import Consent, Question, obtain
 
@@ -26,7 +26,7 @@ def test_the_question_names_devices_data_and_what_to_type(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr(click, "prompt", prompt)
-    assert consent.ask_on_terminal(QUESTION) == "A1,B2"
+    assert consent_prompt.ask_on_terminal(QUESTION) == "A1,B2"
     assert asked == [
         "ALL DATA on /dev/sdb, /dev/sdc will be destroyed. It holds: ext4 'home' on /dev/sdb1. "
         "Type its serial numbers (A1,B2) to continue"
@@ -56,7 +56,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 def test_a_slip_is_asked_again_twice(typed: Callable[..., list[str]], answers: tuple[str, ...]) -> None:
     """The right answer counts whenever it comes; nothing is asked after it."""
     asked = typed(*answers)
-    consenting = Consent(ask=consent.ask_on_terminal)
+    consenting = Consent(ask=consent_prompt.ask_on_terminal)
     assert obtain(QUESTION, consenting) == ("A1", "B2")
     assert len(asked) == len(answers)
 
@@ -64,7 +64,7 @@ def test_a_slip_is_asked_again_twice(typed: Callable[..., list[str]], answers: t
 def test_each_question_says_what_was_wrong(typed: Callable[..., list[str]]) -> None:
     """And what to type, and how to leave."""
     asked = typed("sdb", "", "A1,B2")
-    consent.ask_on_terminal(QUESTION)
+    consent_prompt.ask_on_terminal(QUESTION)
     assert asked[1:] == [
         "'sdb' does not confirm it. Type A1,B2 to continue, Ctrl-C to leave it",
         "nothing was typed. Type A1,B2 to continue, Ctrl-C to leave it",
@@ -75,7 +75,7 @@ def test_the_third_wrong_answer_is_refused(typed: Callable[..., list[str]]) -> N
     """As the first one was: with the exit code of a refusal, and nothing touched."""
     asked = typed("A1", "B2", "B2,A1", "A1,B2")
     with pytest.raises(RefusedError, match=r"'B2,A1' does not confirm .* Nothing was touched") as no:
-        obtain(QUESTION, Consent(ask=consent.ask_on_terminal))
+        obtain(QUESTION, Consent(ask=consent_prompt.ask_on_terminal))
     assert no.value.exit_code == 3
     assert len(asked) == 3
 
@@ -84,7 +84,7 @@ def test_an_answer_given_beforehand_is_not_asked_again(typed: Callable[..., list
     """--yes-destroy with another ID is a script's mistake, or a drive that was swapped."""
     asked = typed("A1,B2")
     with pytest.raises(RefusedError, match="'WRONG' does not confirm"):
-        obtain(QUESTION, Consent(confirm="WRONG", ask=consent.ask_on_terminal))
+        obtain(QUESTION, Consent(confirm="WRONG", ask=consent_prompt.ask_on_terminal))
     assert asked == []
 
 
@@ -92,7 +92,7 @@ def test_the_path_as_it_was_given_is_no_slip(typed: Callable[..., list[str]]) ->
     """./x for DEVICE ./x, though its full path is asked for."""
     file = Question(devices=("/tmp/x",), ids=("/tmp/x",), given_as="./x")
     asked = typed("./x")
-    assert obtain(file, Consent(ask=consent.ask_on_terminal)) == ("/tmp/x",)
+    assert obtain(file, Consent(ask=consent_prompt.ask_on_terminal)) == ("/tmp/x",)
     assert len(asked) == 1
 
 
@@ -100,7 +100,7 @@ def test_without_a_terminal_the_way_to_confirm_is_named(monkeypatch: pytest.Monk
     """A script learns what to give."""
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
     with pytest.raises(RefusedError, match=r"It holds: ext4 .* --yes-destroy A1,B2$"):
-        consent.ask_on_terminal(QUESTION)
+        consent_prompt.ask_on_terminal(QUESTION)
 
 
 def test_ctrl_c_at_the_question_touches_nothing(
@@ -114,5 +114,5 @@ def test_ctrl_c_at_the_question_touches_nothing(
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr(click, "prompt", prompt)
     with pytest.raises(click.Abort):
-        consent.ask_on_terminal(QUESTION)
+        consent_prompt.ask_on_terminal(QUESTION)
     assert "/dev/sdb, /dev/sdc: nothing was touched" in capsys.readouterr().err

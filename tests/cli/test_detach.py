@@ -19,7 +19,7 @@ import pytest
 import tkperf as tkperf_package
 from tests.cli.test_bad_input import ENV, assert_clear, tkperf
 from tkperf.model.record import RunStatus
-from tkperf.pipeline.following import describe_wait, look
+from tkperf.pipeline.running_runs import describe_wait, look
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writers import find_writer, is_being_written
 

@@ -13,20 +13,20 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tkperf.cli.main import cli
-from tkperf.host.audit import Audit, AuditFinding, AuditLevel
+from tkperf.host.audit import Audit, AuditLevel, AuditResult
 from tkperf.model.errors import UsageError
 from tkperf.page.doctor import build_device_page, build_host_page, build_restored_page, build_tune_page
 from tkperf.page.page import ReportView
-from tkperf.page.verdict import NoteLevel
+from tkperf.page.verdict_texts import NoteLevel
 from tkperf.pipeline import diagnosis
 from tkperf.pipeline.diagnosis import TOOLS, HostDiagnosis
 from tkperf.render.export_json import build_verdict
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 
-OK = AuditFinding(subject="CPU governor", level=AuditLevel.OK, found="performance", why="clocks")
-ADVICE = AuditFinding(subject="idle states", level=AuditLevel.ADVICE, found="C6", why="sleep", command="x")
-DISTURBS = AuditFinding(subject="link", level=AuditLevel.DISTURBS, found="x1", why="narrow", otherwise="move")
-UNKNOWN = AuditFinding(subject="turbo", level=AuditLevel.NOT_KNOWN, found="not known: no file", why="clocks")
+OK = AuditResult(subject="CPU governor", level=AuditLevel.OK, found="performance", why="clocks")
+ADVICE = AuditResult(subject="idle states", level=AuditLevel.ADVICE, found="C6", why="sleep", command="x")
+DISTURBS = AuditResult(subject="link", level=AuditLevel.DISTURBS, found="x1", why="narrow", otherwise="move")
+UNKNOWN = AuditResult(subject="turbo", level=AuditLevel.NOT_KNOWN, found="not known: no file", why="clocks")
 HOST = HostDiagnosis(host={}, fio="fio-3.33", could_measure=True, missing=(), packages=(), remarks=(), audit=Audit())
 
 
@@ -37,7 +37,7 @@ def drawn(page: ReportView, width: int = 80) -> str:
     return console.file.getvalue()
 
 
-def a_device(*findings: AuditFinding, **more: Any) -> dict[str, Any]:
+def a_device(*findings: AuditResult, **more: Any) -> dict[str, Any]:
     facts = {"path": "/dev/sdb", "kind": "block device", "link_downgraded": None, "serial": None}
     return {
         "facts": facts | {"sources": {"path": "kernel"}, "gaps": []},

@@ -17,7 +17,7 @@ from tkperf.cli.ending import OWN_PAGE
 from tkperf.cli.main import cli
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.model.errors import Interrupted
-from tkperf.pipeline.simulation import SimulatedSubject
+from tkperf.pipeline.simulation import SimulatedDriveUnderTest
 
 SHORT = Path(__file__).parents[1] / "short.toml"
 
@@ -67,10 +67,10 @@ def test_without_report_none_is_written(tmp_path: Path) -> None:
 def test_it_is_written_when_the_device_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits for the drive does not wait for charts."""
     happened: list[str] = []
-    opened = SimulatedSubject.open
+    opened = SimulatedDriveUnderTest.open
 
     @contextmanager
-    def noted(self: SimulatedSubject, *args: Any) -> Iterator[object]:
+    def noted(self: SimulatedDriveUnderTest, *args: Any) -> Iterator[object]:
         with opened(self, *args) as equipment:
             yield equipment
         happened.append("released")
@@ -79,7 +79,7 @@ def test_it_is_written_when_the_device_is_released(tmp_path: Path, monkeypatch: 
         happened.append("report")
         return "<html>"
 
-    monkeypatch.setattr(SimulatedSubject, "open", noted)
+    monkeypatch.setattr(SimulatedDriveUnderTest, "open", noted)
     monkeypatch.setattr("tkperf.render.reports.render_html", render)
     assert run(tmp_path).exit_code == 0
     assert happened == ["released", "report"]

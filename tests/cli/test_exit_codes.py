@@ -82,7 +82,7 @@ def test_nothing_else_ends_the_process() -> None:
         # The process of a drive of a batch ends by itself: nothing of its parent's is cleaned up there.
         "cli/batch_drive.py": ["code"],
         "cli/main.py": ["ExitCode.READER_GONE", "exit_code"],
-        "pipeline/batch/crew.py": ["ExitCode.DEFECT"],
+        "batch/drive_processes.py": ["ExitCode.DEFECT"],
         # A forked process has sent its answer; nothing of its parent's is cleaned up there.
         "web/worker_process.py": ["ExitCode.DONE"],
     }
@@ -144,7 +144,7 @@ def damaged(run_file: Path, folder: Path) -> int:
 def defect(run_file: Path, folder: Path) -> int:
     """Injected: what reads results divides by zero."""
     program = (
-        "import sys, tkperf.cli.results as show; from tkperf.cli.main import main\n"
+        "import sys, tkperf.cli.print_results as show; from tkperf.cli.main import main\n"
         "show.print_run = lambda path: 1 / 0\n"
         f"sys.argv = ['tkperf', 'show', {str(run_file)!r}]; main()"
     )

@@ -20,7 +20,7 @@ from tkperf.cli.main import cli
 from tkperf.cli.output import Outputs, open_log, write_output
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.record import RunWarning
-from tkperf.pipeline.keeping import Destination
+from tkperf.pipeline.run_to_file import Destination
 from tkperf.runner.events import Warned
 from tkperf.system.output_files import reach
 from tkperf.system.process import run_command, start_module

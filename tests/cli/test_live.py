@@ -15,17 +15,17 @@ from tests.builders import run_info, work
 from tests.cli.screen import Screen
 from tests.render.test_histories import MIXES, SIZES
 from tests.runfile.runs import a_step
-from tkperf.cli.live import Frame, LiveView
+from tkperf.cli.live_view import LiveView, RedrawnLines
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.model.phases import Fill, Round
 from tkperf.model.record import RunWarning, StepKind
 from tkperf.model.steady_state import judge
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
 from tkperf.page.progress import build_progress
 from tkperf.pipeline.run_state import RunState
-from tkperf.render.terminal.progress import format_end, render_lines
+from tkperf.render.terminal.progress_lines import format_end, render_lines
 from tkperf.runner.events import (
     PhaseStarted,
     RunStarted,
@@ -225,8 +225,8 @@ def test_the_end_is_a_time_of_day(shortest_s: float, longest_s: float, text: str
     assert format_end(NOW, shortest_s, longest_s) == text
 
 
-def frame_on(screen: Screen, width: int = 40) -> Frame:
-    return Frame(Console(file=screen, force_terminal=True, width=width, height=24))
+def frame_on(screen: Screen, width: int = 40) -> RedrawnLines:
+    return RedrawnLines(Console(file=screen, force_terminal=True, width=width, height=24))
 
 
 def test_each_frame_replaces_the_one_before_and_the_last_leaves_nothing() -> None:
@@ -250,7 +250,7 @@ def test_lines_that_a_narrower_terminal_broke_are_found_again() -> None:
     """Two rows for one line: both are drawn over."""
     screen = Screen()
     console = Console(file=screen, force_terminal=True, width=40, height=24)
-    frame = Frame(console)
+    frame = RedrawnLines(console)
     frame.show([Text("x" * 30)])
     console.width = 20
     screen.rows = ["x" * 20, "x" * 10, ""]  # as the terminal has it now

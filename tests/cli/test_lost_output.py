@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import ENV, assert_clear
 from tkperf.cli.main import cli
-from tkperf.cli.progress import until_lost
+from tkperf.cli.run_views import until_lost
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunStatus
 from tkperf.runfile.reader import read_run
@@ -95,7 +95,7 @@ def test_a_run_goes_on_without_its_terminal(tmp_path: Path, progress: str, shown
 
 def test_a_run_goes_on_without_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step is in the run file all the same."""
-    monkeypatch.setattr("tkperf.cli.progress.open_log", lambda _: os.open(FULL, os.O_WRONLY))
+    monkeypatch.setattr("tkperf.cli.run_views.open_log", lambda _: os.open(FULL, os.O_WRONLY))
     ran = CliRunner().invoke(cli, [*RUN, "--output", str(tmp_path), "-q"])
     assert ran.exit_code == 0, ran.output
     assert_measured_to_its_end(tmp_path)

@@ -230,7 +230,7 @@ def run_a_batch(folder: Path, *options: str) -> subprocess.CompletedProcess[str]
 
 
 def test_the_outcome_of_a_batch_is_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
-    """In a few lines, once for all drives; the command gets the book."""
+    """In a few lines, once for all drives; the command gets the ledger."""
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     command = f"sh -c 'echo {{name}} {{status}} {{run_file}} > {tmp_path}/said'"
     ran = run_a_batch(tmp_path, "-m", "me@example.org", "-s", server, "--notify-command", command)

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.test_bad_input import tkperf
 from tkperf.cli.commands.suites import ssd
 from tkperf.cli.main import cli
-from tkperf.cli.options import expand_lists
+from tkperf.cli.suite_options import expand_lists
 from tkperf.procedures import SUITES, choose_tests, load_profile
 
 TESTS = ("iops", "lat", "tp", "writesat")

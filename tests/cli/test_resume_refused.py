@@ -20,7 +20,7 @@ from tkperf import make_plan
 from tkperf.device.identity import read_identity
 from tkperf.model.errors import TkperfError
 from tkperf.pipeline.api import run
-from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
 from tkperf.runfile.schema import VERSION
 from tkperf.runfile.writer import require_resumable
 

@@ -61,8 +61,8 @@ LIGHT = {
     "tkperf.cli.calling",
     "tkperf.cli.kinds",
     "tkperf.cli.main",
-    "tkperf.cli.options",
-    "tkperf.cli.streams",
+    "tkperf.cli.suite_options",
+    "tkperf.cli.standard_streams",
 }
 
 

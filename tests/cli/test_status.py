@@ -23,7 +23,7 @@ from tkperf.model.record import RunStatus, StepKind
 from tkperf.page.words.run import find_badges
 from tkperf.page.words.uncertainty import describe_counts
 from tkperf.pipeline.api import run
-from tkperf.pipeline.following import read_overview
+from tkperf.pipeline.running_runs import read_overview
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writers import Writer
 from tkperf.runner.events import RunEnded, StepEnded, TestEnded
@@ -106,7 +106,7 @@ def test_of_many_runs_none_is_judged_but_those_named(tmp_path: Path, monkeypatch
     for number in range(25):
         shutil.copy(path, tmp_path / f"r{number}.tkperf")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tkperf.pipeline.following.find_running", list)
+    monkeypatch.setattr("tkperf.pipeline.running_runs.find_running", list)
     for words, judged in (([], False), (["r1.tkperf"], True)):
         done = CliRunner().invoke(cli, ["status", "--json", *words])
         assert done.exit_code == 0, done.output
@@ -144,8 +144,8 @@ def run_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     path, writer = a_run(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr("tkperf.pipeline.following.find_writer", lambda _: OF_ROOT)
-    monkeypatch.setattr("tkperf.pipeline.following.find_running", lambda: [OF_ROOT])
+    monkeypatch.setattr("tkperf.pipeline.running_runs.find_writer", lambda _: OF_ROOT)
+    monkeypatch.setattr("tkperf.pipeline.running_runs.find_running", lambda: [OF_ROOT])
     yield path
     writer.close()
 
@@ -162,7 +162,7 @@ def test_status_names_the_command_that_ends_the_run_of_another_user(run_of_root:
 
 def test_status_names_the_command_that_shows_runs_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tkperf.pipeline.following.find_running", lambda: [OF_ROOT])
+    monkeypatch.setattr("tkperf.pipeline.running_runs.find_running", lambda: [OF_ROOT])
     assert "'sudo tkperf status'" in CliRunner().invoke(cli, ["status"]).stderr
 
 
@@ -180,11 +180,11 @@ def test_a_view_names_the_command_that_ends_the_run(run_of_root: Path, monkeypat
     def left_by_the_user(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tkperf.cli.progress.follow", left_by_the_user)
+    monkeypatch.setattr("tkperf.cli.run_views.follow", left_by_the_user)
     done = CliRunner().invoke(cli, ["attach", run_of_root.name])
     assert f"'sudo tkperf stop {run_of_root.name}' ends it" in done.output
     own = Writer(pid=4321, user="me", program="python3", is_tkperf=True)
-    monkeypatch.setattr("tkperf.pipeline.following.find_writer", lambda _: own)
+    monkeypatch.setattr("tkperf.pipeline.running_runs.find_writer", lambda _: own)
     done = CliRunner().invoke(cli, ["attach", run_of_root.name])
     assert f"'tkperf stop {run_of_root.name}' ends it" in done.output
 
@@ -200,13 +200,13 @@ def test_a_file_that_only_root_may_read_is_tried_with_sudo(
         raise RunFileError("cannot read it") from PermissionError()
 
     for reading in (
-        "tkperf.pipeline.following.look_first",
-        "tkperf.pipeline.following.outline_first",
-        "tkperf.pipeline.batch.book.read_batch",
-        "tkperf.pipeline.batch.watching.read_batch",
+        "tkperf.pipeline.running_runs.look_first",
+        "tkperf.pipeline.running_runs.outline_first",
+        "tkperf.batch.ledger.read_batch",
+        "tkperf.batch.batch_watch.read_batch",
     ):
         monkeypatch.setattr(reading, refuse)
-    monkeypatch.setattr("tkperf.pipeline.following._judge_ended", refuse)
+    monkeypatch.setattr("tkperf.pipeline.running_runs._judge_ended", refuse)
     path = tmp_path / name
     for user, expected in ((1000, True), (0, False)):
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)

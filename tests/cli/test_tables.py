@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tests.builders import run_info, simulate
-from tkperf.analysis.claim_findings import Checked, ClaimFinding, ClaimState
+from tkperf.analysis.claim_findings import Checked, ClaimResult, ClaimState
 from tkperf.analysis.claims_file import Claim
 from tkperf.analysis.comparing.comparison import Comparison, compare
 from tkperf.analysis.results import RunResult
@@ -28,7 +28,7 @@ from tkperf.page.words.uncertainty import describe_disturbances, mark
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_tables
-from tkperf.render.terminal.page import print_check, print_page
+from tkperf.render.terminal.page_text import print_check, print_page
 from tkperf.runfile.reader import read_run
 
 
@@ -112,7 +112,7 @@ def test_one_of_anything_is_singular(result: RunResult) -> None:
         assert "1 slices" not in text
 
 
-FINDING = ClaimFinding(
+FINDING = ClaimResult(
     claim="tp 100/0 1024k megabytes_per_s",
     source="data sheet",
     state=ClaimState.MET,

@@ -12,19 +12,19 @@ from click.testing import CliRunner
 import tkperf
 from tests.conftest import why_no_loop_devices
 from tkperf.cli.main import cli
-from tkperf.host.audit import Audit, AuditFinding, AuditLevel
+from tkperf.host.audit import Audit, AuditLevel, AuditResult
 from tkperf.host.tuning import release_settings
 from tkperf.model.errors import DeviceError, RefusedError, UsageError
 from tkperf.pipeline.host_check import audit_for, describe_host, prepared_host
 
-BUSY = AuditFinding(subject="CPU pressure", level=AuditLevel.DISTURBS, found="50 %", why="it waits", otherwise="end it")
-SLOW = AuditFinding(
+BUSY = AuditResult(subject="CPU pressure", level=AuditLevel.DISTURBS, found="50 %", why="it waits", otherwise="end it")
+SLOW = AuditResult(
     subject="CPU governor", level=AuditLevel.DISTURBS, found="powersave", why="slow", command="echo performance"
 )
-SWAP = AuditFinding(subject="swap", level=AuditLevel.ADVICE, found="1 GB", why="slow")
+SWAP = AuditResult(subject="swap", level=AuditLevel.ADVICE, found="1 GB", why="slow")
 
 
-def finding_of(monkeypatch: pytest.MonkeyPatch, *findings: AuditFinding) -> None:
+def finding_of(monkeypatch: pytest.MonkeyPatch, *findings: AuditResult) -> None:
     monkeypatch.setattr("tkperf.pipeline.run_plan.audit_for", lambda *_, **__: Audit(findings))
 
 
@@ -145,8 +145,8 @@ def test_a_run_has_its_settings_and_puts_them_back(loop_device: Callable[..., Pa
     scheduler = Path("/sys/block", device.name, "queue/scheduler")
     scheduler.write_text("kyber")
     plan = tkperf.make_plan("ssd", str(device), profile="quick")
-    audit = audit_for(plan.subject.drives, lasts_s=60)
-    with prepared_host(audit, plan.subject.drives, tune=True, lasts_s=60, workloads=plan.fitted.workloads) as state:
+    audit = audit_for(plan.dut.drives, lasts_s=60)
+    with prepared_host(audit, plan.dut.drives, tune=True, lasts_s=60, workloads=plan.fitted.workloads) as state:
         assert f"/sys/block/{device.name}/queue/scheduler: kyber -> none" in state.changes
         kept = [one for one in state.audit.findings if one.subject == "I/O scheduler"]
         assert [one.found for one in kept] == ["none"]

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import attach_again
-from tkperf.device.beneath import describe_beneath
 from tkperf.device.drive_numbers import read_unit
 from tkperf.device.identity import read_identity
 from tkperf.device.inspection import inspect_device
 from tkperf.device.permit import grant_permit, hold_target
+from tkperf.device.underlying_devices import describe_underlying
 from tkperf.device.usage.kernel import LOOP_GET_STATUS64
 from tkperf.model.errors import DeviceError
 from tkperf.model.same_device import require_same_device
@@ -232,7 +232,7 @@ def test_drives_beneath_a_layer_are_named_by_their_own_numbers(tmp_path: Path) -
             for name, text in (("partition", "1"), ("start", "2048"), ("size", "1024")):
                 (part / name).write_text(text)
             put_under(set_, part)
-        return describe_beneath(volume, sys_root=root)
+        return describe_underlying(volume, sys_root=root)
 
     first = beneath("a", "b")
     assert first == tuple(f"serial number {serial} partition 1 at byte 1048576 of 524288 bytes" for serial in "AB")

@@ -102,29 +102,29 @@ def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * 4096)
     with watching(read_identity(path)) as counters:
-        glances = counters.take()
-    assert glances
-    assert {glance.counts for glance in glances} == {None}
+        device_looks = counters.take()
+    assert device_looks
+    assert {device_look.counts for device_look in device_looks} == {None}
 
 
 def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
     """Those between two calls are not lost, and the last one is just now."""
     counters = DeviceCounters(["8:0"], made_up_sysfs)
     try:
-        while len(glances := counters.take()) < 2:
+        while len(device_looks := counters.take()) < 2:
             time.sleep(0.1)
         before_s = time.monotonic()
-        glances = [*glances, *counters.take()]
+        device_looks = [*device_looks, *counters.take()]
     finally:
         counters.close()
-    times = [glance.at_s for glance in glances]
+    times = [device_look.at_s for device_look in device_looks]
     assert times == sorted(times)
     assert times[-1] >= before_s
-    assert all(glance.counts for glance in glances)
+    assert all(device_look.counts for device_look in device_looks)
 
 
 def times_of(counters: DeviceCounters) -> list[float]:
-    return [glance.at_s for glance in counters.take()]
+    return [device_look.at_s for device_look in counters.take()]
 
 
 def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:

@@ -22,8 +22,8 @@ from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
 from tkperf.model.errors import DeviceError, RefusedError, TkperfError
-from tkperf.pipeline.drive import ScratchFileSubject
-from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.drive import ScratchFileUnderTest
+from tkperf.pipeline.run_request import RunRequest
 
 MIB = 1 << 20
 
@@ -105,7 +105,7 @@ def test_no_scratch_file_is_made_in_another_mount_namespace(tmp_path: Path, else
     """The path could belong to another file in this mount namespace."""
     request = RunRequest(suite="ssd", device=str(elsewhere / tmp_path.relative_to("/") / "new.img"), size="16MiB")
     with pytest.raises(DeviceError, match="not the same as"):
-        ScratchFileSubject(request)
+        ScratchFileUnderTest(request)
     assert not list(tmp_path.rglob("new.img"))
 
 

@@ -755,14 +755,14 @@ def test_samples_that_cannot_be_read_verify_nothing(
     before: list[bytes | None], after: list[bytes | None], says: str
 ) -> None:
     """Before or after: only zeros, or data read before and changed, are evidence of erasure."""
-    looks = [method_module.Look("/dev/sdx", dict(enumerate(each))) for each in (before, after)]
+    looks = [method_module.SampledContent("/dev/sdx", dict(enumerate(each))) for each in (before, after)]
     assert looks[0].compare(looks[1], method="Format", reads_zero=False) == says
 
 
 def test_zeros_that_are_promised_must_be_readable() -> None:
     """A device that promises zeros and gives an error fails its purge, as with other data."""
-    before = method_module.Look("/dev/sdx", {0: DATA, 1: DATA})
-    after = method_module.Look("/dev/sdx", {0: ZEROS, 1: None})
+    before = method_module.SampledContent("/dev/sdx", {0: DATA, 1: DATA})
+    after = method_module.SampledContent("/dev/sdx", {0: ZEROS, 1: None})
     with pytest.raises(DeviceError, match="1 of 2 samples do not"):
         before.compare(after, method="Format", reads_zero=True)
 

@@ -16,9 +16,9 @@ from tests.model.telemetry.documents import CONTROLLER, OCP_LOG, POWER, SAS, SMA
 from tkperf.device import drive_log as drive_module
 from tkperf.device.drive_log import DriveLog, UnreadError
 from tkperf.device.identity import read_identity
-from tkperf.device.telemetry import TelemetryWatch, look_at_telemetry, reading_logs
+from tkperf.device.telemetry_watch import TelemetryWatch, look_at_telemetry, reading_logs
 from tkperf.model.errors import EngineError
-from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.system.process import Completed
 
 pytestmark = pytest.mark.root
@@ -320,7 +320,7 @@ def test_members_that_answer_slowly_are_left_alone_in_a_purge(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A purge waits for a limit; then no other drive's log is begun any more, until it is over."""
-    monkeypatch.setattr("tkperf.device.telemetry.PAUSE_LIMIT_S", 0.1)
+    monkeypatch.setattr("tkperf.device.telemetry_watch.PAUSE_LIMIT_S", 0.1)
     watch = watch_of(*(disk.log(tools) for _ in range(5)), log_every_s=3600)
     document = tools.answers["--json"]
 
@@ -345,8 +345,8 @@ def test_a_hanging_tool_holds_nobody_up_for_long(
     """A run's end and a purge wait for a limit; taking what was read never waits."""
     watch = watch_of(nvme.log(tools), log_every_s=3600)
     watch.take()
-    monkeypatch.setattr("tkperf.device.telemetry.FINISH_LIMIT_S", 0.2)
-    monkeypatch.setattr("tkperf.device.telemetry.PAUSE_LIMIT_S", 0.2)
+    monkeypatch.setattr("tkperf.device.telemetry_watch.FINISH_LIMIT_S", 0.2)
+    monkeypatch.setattr("tkperf.device.telemetry_watch.PAUSE_LIMIT_S", 0.2)
 
     def hang() -> dict[str, Any]:
         time.sleep(6)

@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
-from tkperf.model.batch import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
+from tkperf.batch.batch_estimate import estimate_batch
+from tkperf.batch.batch_file import BatchFile, parse_batch_file
+from tkperf.batch.draft import BatchDraft, DraftedDrive
+from tkperf.model.batch_state import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
 from tkperf.model.sharing import SharingState
-from tkperf.pipeline.batch.batch_file import BatchFile, parse_batch_file
-from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
-from tkperf.pipeline.batch.outlook import look_out_batch
-from tkperf.pipeline.outlook import ASSUMED
+from tkperf.pipeline.estimate_run import ASSUMED
 from tkperf.render.export_json import render_batch_plan_json
 
 PAGE = (Path(__file__).parents[2] / "docs/batches.md").read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ def test_every_key_is_on_the_page() -> None:
 
 def test_every_key_of_a_plan_is_on_the_page() -> None:
     draft = BatchDraft(common={"suite": "ssd"}, drives=(DraftedDrive(drive="sim:sata-ssd"),))
-    plan = json.loads(render_batch_plan_json(look_out_batch(draft.settle("lab"), lambda _: ASSUMED)))
+    plan = json.loads(render_batch_plan_json(estimate_batch(draft.settle("lab"), lambda _: ASSUMED)))
     table = PAGE.split("`tkperf-batch-plan/1`:")[1]
     assert {*plan, *plan["drives"][0], *plan["groups"][0]} - {"schema", "name"} <= set(re.findall(r"`(\w+)`", table))
 

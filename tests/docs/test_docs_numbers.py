@@ -16,36 +16,36 @@ from tkperf.analysis import courses
 from tkperf.analysis.comparing.arrangements import OUTLIER_SCORE
 from tkperf.analysis.sharing.reads import TOLERATED_LOSS
 from tkperf.analysis.timeline import levels, spikes
+from tkperf.batch import batch_watch, turns
+from tkperf.batch import drive_finder as batch_drives
+from tkperf.batch.hosts import host_thread, messages
 from tkperf.cli.ending import MOST_ATTACHED_BYTES
 from tkperf.cli.main import COMMANDS, cli
-from tkperf.device import telemetry
+from tkperf.device import telemetry_watch
 from tkperf.device.drive_log import DRIVE_LOG_LIMIT_S
 from tkperf.device.file_map import READ_LIMIT_BYTES
 from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel
-from tkperf.host.audit import WATCH_S, activity, cpus, drives, site, system
+from tkperf.host.audit import WATCH_S, activity, audited_host, cpus, drives, system
 from tkperf.interop import fio_arrangement, fio_json, fio_result, fio_rounds, json_memory, tkperf_xml
 from tkperf.interop.fio_series import WHOLE
 from tkperf.interop.imported import LARGEST_DEMAND, MOST_WARNINGS
 from tkperf.model.choices import DEFAULT_PROFILES, PRESETS, built_in_profiles
-from tkperf.model.disturbance import host as of_host
+from tkperf.model.disturbance import host_activity as of_host
 from tkperf.model.disturbance import io as of_io
 from tkperf.model.histogram import LEAST_IOS_BEYOND
 from tkperf.model.input_files import RESULTS_BYTES
 from tkperf.model.throttling import LEAST_UNITS
 from tkperf.model.user_facts import LONGEST_FACT
-from tkperf.page.batch_answer import MOST_MAIL_LINES
+from tkperf.page.batch_results_page import MOST_MAIL_LINES
 from tkperf.page.findings.headlines import MOST
-from tkperf.pipeline import kept_results
-from tkperf.pipeline.batch import drives as batch_drives
-from tkperf.pipeline.batch import turns, watching
-from tkperf.pipeline.batch.fleet import messages, work
-from tkperf.pipeline.outlook import DEFAULT_WARRANTY_YEARS
+from tkperf.pipeline import result_cache
+from tkperf.pipeline.estimate_run import DEFAULT_WARRANTY_YEARS
 from tkperf.procedures import load_profile
-from tkperf.procedures.plan import ASSUMED_FILL_BYTES_PER_S
-from tkperf.procedures.profiles.tables import MOST_SLICES
+from tkperf.procedures.forecast import ASSUMED_FILL_BYTES_PER_S
+from tkperf.procedures.profiles.profile_tables import MOST_SLICES
 from tkperf.procedures.walk import MOST_STEPS
 from tkperf.runfile import limits
-from tkperf.web import bounds, kept, library
+from tkperf.web import bounds, library, page_cache
 
 ROOT = Path(__file__).parents[2]
 EVERY_PAGE = (
@@ -120,7 +120,7 @@ NUMBERS = [
         (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES),
     ),
     ("docs/serve.md", r"More than ([\d,]+) run files are not listed", (bounds.MOST_FILES,)),
-    ("docs/serve.md", r"`~/.cache/tkperf/pages`, at most (\d+) MB", (kept.MOST_BYTES >> 20,)),
+    ("docs/serve.md", r"`~/.cache/tkperf/pages`, at most (\d+) MB", (page_cache.MOST_BYTES >> 20,)),
     ("docs/serve.md", r"searches the folders every (\d+) seconds", (library.LOOK_EVERY_S,)),
     # Run files.
     ("docs/run-file.md", r"apply to files of up to (\d+) MB", (limits.USUAL_FILE_BYTES / 1e6,)),
@@ -173,7 +173,7 @@ NUMBERS = [
     (
         "docs/host.md",
         r"It watches other drives on the same link for ([\d.]+) s, and abandons a tool that hangs after (\d+) s",
-        (WATCH_S, site.ADVICE_LIMIT_S),
+        (WATCH_S, audited_host.ADVICE_LIMIT_S),
     ),
     ("docs/host.md", r"\*advice\* from (\d+) us of wake-up time", (cpus.DEEP_IDLE_US,)),
     ("docs/host.md", r"below (\d+) KiB", (drives.LARGEST_IO_KIB,)),
@@ -198,7 +198,7 @@ NUMBERS = [
     ("docs/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
     ("docs/batches.md", r"start at least ([\d.]+) s apart", (turns.APART_S,)),
     ("docs/background.md", r"run file attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
-    ("docs/reports.md", r"at most (\d+) MiB; you can delete both", (kept_results.MOST_BYTES / MIB,)),
+    ("docs/reports.md", r"at most (\d+) MiB; you can delete both", (result_cache.MOST_BYTES / MIB,)),
     ("docs/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
     (
         "docs/reports.md",
@@ -296,18 +296,18 @@ NUMBERS = [
     (
         "docs/telemetry.md",
         r"log, every (\d+) s, and before and after each test \| temperature, every (\d+) s",
-        (telemetry.LOG_EVERY_S, telemetry.TEMPERATURE_EVERY_S),
+        (telemetry_watch.LOG_EVERY_S, telemetry_watch.TEMPERATURE_EVERY_S),
     ),
     ("docs/telemetry.md", r"tkperf kills it after (\d+) s", (DRIVE_LOG_LIMIT_S,)),
     (
         "docs/telemetry.md",
         r"for at most (\d+) s, the end of a run for (\d+) s",
-        (telemetry.PAUSE_LIMIT_S, telemetry.FINISH_LIMIT_S),
+        (telemetry_watch.PAUSE_LIMIT_S, telemetry_watch.FINISH_LIMIT_S),
     ),
     ("docs/telemetry.md", r"It needs at least (\d+) steps of both", (LEAST_UNITS,)),
     ("docs/safety.md", r"tkperf reads at most ([\d.]+) GB of zeros", (round(READ_LIMIT_BYTES / 1e9, 1),)),
     ("docs/fleet.md", r"(\d+) seconds without a word from here", (messages.SILENCE_LIMIT_S,)),
-    ("docs/fleet.md", r"when its run ends, and every (\d+) minutes before", (work.SNAPSHOT_EVERY_S / 60,)),
+    ("docs/fleet.md", r"when its run ends, and every (\d+) minutes before", (host_thread.SNAPSHOT_EVERY_S / 60,)),
     ("docs/batches.md", r"A drive that loses more than (\d+) %, beyond the uncertainty", (100 * TOLERATED_LOSS,)),
     ("docs/batches.md", r"`--no-probe` assumes (\d+) MB/s", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
 ]
@@ -536,7 +536,7 @@ def test_other_words_of_numbers() -> None:
     assert "**Headline figures**: up to six" in read("docs/reports.md")
     assert MOST_MAIL_LINES == 12
     assert "in at most twelve lines" in read("docs/batches.md")
-    assert (watching.EACH_EVERY_S, watching.LOOKS_A_SECOND) == (2, 4)
+    assert (batch_watch.EACH_EVERY_S, batch_watch.LOOKS_A_SECOND) == (2, 4)
     assert (
         "every two seconds, and at four run files a second at most: with 24 drives under way the figures of one are up "
         "to six seconds old" in read("docs/batches.md")

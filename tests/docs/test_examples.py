@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import tkperf
+from tkperf.batch.batch_file import read_batch_file
 from tkperf.device.raid.config import load_raid_config
-from tkperf.pipeline.batch.batch_file import read_batch_file
 from tkperf.procedures import load_profile
 
 EXAMPLES = Path(__file__).parents[2] / "docs/examples"

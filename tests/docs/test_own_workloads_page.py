@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tkperf.cli.main import cli
-from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
+from tkperf.procedures.own_workloads.workload_file import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys
 
 PAGE = Path(__file__).parents[2] / "docs/own-workloads.md"

@@ -15,17 +15,17 @@ import pytest
 import tkperf
 from tests.builders import run_info, simulate
 from tkperf.analysis.comparing.comparison import compare
-from tkperf.analysis.outlook import REFUSAL
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_estimate import REFUSAL
 from tkperf.cli.commands.suites import raid, ssd
 from tkperf.cli.main import COMMANDS
-from tkperf.host.audit import AuditFinding
+from tkperf.host.audit import AuditResult
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.host_use import HostUse
 from tkperf.model.throttling import MEDIA_ERRORS, THROTTLED
+from tkperf.pipeline.device_under_test import NO_ROOM, USERS_NOT_VISIBLE
 from tkperf.pipeline.host_check import HOST_DISTURBS, TUNING_LEFT_BEHIND
-from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.subject import NO_ROOM, USERS_NOT_VISIBLE
+from tkperf.pipeline.run_request import RunRequest
 from tkperf.render.export_json import render_json
 from tkperf.render.export_series import READINGS, SECONDS
 from tkperf.render.export_tables import build_comparison_table, build_tables
@@ -99,7 +99,7 @@ def test_what_is_kept_of_the_host_is_on_the_page() -> None:
     found = [each for row in rows_below(page[page.index("`host_use` has") :], "key") for each in in_backticks(row[0])]
     assert set(found) == {each.name for each in fields(HostUse)}
     named = in_backticks(read("host.md"))
-    assert {each.name for each in fields(AuditFinding)} - set(named) == set()
+    assert {each.name for each in fields(AuditResult)} - set(named) == set()
 
 
 def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:

@@ -18,7 +18,7 @@ from tkperf.cli.lines import JsonLines
 from tkperf.model.phases import Demand, Idle, Purge, SectionOutcome
 from tkperf.model.record import RunNote, RunStatus
 from tkperf.pipeline.api import resume, run
-from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
 from tkperf.runner.events import (
     Event,
     EventsDropped,

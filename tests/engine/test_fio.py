@@ -26,20 +26,20 @@ from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
 from tkperf.model.errors import StepFailedError
 from tkperf.model.phases import Continuous, Fill
-from tkperf.model.plausibility import Plan, why_implausible
+from tkperf.model.plausibility import RequestedLoad, why_implausible
 from tkperf.model.workload import Access, BlockShare, Step
 
 pytestmark = pytest.mark.fio
 MakeEngine = Callable[..., FioEngine]
 
 
-def measure(engine: FioEngine, *, io_depth: int = 4, read_percent: int = 0) -> tuple[Execution, Plan]:
+def measure(engine: FioEngine, *, io_depth: int = 4, read_percent: int = 0) -> tuple[Execution, RequestedLoad]:
     step = Step(workload=workload(io_depth=io_depth, read_percent=read_percent), duration_s=1.0)
     execution = engine.measure(step, then=None, on_sample=lambda *_: None)
-    return execution, Plan(workload=step.workload, duration_s=1.0)
+    return execution, RequestedLoad(workload=step.workload, duration_s=1.0)
 
 
-def judge(execution: Execution, plan: Plan) -> str | None:
+def judge(execution: Execution, plan: RequestedLoad) -> str | None:
     return why_implausible(execution.measurement, plan, execution.evidence)
 
 
@@ -115,7 +115,7 @@ def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) ->
     load = workload(jobs=1, block_size_bytes=65536, read_percent=100)
     step = Step(workload=replace(load, block_mix=blocks, offered_iops=100.0), duration_s=2.0)
     execution = make_engine().measure(step, then=None, on_sample=lambda *_: None)
-    assert judge(execution, Plan(workload=step.workload, duration_s=2.0)) is None
+    assert judge(execution, RequestedLoad(workload=step.workload, duration_s=2.0)) is None
     chance = 4 * step.workload.arrivals_deviation(200)
     assert execution.measurement.ios == pytest.approx(200, abs=chance)
 
@@ -124,7 +124,7 @@ def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
     """Each job wrote its own part exactly."""
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
     execution = make_engine().fill(fill, then=None, on_sample=lambda *_: None)
-    assert judge(execution, Plan(workload=fill.workload, duration_s=None)) is None
+    assert judge(execution, RequestedLoad(workload=fill.workload, duration_s=None)) is None
     assert execution.evidence.jobs is not None
     assert [job.planned_bytes for job in execution.evidence.jobs] == [64 << 20] * 2
 
@@ -159,7 +159,7 @@ def test_a_stream_with_a_dead_job_is_not_believed(make_engine: MakeEngine, monke
 
     monkeypatch.setattr(Gate, "open", kill_and_open)
     phase = Continuous(section="S", number=1, workload=workload(), duration_s=1.0, longest_s=5.0)
-    plan = Plan(workload=phase.workload, duration_s=1.0, running=True)
+    plan = RequestedLoad(workload=phase.workload, duration_s=1.0, running=True)
     engine = make_engine()
     said = [judge(engine.measure_slice(phase, then=None, on_sample=lambda *_: None), plan) or "" for _ in range(4)]
     assert any("did no I/O ever" in each for each in said)
@@ -168,7 +168,7 @@ def test_a_stream_with_a_dead_job_is_not_believed(make_engine: MakeEngine, monke
 def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
     """While fio runs its counters trail each other; that is no reason for doubt."""
     phase = Continuous(section="S", number=1, workload=workload(), duration_s=1.0, longest_s=5.0)
-    plan = Plan(workload=phase.workload, duration_s=1.0, running=True)
+    plan = RequestedLoad(workload=phase.workload, duration_s=1.0, running=True)
     engine = make_engine()
     for _ in range(4):
         execution = engine.measure_slice(phase, then=None, on_sample=lambda *_: None)

@@ -19,7 +19,7 @@ from tkperf.engine import fio_output
 from tkperf.engine.fio_output import NOTHING_YET, DocumentSplitter, build_sample, parse_document
 from tkperf.model.errors import EngineError
 from tkperf.model.measurement import Measurement
-from tkperf.model.plausibility import Evidence, Plan, why_implausible
+from tkperf.model.plausibility import Evidence, RequestedLoad, why_implausible
 from tkperf.model.workload import Access, Workload
 
 # Standard output of each version of fio for the same job, which was held at a gate.
@@ -60,7 +60,7 @@ def test_each_version_is_read_alike(version: str) -> None:
     assert all(job.reached(16) for job in last.jobs)
     measurement = Measurement(duration_s=last.elapsed_s, read=last.read, write=last.write)
     workload = Workload(access=Access.RANDOM, read_percent=65, block_size_bytes=4096, jobs=2, io_depth=16)
-    assert why_implausible(measurement, Plan(workload=workload, duration_s=3.0), Evidence()) is None
+    assert why_implausible(measurement, RequestedLoad(workload=workload, duration_s=3.0), Evidence()) is None
 
 
 @pytest.mark.parametrize("version", SAYS_BEGINNING)
@@ -260,7 +260,7 @@ def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
     def judge() -> str | None:
         whole = build_sample(NOTHING_YET, parse_document(json.dumps(raw).encode()))
         measurement = Measurement(duration_s=whole.duration_s, read=whole.read, write=whole.write)
-        plan = Plan(workload=workload, duration_s=3.0)
+        plan = RequestedLoad(workload=workload, duration_s=3.0)
         return why_implausible(measurement, plan, Evidence())
 
     assert judge() is None

@@ -27,28 +27,28 @@ from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
+from tkperf.batch.batch_file import parse_batch_file
+from tkperf.batch.consent_file import find_faults
+from tkperf.batch.drive_finder import DriveFinder
 from tkperf.device.raid.config import load_raid_config
 from tkperf.engine.fio_output import DocumentSplitter, build_sample, parse_document
 from tkperf.interop.fio_jobfile.convert import convert_job_file
 from tkperf.interop.tkperf_xml import parse_tkperf_xml
-from tkperf.model.batch import DriveShown
+from tkperf.model.batch_state import DriveShown
 from tkperf.model.measurement import NO_IO, Measurement, Sample
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import PurgeRecord, RunStatus, RunWarning, StepKind
 from tkperf.model.steady_state import judge
 from tkperf.page.view import build_view
-from tkperf.pipeline.batch.batch_file import parse_batch_file
-from tkperf.pipeline.batch.consent_file import find_faults
-from tkperf.pipeline.batch.drives import DriveFinder
 from tkperf.procedures import TESTS, Circumstances, load_profile, own_tests, parse_profile, with_workload
+from tkperf.procedures.forecast import Case, forecast
 from tkperf.procedures.own_workloads import parse_workload_file
-from tkperf.procedures.plan import Case, forecast
 from tkperf.render.export_check import render_check_json
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_tables, render_csv
 from tkperf.render.html import render_view
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner.events import Judged, PurgeEnded, RunEnded, SectionEnded, StepEnded, TestEnded, TestStarted, Warned
 

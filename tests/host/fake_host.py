@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.printed_forms import load_forms
-from tkperf.host.audit import Audit, AuditedDrive, AuditFinding, Site, audit_host
+from tkperf.host.audit import Audit, AuditedDrive, AuditResult, audit_host
+from tkperf.host.audit.audited_host import AuditedHost
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed
 
@@ -185,7 +186,7 @@ def answering(*answers: Completed | EngineError) -> Callable[..., Completed]:
     return run
 
 
-def site_of(root: Path, **settings: object) -> Site:
+def site_of(root: Path, **settings: object) -> AuditedHost:
     given: dict[str, object] = {
         "cpus": frozenset({0, 1}),
         "now_s": NOW_S,
@@ -193,7 +194,7 @@ def site_of(root: Path, **settings: object) -> Site:
         "run": answering(Completed(exit_status=0, stdout=TIMERS, stderr="")),
         **settings,
     }
-    return Site(root=root, **given)  # type: ignore[arg-type]
+    return AuditedHost(root=root, **given)  # type: ignore[arg-type]
 
 
 def drive_of(root: Path, disk: str = NVME, name: str = "/dev/nvme0n1") -> AuditedDrive:
@@ -210,6 +211,6 @@ def audit(root: Path, *, disk: str = NVME, meanwhile: Callable[[], None] = lambd
     )
 
 
-def find(audited: Audit, subject: str) -> AuditFinding:
+def find(audited: Audit, subject: str) -> AuditResult:
     (finding,) = [one for one in audited.findings if one.subject == subject]
     return finding

@@ -11,15 +11,15 @@ from rich.console import Console
 
 from tests.builders import run_info, simulate
 from tests.host.fake_host import NVME, SATA, audit, make_host
-from tkperf.analysis.host import found_settings, host_findings
+from tkperf.analysis.host_results import found_settings, host_findings
 from tkperf.analysis.results import RunResult
-from tkperf.host.audit.site import AuditLevel
+from tkperf.host.audit.audited_host import AuditLevel
 from tkperf.page.disclosure import build_disclosure
 from tkperf.page.view import build_view
 from tkperf.pipeline.host_check import HostState
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 
 TUNED = "/sys/block/nvme0n1/queue/scheduler: bfq -> none"
 

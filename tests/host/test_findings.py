@@ -31,7 +31,8 @@ from tests.host.fake_host import (
     site_of,
 )
 from tests.printed_forms import load_forms
-from tkperf.host.audit import AuditLevel, Site, audit_host
+from tkperf.host.audit import AuditLevel, audit_host
+from tkperf.host.audit.audited_host import AuditedHost
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed
 
@@ -566,7 +567,7 @@ def test_of_a_good_host_nothing_is_advised_or_unknown(tmp_path: Path) -> None:
 
 def test_of_nothing_nothing_is_ok(tmp_path: Path) -> None:
     """Where nothing can be read, no setting is called ok or a note, and nothing fails."""
-    site = Site(root=tmp_path, cpus=frozenset({0}), run=answering(EngineError("gone")))
+    site = AuditedHost(root=tmp_path, cpus=frozenset({0}), run=answering(EngineError("gone")))
     audited = audit_host(site, ())
     named = {one.subject for one in audited.at_levels(OK, NOTE)}
     assert named == set()

@@ -15,7 +15,7 @@ import pytest
 
 from tests.host.fake_host import NVME, POLICY, SATA_TWO, drive_of, make_host, site_of
 from tkperf.host import tuning
-from tkperf.host.audit.site import AuditedDrive
+from tkperf.host.audit.audited_host import AuditedDrive
 from tkperf.host.settings import Setting, find_settings
 from tkperf.host.tuning import StateFile, apply_settings, find_left_behind, own_name, release_settings, tuned
 from tkperf.model.errors import DeviceError, UsageError

@@ -26,7 +26,7 @@ from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.purposes import prepares
 from tkperf.model.quantity import IOPS
-from tkperf.page.comparison.words import describe_loads
+from tkperf.page.comparison.ratio_texts import describe_loads
 from tkperf.page.findings import findings, headlines
 from tkperf.page.view import build_view
 from tkperf.render.export_markdown import render_markdown

@@ -10,8 +10,8 @@ import pytest
 
 from tkperf.device.kernel_watch import LOOK_EVERY_S, MOST_SELDOM_S, look_again_s
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
-from tkperf.model.disturbance.host import judge_gap
-from tkperf.model.disturbance.io import Compared, Counts, Glance, Side, judge_bytes
+from tkperf.model.disturbance.host_activity import judge_gap
+from tkperf.model.disturbance.io import Compared, Counts, DeviceLook, Side, judge_bytes
 from tkperf.model.errors import StepFailedError
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.model.record import StepKind
@@ -55,15 +55,15 @@ class Model:
     def _next_s(self) -> float:
         return self.looked_s + look_again_s(self.looked_s, *self.seldom)
 
-    def take(self) -> list[Glance]:
-        glances = []
+    def take(self) -> list[DeviceLook]:
+        device_looks = []
         while self._next_s() <= self.now_s:
             self.looked_s = self._next_s()
             if not any(begin < self.looked_s < end for begin, end in self.stops):
-                glances.append(self._glance(self.looked_s))
-        return [*glances, self._glance(self.now_s)]
+                device_looks.append(self._glance(self.looked_s))
+        return [*device_looks, self._glance(self.now_s)]
 
-    def _glance(self, at_s: float) -> Glance:
+    def _glance(self, at_s: float) -> DeviceLook:
         read, written = (
             round(sum(flow.moved(at_s) for flow in self.flows if flow.reads is reads)) for reads in (True, False)
         )
@@ -78,7 +78,7 @@ class Model:
             others_bytes=others,
         )
         slept = sum(length_s for begin, length_s in self.sleeps if begin < at_s)
-        return Glance(at_s=at_s, suspended_s=slept, counts=counts if self.counts else None, counting=self.counting)
+        return DeviceLook(at_s=at_s, suspended_s=slept, counts=counts if self.counts else None, counting=self.counting)
 
 
 @dataclass
@@ -386,7 +386,7 @@ def test_short_steps_keep_no_looks_at_those_before() -> None:
     kept = []
     for step in steps:
         _play_step(watch, model, step)
-        kept.append(sum(isinstance(each, Glance) for each in gc.get_objects()))
+        kept.append(sum(isinstance(each, DeviceLook) for each in gc.get_objects()))
     assert kept[-1] <= 1.1 * kept[19]
 
 

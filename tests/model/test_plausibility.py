@@ -15,12 +15,12 @@ from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.model.histogram import Histogram
 from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement
 from tkperf.model.phases import Continuous, Fill
-from tkperf.model.plausibility import Evidence, JobSeen, Plan, why_implausible
+from tkperf.model.plausibility import Evidence, JobSeen, RequestedLoad, why_implausible
 from tkperf.model.workload import Access, Arrival, BlockShare, Step, Workload
 
 QUICK = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=16)
-STEP = Plan(workload=QUICK, duration_s=1.0)
-SLICE = Plan(workload=QUICK, duration_s=1.0, running=True)
+STEP = RequestedLoad(workload=QUICK, duration_s=1.0)
+SLICE = RequestedLoad(workload=QUICK, duration_s=1.0, running=True)
 
 
 def writes(ios: int, latency_ns: int) -> IoStats:
@@ -172,18 +172,18 @@ def test_what_cannot_be_is_told(measurement: Measurement, evidence: Evidence, sa
 
 def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
     """The host's own work between two I/Os has no bound; none is invented."""
-    plan = Plan(workload=replace(QUICK, jobs=1, io_depth=1), duration_s=1.0)
+    plan = RequestedLoad(workload=replace(QUICK, jobs=1, io_depth=1), duration_s=1.0)
     job = JobSeen(ios=100, bytes=409_600, elapsed_s=1.0, reached_depth=True)
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(100, 20_000))
     assert why_implausible(measurement, plan, Evidence(jobs=(job,))) is None
 
 
-def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, Plan, Evidence]:
+def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, RequestedLoad, Evidence]:
     """A second of 16 places at an offered rate, of which the device needs one."""
     workload = replace(QUICK, jobs=2, io_depth=16, offered_iops=offered_iops)
     job = JobSeen(ios=ios // 2, bytes=ios // 2 * 4096, elapsed_s=1.0, reached_depth=False)
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(ios, 20_000))
-    return measurement, Plan(workload=workload, duration_s=1.0), Evidence(jobs=(job, job))
+    return measurement, RequestedLoad(workload=workload, duration_s=1.0), Evidence(jobs=(job, job))
 
 
 def test_at_an_offered_rate_the_queue_need_not_be_full() -> None:
@@ -251,7 +251,7 @@ def test_a_job_of_a_stream_is_missed_when_it_could_be_expected(
     assert (why_implausible(*_reorder(slice_of(ios, silent_s))) is None) is believed
 
 
-def _reorder(seen: tuple[Measurement, Evidence]) -> tuple[Measurement, Plan, Evidence]:
+def _reorder(seen: tuple[Measurement, Evidence]) -> tuple[Measurement, RequestedLoad, Evidence]:
     return seen[0], SLICE, seen[1]
 
 
@@ -301,7 +301,7 @@ def test_a_fill_is_its_jobs_bytes() -> None:
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=seen)
     whole = JobSeen(ios=800, bytes=800 * 131072, planned_bytes=800 * 131072, elapsed_s=1.0)
     rest = JobSeen(ios=2, bytes=2 * 36_864, planned_bytes=2 * 36_864, elapsed_s=0.1)
-    plan = Plan(workload=workload, duration_s=None)
+    plan = RequestedLoad(workload=workload, duration_s=None)
     assert why_implausible(measurement, plan, Evidence(jobs=(whole, rest))) is None
     short = replace(rest, bytes=36_864)
     reason = why_implausible(measurement, plan, Evidence(jobs=(whole, short)))
@@ -325,14 +325,14 @@ def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth:
         for duration_s in (1.0, 1.5, 60.0):
             step = Step(workload=workload, duration_s=duration_s)
             seen = engine.measure(step, then=None, on_sample=lambda *_: None).measurement
-            plan = Plan(workload=workload, duration_s=duration_s)
+            plan = RequestedLoad(workload=workload, duration_s=duration_s)
             assert why_implausible(seen, plan, Evidence()) is None
             phase = Continuous(section="S", number=1, workload=workload, duration_s=duration_s, longest_s=60)
             seen = engine.measure_slice(phase, then=None, on_sample=lambda *_: None).measurement
             assert why_implausible(seen, replace(plan, running=True), Evidence()) is None
     fill = Fill(section="S", workload=replace(workload, access=Access.SEQUENTIAL, read_percent=0), passes=2)
     seen = engine.fill(fill, then=None, on_sample=lambda *_: None).measurement
-    assert why_implausible(seen, Plan(workload=fill.workload, duration_s=None), Evidence()) is None
+    assert why_implausible(seen, RequestedLoad(workload=fill.workload, duration_s=None), Evidence()) is None
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 
 from tests.builders import run_info
 from tests.runfile.runs import a_step
+from tkperf.analysis.drive_telemetry import find_telemetry_series, parse_drives
 from tkperf.analysis.run_results import analyse
-from tkperf.analysis.telemetry import find_telemetry_course, parse_drives
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import RunRecord, RunStatus, TestRecord
-from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.model.throttling import (
     TelemetryLog,
     counter_delta,
@@ -248,13 +248,13 @@ def test_a_throttled_drive_is_called_throttled() -> None:
 def test_without_telemetry_nothing_is_known() -> None:
     """As in older files: no zeroes."""
     assert analyse(record()).tests[0].telemetry == ()
-    assert find_telemetry_course([], {}, 0, 100) is None
+    assert find_telemetry_series([], {}, 0, 100) is None
 
 
 def test_a_course_counts_from_its_beginning() -> None:
     """With a little of what was before and after it, so that lines reach its ends."""
     readings = [log(90, temperature_c=40.0), log(110, temperature_c=45.0), log(500, temperature_c=1.0)]
-    course = find_telemetry_course(readings, {}, 100, 200)
+    course = find_telemetry_series(readings, {}, 100, 200)
     assert course is not None
     (drive,) = course.drives
     assert (course.length_s, drive.temperatures) == (100, ((-10, 40), (10, 45)))
@@ -265,7 +265,7 @@ def test_a_chart_shades_no_pause_of_the_run() -> None:
     """It says of throttling what tables and marks say."""
     readings = [log(0, thermal_1_count=0, temperature_c=40.0), log(50, thermal_1_count=1, temperature_c=41.0)]
     for pauses, shaded in (((), ((0, 50),)), (((10, 40),), ())):
-        course = find_telemetry_course(readings, {}, 0, 100, pauses)
+        course = find_telemetry_series(readings, {}, 0, 100, pauses)
         assert course is not None
         assert course.drives[0].throttled == shaded
 

@@ -11,16 +11,16 @@ import msgspec
 import pytest
 
 from tests.batches import answer_of, batch, drive, measured
-from tkperf.analysis.batch import BatchDriveResult
-from tkperf.model.batch import DriveStage, DriveState
+from tkperf.analysis.batch_verdict import BatchDriveResult
+from tkperf.model.batch_state import DriveStage, DriveState
 from tkperf.model.record import LeftOut
-from tkperf.page.batch_answer import MOST_MAIL_LINES, build_batch_mail, build_batch_page
 from tkperf.page.batch_progress import build_batch_progress
-from tkperf.page.verdict import NoteLevel
+from tkperf.page.batch_results_page import MOST_MAIL_LINES, build_batch_mail, build_batch_page
+from tkperf.page.verdict_texts import NoteLevel
 from tkperf.pipeline.run_state import Brief, RunState
 from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit
 from tkperf.render.export_markdown import render_markdown
-from tkperf.render.terminal.batch import TURN_EVERY_S, render_batch_lines
+from tkperf.render.terminal.batch_lines import TURN_EVERY_S, render_batch_lines
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 STAGES = (DriveStage.WAITING, DriveStage.DONE, DriveStage.RUNNING, DriveStage.FAILED)

@@ -15,7 +15,7 @@ from tests.charts import curves_of, rows_of
 from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.results import RunResult
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, RuleKind, Scale
-from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.stream_charts import draw_exceedance, find_named
 from tkperf.page.naming import shorten_names
 from tkperf.page.page import ChartView, ReportView

@@ -27,7 +27,7 @@ from tkperf.procedures.profiles import apply_options
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 
 QUICK = load_profile("quick").as_plain_data()
 

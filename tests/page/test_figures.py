@@ -21,8 +21,8 @@ from tkperf.model.units import format_number
 from tkperf.model.workload import Arrival, BlockShare, Step, Workload, Zone
 from tkperf.page import whole_test
 from tkperf.page.chart import Bars3D
-from tkperf.page.comparison.page import build_comparison_page
-from tkperf.page.figures import build as figures
+from tkperf.page.comparison.build_page import build_comparison_page
+from tkperf.page.figures import section_figures as figures
 from tkperf.page.figures.cells import order_axes
 from tkperf.page.naming import Naming, name_links
 from tkperf.page.page import ChartView, ReportView

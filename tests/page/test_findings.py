@@ -17,23 +17,23 @@ from tests.builders import run_info, simulate, view_of, work
 from tkperf.analysis.characteristics import AFTER_RECOVERY, FRESH, RECOVERY, STEADY, STEADY_FROM, Characteristic
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
-from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
+from tkperf.analysis.timeline.timelines import Recorded, Timeline
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
 from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.steady_state import judge
-from tkperf.page.findings.build import build_findings
 from tkperf.page.findings.headlines import MOST, build_headlines
-from tkperf.page.findings.sections import describe_recovery, describe_section
+from tkperf.page.findings.section_findings import describe_recovery, describe_section
+from tkperf.page.findings.test_findings import build_findings
 from tkperf.page.view import build_view
 from tkperf.page.words.run import find_badges, find_banners, group_warnings, summarise_warnings
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 
 WRITES, READS, MIXED = work(), work(100), work(65)
 

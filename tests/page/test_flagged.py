@@ -24,7 +24,7 @@ from tkperf.model.quantity import IOPS
 from tkperf.model.record import RunRecord, StepKind
 from tkperf.model.seconds import Seconds
 from tkperf.page.chart import Axis, Chart, Curve, Point
-from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.figures.timeline import Stretch, draw_test
 from tkperf.page.page import ChartView, ReportView, SectionView, TableView
 from tkperf.page.view import build_view

@@ -16,7 +16,7 @@ from tkperf.analysis import run_results
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.timeline.series import median
 from tkperf.model.record import RunRecord
-from tkperf.page.figures import build
+from tkperf.page.figures import section_figures
 from tkperf.page.page import MOST_ROWS_AT_ONCE, TableView
 from tkperf.page.view import build_view
 from tkperf.runfile.reader import RunFile
@@ -47,7 +47,7 @@ def test_charts_are_drawn_of_few_workloads(record: RunRecord, monkeypatch: pytes
     """The tables of a section remain whole."""
     views = {}
     for most in (5, 4):
-        monkeypatch.setattr(build, "MOST_DRAWN_WORKLOADS", most)
+        monkeypatch.setattr(section_figures, "MOST_DRAWN_WORKLOADS", most)
         (views[most],) = build_view(analyse(record)).tests[0].sections
     assert views[5].charts
     assert not views[4].charts

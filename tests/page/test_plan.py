@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import tkperf
-from tkperf.analysis.outlook import REFUSAL, Outlook, judge_plan
+from tkperf.analysis.run_estimate import REFUSAL, RunEstimate, judge_plan
 from tkperf.analysis.verdict import VerdictState
 from tkperf.model.record import RunWarning
 from tkperf.page.plan import build_plan_page, describe_plan_verdict
-from tkperf.pipeline.outlook import ASSUMED, look_out, parse_rating
+from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rating
 
 
-def outlook_of(*tests: str, rated: str | None = None) -> Outlook:
+def outlook_of(*tests: str, rated: str | None = None) -> RunEstimate:
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=tests)
-    return look_out(plan, ASSUMED, None if rated is None else parse_rating(rated))
+    return estimate_run(plan, ASSUMED, None if rated is None else parse_rating(rated))
 
 
 def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
@@ -28,30 +28,30 @@ def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
 
 def test_the_gravest_reason_decides() -> None:
     """A refusal precedes everything; a warning or a high cost is a caution; a dropped block size is none."""
-    outlook = replace(outlook_of("tp"), simulated=False, asks=True)
+    estimate = replace(outlook_of("tp"), simulated=False, asks=True)
     confirm = "; nothing is written before you confirm"
-    assert judge_plan(outlook).state is VerdictState.CAN_RUN
-    assert describe_plan_verdict(outlook).text.endswith(f" plus purging, writes 960.2 GB to 2.5 TB{confirm}")
+    assert judge_plan(estimate).state is VerdictState.CAN_RUN
+    assert describe_plan_verdict(estimate).text.endswith(f" plus purging, writes 960.2 GB to 2.5 TB{confirm}")
     known = RunWarning(code="preparation", text="block size 0.5 KiB left out")
-    assert judge_plan(replace(outlook, warnings=(known,))).state is VerdictState.CAN_RUN
-    slow = replace(outlook, device={**outlook.device, "link_downgraded": True})
+    assert judge_plan(replace(estimate, warnings=(known,))).state is VerdictState.CAN_RUN
+    slow = replace(estimate, device={**estimate.device, "link_downgraded": True})
     assert judge_plan(slow).state is VerdictState.CAN_RUN_WITH_CAUTIONS
     assert "; its link runs below what it could do;" in describe_plan_verdict(slow).text
     dear = outlook_of("tp", rated="20TBW")
     assert judge_plan(dear).state is VerdictState.CAN_RUN_WITH_CAUTIONS
     assert "4.8 % to 12 % of the rated endurance (more than 5 %)" in describe_plan_verdict(dear).text
     busy = RunWarning(code="host-disturbs", text="the host is busy")
-    assert describe_plan_verdict(replace(outlook, warnings=(busy,))).text.endswith(f"; 1 warning below{confirm}")
+    assert describe_plan_verdict(replace(estimate, warnings=(busy,))).text.endswith(f"; 1 warning below{confirm}")
     used = RunWarning(code=REFUSAL, text="/dev/sdb is mounted")
-    refused = describe_plan_verdict(replace(outlook, warnings=(busy, used)))
+    refused = describe_plan_verdict(replace(estimate, warnings=(busy, used)))
     assert refused.text.startswith("Would be refused: /dev/sdb is mounted; 1 test, ")
     assert "confirm" not in refused.text
 
 
 def test_rounds_that_alternate_are_one_row() -> None:
     """With the sums of all their times; the stages stay apart in the data."""
-    outlook = outlook_of("cbw")
-    (phases,) = build_plan_page(outlook).tables
+    estimate = outlook_of("cbw")
+    (phases,) = build_plan_page(estimate).tables
     assert phases.rows[0] == ("Composite Block Workload (CBW, ECW)", "10 h 01 min to 38 h 01 min", "at most 53.4 TB")
     rows = [row for row in phases.rows if "times: " in row[0] and row[0].strip()[0].isdigit()]
     assert rows == [
@@ -62,7 +62,7 @@ def test_rounds_that_alternate_are_one_row() -> None:
             "at most 25.8 TB",
         )
     ]
-    assert sum(stage.section == "Demand grid" for stage in outlook.stages) == 25
+    assert sum(stage.section == "Demand grid" for stage in estimate.stages) == 25
 
 
 def test_sections_of_other_names_or_amounts_stay_rows_of_their_own() -> None:

@@ -29,7 +29,7 @@ from tkperf.page.facts import shorten
 from tkperf.page.naming import capitalise
 from tkperf.page.page import CellView, ChartView, ReportView, SectionView, TableView
 from tkperf.page.sections import describe_fit
-from tkperf.page.tables.sections import build_section_tables, merge_sections
+from tkperf.page.tables.verdict_tables import build_section_tables, merge_sections
 from tkperf.page.view import build_view
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
 from tkperf.procedures.latency import LatencyTable

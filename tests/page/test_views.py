@@ -14,20 +14,20 @@ from tests.builders import run_info, simulate, view_of
 from tests.charts import curves_of, rows_of
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
-from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
+from tkperf.analysis.timeline.timelines import Recorded, Timeline
 from tkperf.model.figures import TABLE_KINDS, WHOLE_TEST, Figure, FigureKind, TestPlan, asking, drawn, generic_section
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import GIB
 from tkperf.page.chart import Axis, Chart, Curve, Point
-from tkperf.page.figures.build import join_charts, name_views
-from tkperf.page.findings.words import say_value
+from tkperf.page.figures.section_figures import join_charts, name_views
+from tkperf.page.findings.finding_texts import say_value
 from tkperf.page.page import ChartView, ReportView
-from tkperf.page.tables.results import shade
+from tkperf.page.tables.cell_tables import shade
 from tkperf.procedures import SSD_TESTS, TESTS, Test, load_profile
-from tkperf.procedures.plan import section_names
+from tkperf.procedures.forecast import section_names
 from tkperf.runfile.reader import RunFile
-from tkperf.runfile.rows import parse_plan
+from tkperf.runfile.row_records import parse_plan
 
 PROFILES = ("quick", "pts-2.0")
 

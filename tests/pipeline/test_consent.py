@@ -115,7 +115,7 @@ def open_target(kind: Kind, given: Consent) -> Iterator[object]:
             yield permits
     else:
         plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick")
-        with plan.subject.open(plan.fitted, given) as equipment:
+        with plan.dut.open(plan.fitted, given) as equipment:
             yield equipment
 
 

@@ -16,7 +16,7 @@ from tkperf.device.identity import TargetKind, read_identity
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.pipeline import drive
 from tkperf.pipeline.consent import Consent
-from tkperf.pipeline.subject import warn_of_room
+from tkperf.pipeline.device_under_test import warn_of_room
 
 
 def no_engine(*_: object) -> None:
@@ -27,7 +27,7 @@ def no_engine(*_: object) -> None:
 def test_a_scratch_file_goes_where_no_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Created only when it is opened, and removed again if that comes to nothing."""
     plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
-    with plan.subject.open(plan.fitted, Consent()) as equipment:
+    with plan.dut.open(plan.fitted, Consent()) as equipment:
         assert (tmp_path / "s").stat().st_size == 64 << 20
         assert equipment.fitted.identity.inode is not None
     assert list(tmp_path.iterdir()) == []
@@ -81,7 +81,7 @@ def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     link = scratch.with_name("link")
     link.hardlink_to(scratch)
-    with pytest.raises(RefusedError, match="hard links"), plan.subject.open(plan.fitted, Consent(confirm=str(scratch))):
+    with pytest.raises(RefusedError, match="hard links"), plan.dut.open(plan.fitted, Consent(confirm=str(scratch))):
         pass
     assert set(scratch.read_bytes()) == {0xA5}
 
@@ -89,7 +89,7 @@ def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -
 def test_a_purge_that_overwrites_does_not_make_it_as_new(scratch: Path) -> None:
     """Holes are; a file has nothing else."""
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["writesat"])
-    assert plan.subject.overwritten_by is None
+    assert plan.dut.overwritten_by is None
     assert [warning for warning in plan.warnings if warning.code == "not-as-new"] == []
 
 
@@ -112,7 +112,7 @@ def test_a_scratch_file_is_confirmed_by_its_path_or_not_at_all(
     monkeypatch.chdir(tmp_path)
     plan = tkperf.make_plan("ssd", "./x", size="64MiB", profile="quick", tests=["lat"])
     given = None if confirm is None else confirm.format(folder=tmp_path)
-    with plan.subject.open(plan.fitted, Consent(confirm=given)):
+    with plan.dut.open(plan.fitted, Consent(confirm=given)):
         assert (tmp_path / "x").stat().st_size == 64 << 20
     assert list(tmp_path.iterdir()) == []
 
@@ -125,7 +125,7 @@ def test_a_scratch_file_with_anothers_confirmation_is_refused(
     """Who confirms something else means something else; the file goes again."""
     monkeypatch.chdir(tmp_path)
     plan = tkperf.make_plan("ssd", "./x", size="64MiB", profile="quick", tests=["lat"])
-    opening = plan.subject.open(plan.fitted, Consent(confirm=confirm))
+    opening = plan.dut.open(plan.fitted, Consent(confirm=confirm))
     with pytest.raises(RefusedError, match=f"'{confirm}' does not confirm {tmp_path}/x"), opening:
         pass
     assert list(tmp_path.iterdir()) == []
@@ -139,7 +139,7 @@ def test_a_host_aware_zoned_disk_is_measured_with_a_warning(
     """A host-aware disk, unlike a host-managed disk, accepts random writes, but may be slow with
     them.
     """
-    monkeypatch.setattr("tkperf.pipeline.subject.find_zone_model", lambda _: model)
+    monkeypatch.setattr("tkperf.pipeline.device_under_test.find_zone_model", lambda _: model)
     plan = tkperf.make_plan("ssd", str(loop_device()), profile="quick")
-    texts = [warning.text for warning in plan.subject.warnings]
+    texts = [warning.text for warning in plan.dut.warnings]
     assert any("is zoned and host-aware" in text for text in texts) is (model == "host-aware")

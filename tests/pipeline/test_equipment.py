@@ -13,7 +13,7 @@ from tkperf.pipeline.consent import Consent
 def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
     """Numbers of libaio and of io_uring are not the same: the reader learns which and why."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
-    with plan.subject.open(plan.fitted, Consent()) as equipment:
+    with plan.dut.open(plan.fitted, Consent()) as equipment:
         assert equipment.warnings == ()
         instead = replace(equipment, ioengine="libaio", instead_of="io_uring: Operation not permitted")
     (warning,) = instead.warnings
@@ -24,7 +24,7 @@ def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
 def test_one_thread_looks_at_the_counters_of_a_device(scratch: Path) -> None:
     """Only a set has other devices that are filled; each look costs the load a CPU for a moment."""
     plan = tkperf.make_plan("ssd", str(scratch), profile="quick", tests=["lat"])
-    with plan.subject.open(plan.fitted, Consent(confirm=str(scratch))) as equipment:
+    with plan.dut.open(plan.fitted, Consent(confirm=str(scratch))) as equipment:
         looking = [thread for thread in threading.enumerate() if thread.name == "counters"]
         assert len(looking) == 1
         assert equipment.counters is not None

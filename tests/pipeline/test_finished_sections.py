@@ -21,7 +21,7 @@ from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.errors import EngineError
 from tkperf.page.words.run import describe_progress, find_warnings
 from tkperf.pipeline.api import resume, run
-from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.render.export_json import render_json
 from tkperf.render.export_tables import build_tables

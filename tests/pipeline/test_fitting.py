@@ -17,18 +17,18 @@ from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.raid.config import RaidConfig
 from tkperf.model.errors import UsageError
 from tkperf.model.units import GIB, KIB
-from tkperf.pipeline.fitting import Fitted, fit
-from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.fitted_profile import FittedProfile, fit_profile
+from tkperf.pipeline.run_request import RunRequest
 from tkperf.procedures import Profile, load_profile
-from tkperf.procedures.hard_disk import HardDiskTable
+from tkperf.procedures.disk_areas import HardDiskTable
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.latency import LatencyTable
 
 
-def fitted(*, profile: str = "pts-e-1.1", suite: str = "ssd", sector: int = 512, **wishes: object) -> Fitted:
+def fitted(*, profile: str = "pts-e-1.1", suite: str = "ssd", sector: int = 512, **wishes: object) -> FittedProfile:
     identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=sector)
     request = RunRequest(suite=suite, device="/dev/x", **wishes)  # type: ignore[arg-type]
-    return fit(request, load_profile(profile), identity)
+    return fit_profile(request, load_profile(profile), identity)
 
 
 def test_a_hard_disk_run_speaks_of_its_own_block_sizes_only() -> None:
@@ -59,7 +59,7 @@ def test_areas_begin_at_whole_sectors() -> None:
     table = msgspec.structs.replace(profile.table(HardDiskTable), area_alignment_kib=0.5, areas=7)
     identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=4096)
     with pytest.raises(UsageError, match="its areas begin within a sector"):
-        fit(RunRequest(suite="hdd", device="/dev/x"), profile.with_tables(table), identity)
+        fit_profile(RunRequest(suite="hdd", device="/dev/x"), profile.with_tables(table), identity)
 
 
 @pytest.mark.parametrize(
@@ -229,10 +229,10 @@ def test_an_amount_in_one_piece_is_as_much_as_it_says() -> None:
     assert other.active_range.length_bytes == 3 * GIB // 4
 
 
-def fit_to_gib(profile: Profile, **wishes: object) -> Fitted:
+def fit_to_gib(profile: Profile, **wishes: object) -> FittedProfile:
     identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=512)
     request = RunRequest(suite="ssd", device="/dev/x", **wishes)  # type: ignore[arg-type]
-    return fit(request, profile, identity)
+    return fit_profile(request, profile, identity)
 
 
 @pytest.mark.parametrize("wanted", ["1GiB", "512MiB", "100%"])

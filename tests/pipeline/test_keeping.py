@@ -9,9 +9,9 @@ import pytest
 import tkperf
 from tkperf.model.errors import EngineError, Interrupted
 from tkperf.model.record import RunStatus
-from tkperf.pipeline import keeping
+from tkperf.pipeline import run_to_file
 from tkperf.pipeline.api import resume
-from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
 from tkperf.runfile import backlog, writer
 
 
@@ -27,7 +27,7 @@ def begin(folder: Path) -> None:
 @pytest.mark.parametrize("at", ["build_run_info", "_looking_at_host", "execute_run"])
 def test_a_stop_before_the_beginning_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     """Wherever it comes between the file and the run's first event."""
-    monkeypatch.setattr(keeping, at, interrupt)
+    monkeypatch.setattr(run_to_file, at, interrupt)
     with pytest.raises(Interrupted, match="before the run began; nothing was kept") as stopped:
         begin(tmp_path)
     assert stopped.value.exit_code == 130
@@ -74,7 +74,7 @@ def test_a_stop_before_a_resumed_run_goes_on_leaves_its_file(tmp_path: Path, mon
     begin(tmp_path)
     run_file = tmp_path / "n.tkperf"
     before = run_file.read_bytes()
-    monkeypatch.setattr(keeping, "build_resumed", interrupt)
+    monkeypatch.setattr(run_to_file, "build_resumed", interrupt)
     plan = make_resume_plan(ResumeRequest(path=run_file, repeat=("iops",)))
     with pytest.raises(KeyboardInterrupt):
         resume(plan)

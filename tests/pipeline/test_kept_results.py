@@ -17,9 +17,9 @@ from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.verdict import VerdictState, judge_run
 from tkperf.model.record import RunRecord, RunStatus
-from tkperf.pipeline import following, kept_results
-from tkperf.pipeline.following import read_overview
-from tkperf.pipeline.kept_results import read_results
+from tkperf.pipeline import result_cache, running_runs
+from tkperf.pipeline.result_cache import read_results
+from tkperf.pipeline.running_runs import read_overview
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_json import render_json
 from tkperf.runfile.reader import read_run
@@ -50,7 +50,7 @@ def analyses(monkeypatch: pytest.MonkeyPatch) -> list[RunResult]:
         found.append(analyse(*args))
         return found[-1]
 
-    monkeypatch.setattr(kept_results, "analyse_opened", note)
+    monkeypatch.setattr(result_cache, "analyse_opened", note)
     return found
 
 
@@ -71,7 +71,7 @@ def test_a_changed_file_is_analysed_again(
     os.utime(measured)
     read_results(measured)
     assert len(analyses) == 2
-    monkeypatch.setattr(kept_results, "_made_by", lambda: "a later version")
+    monkeypatch.setattr(result_cache, "_made_by", lambda: "a later version")
     read_results(measured)
     read_results(measured)
     assert len(analyses) == 3
@@ -100,7 +100,7 @@ def test_a_run_under_way_has_no_kept_results(measured: Path, cache: Path, analys
     assert len(analyses) == 2
     (entry,) = cache.iterdir()
     before = entry.stat().st_mtime_ns
-    kept_results.keep_results((1, 2, 3, 4), replace(analyses[0], status=RunStatus.RUNNING))
+    result_cache.keep_results((1, 2, 3, 4), replace(analyses[0], status=RunStatus.RUNNING))
     assert [one.stat().st_mtime_ns for one in cache.iterdir()] == [before]
 
 
@@ -121,9 +121,9 @@ def test_the_oldest_entries_make_room(measured: Path, cache: Path, monkeypatch: 
     result = read_results(measured)
     (entry,) = cache.iterdir()
     os.utime(entry, (0, 0))
-    monkeypatch.setattr(kept_results, "MOST_BYTES", 3 * entry.stat().st_size)
+    monkeypatch.setattr(result_cache, "MOST_BYTES", 3 * entry.stat().st_size)
     for inode in (1, 2, 3):
-        kept_results.keep_results((1, inode, 3, 4), result)
+        result_cache.keep_results((1, inode, 3, 4), result)
     assert sorted(one.name for one in cache.iterdir()) == ["1-2", "1-3"]
 
 
@@ -136,7 +136,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[RunRecord]:
         found.append(record)
         return find_verdict(record)
 
-    monkeypatch.setattr(following, "find_verdict", note)
+    monkeypatch.setattr(running_runs, "find_verdict", note)
     return found
 
 
@@ -147,14 +147,14 @@ def test_a_run_is_judged_once_for_lists_of_runs(
     """The second list does not open the run file. A changed file, and other code of tkperf, are judged again."""
     first = read_overview(measured, judged=True)
     with monkeypatch.context() as closed:
-        closed.setattr(following, "RunFile", None)
+        closed.setattr(running_runs, "RunFile", None)
         assert read_overview(measured, judged=True) == first
     assert first.verdict is judge_run(analyse(read_run(measured))).state
     assert len(judged) == 1
     os.utime(measured)
     assert read_overview(measured, judged=True) == first
     assert len(judged) == 2
-    monkeypatch.setattr(kept_results, "_made_by", lambda: "a later version")
+    monkeypatch.setattr(result_cache, "_made_by", lambda: "a later version")
     assert read_overview(measured, judged=True) == first
     assert len(judged) == 3
 

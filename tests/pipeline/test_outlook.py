@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.analysis.outlook import PURGE, RateSource
+from tkperf.analysis.run_estimate import PURGE, RateSource
 from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.errors import EngineError, UsageError
-from tkperf.pipeline.outlook import ASSUMED, look_out, parse_rate, parse_rating, probe_rates, read_rates
+from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rate, parse_rating, probe_rates, read_rates
 from tkperf.pipeline.run_plan import RunPlan
 
 CAPACITY_BYTES = 240_057_409_536  # of sim:sata-ssd
@@ -22,11 +22,11 @@ def plan_of(*tests: str, profile: str = "pts-e-1.1") -> RunPlan:
 
 def test_fills_take_the_time_that_the_rate_says() -> None:
     """Two passes over the drive; and that is all that is certain to be written."""
-    outlook = look_out(plan_of("iops"), parse_rate("1GB/s"))
-    purge, fill, rounds = outlook.stages
+    estimate = estimate_run(plan_of("iops"), parse_rate("1GB/s"))
+    purge, fill, rounds = estimate.stages
     assert purge.what == PURGE
     assert fill.shortest_s == fill.longest_s == pytest.approx(2 * CAPACITY_BYTES / 1e9)
-    assert fill.least_bytes == fill.most_bytes == outlook.least_bytes == 2 * CAPACITY_BYTES
+    assert fill.least_bytes == fill.most_bytes == estimate.least_bytes == 2 * CAPACITY_BYTES
     assert (rounds.shortest_s, rounds.longest_s) == (5 * 56 * 60, 25 * 56 * 60)
     assert rounds.what == "5 to 25 rounds of 56 steps"
     # Seven mixes: 100, 95, 65, 50, 35, 5 and 0 % reads, of eight block sizes each.
@@ -37,13 +37,13 @@ def test_fills_take_the_time_that_the_rate_says() -> None:
 
 def test_a_stream_writes_no_more_than_the_amount_that_ends_it() -> None:
     """Four drive fills and the slice in which they are reached; but it may take all of its 24 hours."""
-    _, stream = look_out(plan_of("writesat"), parse_rate("500MB/s")).stages
+    _, stream = estimate_run(plan_of("writesat"), parse_rate("500MB/s")).stages
     slice_bytes = 60 * 500e6
     assert 4 * CAPACITY_BYTES <= stream.most_bytes < 4 * CAPACITY_BYTES + slice_bytes
     assert stream.shortest_s == 33 * 60
     assert stream.longest_s == 24 * 3600
     # At 5 MB/s steady state comes first, after 121 minutes at the least.
-    _, slow = look_out(plan_of("writesat"), parse_rate("5MB/s")).stages
+    _, slow = estimate_run(plan_of("writesat"), parse_rate("5MB/s")).stages
     assert slow.shortest_s == 121 * 60
     assert slow.most_bytes == pytest.approx(24 * 3600 * 5e6)
 
@@ -53,31 +53,31 @@ def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -
     plan = plan_of("writesat")
     before = tkperf.run(plan, "before", folder=tmp_path)
     (section,) = before.tests[0].sections
-    rates = read_rates(tmp_path / "before.tkperf", plan.subject)
+    rates = read_rates(tmp_path / "before.tkperf", plan.dut)
     assert rates.source is RateSource.RUN
-    outlook = look_out(plan, rates)
+    estimate = estimate_run(plan, rates)
     took_s = section.slices[-1].start_s + section.slices[-1].duration_s
-    assert outlook.shortest_s == outlook.longest_s == pytest.approx(took_s)
-    assert outlook.most_bytes == pytest.approx(before.tests[0].written_bytes or 0, rel=0.03)
-    assert outlook.least_bytes == outlook.most_bytes
+    assert estimate.shortest_s == estimate.longest_s == pytest.approx(took_s)
+    assert estimate.most_bytes == pytest.approx(before.tests[0].written_bytes or 0, rel=0.03)
+    assert estimate.least_bytes == estimate.most_bytes
     # Of a test that the run does not have, its rate is only a bound.
-    assert look_out(plan_of("tp"), rates).stages[2].least_bytes == 0
+    assert estimate_run(plan_of("tp"), rates).stages[2].least_bytes == 0
     other = tkperf.make_plan("ssd", "sim:nvme-4kn", tests=["writesat"])
     with pytest.raises(UsageError, match="run of simulated sata-ssd, and this device is simulated"):
-        read_rates(tmp_path / "before.tkperf", other.subject)
+        read_rates(tmp_path / "before.tkperf", other.dut)
 
 
 def test_the_share_of_a_drives_life() -> None:
     """Of TBW as it is; of DWPD over the years of the warranty."""
     plan = plan_of("tp")
-    outlook = look_out(plan, ASSUMED, parse_rating("100TBW"))
-    least, most = outlook.shares or (0, 0)
+    estimate = estimate_run(plan, ASSUMED, parse_rating("100TBW"))
+    least, most = estimate.shares or (0, 0)
     assert least == pytest.approx(4 * CAPACITY_BYTES / 100e12)
-    assert most == pytest.approx(outlook.most_bytes / 100e12)
-    assert not outlook.costs_much
-    years = look_out(plan, ASSUMED, parse_rating("0.5DWPD", 3.0))
+    assert most == pytest.approx(estimate.most_bytes / 100e12)
+    assert not estimate.costs_much
+    years = estimate_run(plan, ASSUMED, parse_rating("0.5DWPD", 3.0))
     assert years.rated_bytes == pytest.approx(0.5 * CAPACITY_BYTES * 365 * 3)
-    assert look_out(plan, ASSUMED, parse_rating("20TBW")).costs_much
+    assert estimate_run(plan, ASSUMED, parse_rating("20TBW")).costs_much
 
 
 @pytest.mark.parametrize("text", ["0TBW", "TBW", "-1DWPD", "5", "1e3TBW", "2000DWPD", "1nDWPD"])
@@ -91,7 +91,7 @@ def test_what_is_no_rating(text: str) -> None:
 def test_a_rating_that_no_drive_of_this_size_has(text: str) -> None:
     """Less than written once, or a thousand times a day."""
     with pytest.raises(UsageError, match=r"impossible for a drive of 240\.1 GB"):
-        look_out(plan_of("tp"), ASSUMED, parse_rating(text))
+        estimate_run(plan_of("tp"), ASSUMED, parse_rating(text))
 
 
 @pytest.mark.parametrize("text", ["0", "0MB/s", "fast", "2TB/s", "-5MB/s", ""])
@@ -104,7 +104,7 @@ def test_what_is_no_rate(text: str) -> None:
 def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
     """A scratch file that would be made has no rate; the assumption is named as one."""
     plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")
-    rates = probe_rates(plan.subject)
+    rates = probe_rates(plan.dut)
     assert rates.source is RateSource.ASSUMED
     assert "nothing yet to read from" in rates.note
     assert list(tmp_path.iterdir()) == []
@@ -126,7 +126,7 @@ def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_bursts_and_pauses_are_one_row() -> None:
     """Host idle recovery has thousands of them; the row counts them, and its time has both."""
-    stages = look_out(plan_of("hir", profile="quick"), parse_rate("500MB/s")).stages
+    stages = estimate_run(plan_of("hir", profile="quick"), parse_rate("500MB/s")).stages
     assert [stage.section for stage in stages] == [
         "Steady-state preconditioning",
         "Steady-state preconditioning",

@@ -14,11 +14,11 @@ from tkperf.analysis.comparing.comparison import compare
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.record import RunStatus, StepKind
-from tkperf.page.findings.build import build_findings
 from tkperf.page.findings.headlines import build_headlines
-from tkperf.pipeline.request import RunRequest
+from tkperf.page.findings.test_findings import build_findings
 from tkperf.pipeline.run_plan import plan_run
-from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
+from tkperf.pipeline.run_request import RunRequest
+from tkperf.procedures.own_workloads.workload_file import TABLES_BY_PLACE
 from tkperf.runfile.reader import read_run
 
 SHORT = Path(__file__).parents[1] / "short.toml"

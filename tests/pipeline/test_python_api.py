@@ -13,7 +13,7 @@ from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import DeviceError, RefusedError, RunFileError, UsageError
-from tkperf.pipeline.outlook import look_out, parse_rate
+from tkperf.pipeline.estimate_run import estimate_run, parse_rate
 
 DOCUMENT = Path(__file__).parents[2] / "docs/python-api.md"
 
@@ -98,8 +98,8 @@ def test_a_plan_changes_nothing(tmp_path: Path) -> None:
     assert 0 < plan.shortest_s < plan.longest_s
     (tp,) = (test for test in plan.tests if test.test.name == "tp")
     assert tp.starts_as_purged is False
-    outlook = look_out(plan, parse_rate("1MB/s"))
-    assert plan.filled_bytes == outlook.least_bytes < outlook.most_bytes
+    estimate = estimate_run(plan, parse_rate("1MB/s"))
+    assert plan.filled_bytes == estimate.least_bytes < estimate.most_bytes
     assert [test.test.name for test in plan.tests] == ["iops", "lat", "tp", "writesat"]
     with pytest.raises(UsageError, match=r"scratch: .* too small for 2 jobs"):
         tkperf.make_plan("ssd", tmp_path / "scratch", size="1MiB", profile="quick")

@@ -17,7 +17,7 @@ from tkperf.model.errors import EngineError, RefusedError, TkperfError
 from tkperf.model.units import format_number
 from tkperf.page.words.run import describe_resumptions, find_notices
 from tkperf.pipeline.api import resume, run
-from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
 from tkperf.runner.events import Event, StepEnded
 
 SHORT = Path(__file__).parents[1] / "short.toml"

@@ -28,8 +28,8 @@ from tkperf.model.errors import DeviceError, RefusedError, TkperfError
 from tkperf.model.units import GIB, MIB
 from tkperf.pipeline import raid
 from tkperf.pipeline.consent import Consent, permit_controller_drives
-from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_plan import RunPlan
+from tkperf.pipeline.run_request import RunRequest
 
 # An mdadm that refuses everything: it is only to be seen whether it was called.
 MDADM = 'print("mdadm: no", file=sys.stderr); sys.exit(1)'
@@ -172,7 +172,7 @@ def test_a_set_that_was_overwritten_is_not_as_new() -> None:
 def test_the_members_behind_a_controller_are_known() -> None:
     """By address, model, serial number and size; what is filled is the set."""
     plan = plan_megaraid("iops")
-    facts = plan.subject.facts.values
+    facts = plan.dut.facts.values
     assert facts["preconditioned"] == "set"
     assert facts["members"] == [
         {"path": f"252:{slot}", "model": "INTEL SSDSC2KB480G8", "serial": f"SERIAL{slot}", "size": "446.625 GB"}

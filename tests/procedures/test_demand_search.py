@@ -16,10 +16,10 @@ from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Demand, Fill, Phase, Purge, Round
 from tkperf.model.workload import Workload
-from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.run_request import RunRequest
 from tkperf.procedures import SSD_TESTS, Circumstances, choose_tests, load_profile, with_numbers
 from tkperf.procedures.demand_search import DemandSearchTable
-from tkperf.procedures.sweep import SweepTable
+from tkperf.procedures.workload_sweep import SweepTable
 from tkperf.runfile.reader import read_run
 
 GIB = 1 << 30

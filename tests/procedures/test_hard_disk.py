@@ -22,8 +22,8 @@ from tkperf.model.quantity import IOPS
 from tkperf.model.record import StepKind
 from tkperf.model.workload import Access, ActiveRange, Step
 from tkperf.procedures import HDD_TESTS, load_profile
-from tkperf.procedures.hard_disk import HardDiskTable, cut_into_areas
-from tkperf.procedures.plan import Case, forecast, phases_of
+from tkperf.procedures.disk_areas import HardDiskTable, cut_into_areas
+from tkperf.procedures.forecast import Case, forecast, phases_of
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.runner import RunParts, execute_run

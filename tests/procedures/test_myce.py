@@ -22,12 +22,12 @@ from tkperf.model.quantity import Direction, combine
 from tkperf.model.units import GIB
 from tkperf.model.workload import Access, Arrival, Workload
 from tkperf.page.page import TableView
-from tkperf.page.subject import SectionSubject
-from tkperf.page.tables.results import build_listing
+from tkperf.page.shown_section import ShownSection
+from tkperf.page.tables.cell_tables import build_listing
 from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
 from tkperf.procedures.building_blocks import keeps_up
+from tkperf.procedures.forecast import Case, forecast, longest_phases
 from tkperf.procedures.latency_over_demand import STATE_SECTION, LatencyOverDemandTable, choose_increment
-from tkperf.procedures.plan import Case, forecast, longest_course
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import RunFile
 
@@ -61,7 +61,7 @@ def of_section(phases: list[Phase], section: str) -> list[Phase]:
 def listing_of(section: SectionResult) -> TableView:
     """The one listing that the section's plan asks for."""
     (asked,) = (one for one in section.plan.figures if one.kind is FigureKind.LISTING)
-    return build_listing(SectionSubject(section=section, key=""), asked)
+    return build_listing(ShownSection(section=section, key=""), asked)
 
 
 def test_without_names_a_profile_of_its_own_runs_all_that_it_has() -> None:
@@ -221,7 +221,7 @@ def test_looking_ahead_the_worst_drive_is_the_one_that_keeps_up() -> None:
     test = SSD_TESTS["demand"]
     rounds = [
         phase
-        for phase in longest_course(test.procedure(MYCE, GIB), active_range_bytes=GIB)
+        for phase in longest_phases(test.procedure(MYCE, GIB), active_range_bytes=GIB)
         if isinstance(phase, Round) and not phase.warm_up
     ]
     assert len(rounds) == 3 * 120

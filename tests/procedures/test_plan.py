@@ -8,7 +8,7 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import Answer, Continuous, Fill, Idle, Phase, Procedure, Purge, Round
 from tkperf.model.workload import Access, Step, Workload
 from tkperf.procedures import SSD_TESTS, load_profile
-from tkperf.procedures.plan import Case, _Imagination, following_phases, forecast, phases_of, possible_ends
+from tkperf.procedures.forecast import Case, _Imagination, following_phases, forecast, phases_of, possible_ends
 
 GIB = 1 << 30
 FILL_S = 2 * GIB / 500e6

@@ -12,7 +12,7 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import Answer, Continuous, Fill, Phase, Procedure, Purge, Round, SectionOutcome
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Access, Workload
-from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, load_profile, plan
+from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, forecast, load_profile
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.profiles import Profile
@@ -49,7 +49,7 @@ def drive(
             case _:
                 return None
 
-    for asked in plan.drive(procedure, lambda phase, _: perform(phase)):
+    for asked in forecast.drive(procedure, lambda phase, _: perform(phase)):
         if isinstance(asked, SteadyStateVerdict):
             verdicts.append(asked)
         elif isinstance(asked, SectionOutcome):

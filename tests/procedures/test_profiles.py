@@ -27,13 +27,13 @@ from tkperf.procedures import (
     parse_profile,
     read_stored_profile,
 )
-from tkperf.procedures.hard_disk import HardDiskTable
+from tkperf.procedures.disk_areas import HardDiskTable
+from tkperf.procedures.forecast import Case, forecast
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.latency import LatencyTable
 from tkperf.procedures.own_workloads.parts import FillPhase, IdlePhase, Load, PurgePhase, RoundsPhase, StreamPhase
-from tkperf.procedures.plan import Case, forecast
 from tkperf.procedures.profiles import Profile, apply_options, explain_keys, resolve_range, show_value
-from tkperf.procedures.profiles.tables import SHARED_TABLES, ProfileTable
+from tkperf.procedures.profiles.profile_tables import SHARED_TABLES, ProfileTable
 from tkperf.procedures.throughput import ThroughputTable
 from tkperf.procedures.walk import find_excess
 from tkperf.procedures.write_saturation import WriteSaturationTable

@@ -18,17 +18,17 @@ from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.engine.simulation.service import Latency, Second
 from tkperf.model.errors import ProfileError
-from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
+from tkperf.model.phases import Continuous, Idle, Phase, PhaseSequence, Procedure, Purge, SectionOutcome
 from tkperf.model.record import StepRecord
 from tkperf.model.units import NOT_MEASURED
 from tkperf.model.workload import Access, Workload
 from tkperf.page.findings.headlines import build_headlines
-from tkperf.page.tables.sections import build_section_tables
+from tkperf.page.tables.verdict_tables import build_section_tables
 from tkperf.procedures import SSD_TESTS, Test, load_profile, parse_profile
 from tkperf.procedures.building_blocks import slices_of
 from tkperf.procedures.cross_stimulus_recovery import CrossStimulusRecoveryTable
+from tkperf.procedures.forecast import Case, forecast
 from tkperf.procedures.host_idle_recovery import section_plan
-from tkperf.procedures.plan import Case, forecast
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.write_saturation import WriteSaturationTable
 from tkperf.runfile.reader import read_run
@@ -336,7 +336,7 @@ def two_streams(profile: Profile, _range_bytes: int, *, course: bool) -> Procedu
         *slices_of("two", other, 1, 2),
     ]
     if course:
-        answers = yield Course(phases=tuple(phases))
+        answers = yield PhaseSequence(phases=tuple(phases))
         assert isinstance(answers, tuple)
         assert [answer is None for answer in answers] == [False] * 3 + [True] + [False] * 2
     else:

@@ -13,7 +13,7 @@ from tkperf.interop import FIO_TEST
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import GIB
 from tkperf.procedures import TESTS, load_profile
-from tkperf.procedures.plan import section_names
+from tkperf.procedures.forecast import section_names
 
 SOURCE = Path(tkperf.__file__).parent
 PROFILE = load_profile("quick")
@@ -44,9 +44,9 @@ OTHER_MEANINGS = {
     ("cli/lines.py", "iops"),
     ("system/process.py", "fio"),
     ("page/words/conditions.py", "fio"),
-    ("page/comparison/page.py", "fio"),
-    ("page/cells.py", "latency"),
-    ("page/cells.py", "Response time histogram"),
+    ("page/comparison/build_page.py", "fio"),
+    ("page/cell_dialog.py", "latency"),
+    ("page/cell_dialog.py", "Response time histogram"),
     ("page/figures/response_times.py", "Response time histogram"),
     ("interop/fio_json.py", "demand"),
 }

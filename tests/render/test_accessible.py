@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page
 from tests.builders import run_info, simulate
 from tests.render.visits import DRAWN, Visit
 from tkperf.analysis.comparing.comparison import compare
-from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.render.html import render_view
 
 CELL = "iops0-0-4096"

@@ -22,7 +22,7 @@ from tkperf.analysis.comparing.comparison import compare
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, percentile
 from tkperf.model.seconds import reduce_to_columns
 from tkperf.model.units import format_number
-from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.words.uncertainty import add_interval
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.html import render_view

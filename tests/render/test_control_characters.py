@@ -21,7 +21,7 @@ from tests.builders import run_info, simulate
 from tkperf.analysis.results import RunResult
 from tkperf.cli.lines import JsonLines
 from tkperf.model.record import RunWarning
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import CONTROLS, escape_controls
 from tkperf.page.view import build_view
 from tkperf.render.export_json import encode_json, render_json
@@ -30,7 +30,7 @@ from tkperf.render.export_series import SeriesPoint, render_line_protocol, rende
 from tkperf.render.export_tables import DataTable, build_tables, render_csv
 from tkperf.render.export_tkperf import render_tkperf_xml
 from tkperf.render.html import render_view
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 from tkperf.runner.events import Warned
 
 HOSTILE = '\x00\x07\x1b[2J\r\n\t\x7f\x85\x9b\u061c\u2028\u2029\u202e\u2066\ud800\udcff,"\\={}=1+1'

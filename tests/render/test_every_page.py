@@ -10,13 +10,13 @@ import pytest
 import tkperf
 from tests.cli.test_doctor import ADVICE, DISTURBS, OK, a_device
 from tests.render.terminal.test_status import ALL
-from tkperf.analysis.outlook import PlanCode
+from tkperf.analysis.run_estimate import PlanCode
 from tkperf.model.record import RunWarning
 from tkperf.page.doctor import build_device_page
 from tkperf.page.page import NotesView, ReportView, TableView
 from tkperf.page.plan import build_plan_page
 from tkperf.page.status import build_status
-from tkperf.pipeline.outlook import ASSUMED, look_out
+from tkperf.pipeline.estimate_run import ASSUMED, estimate_run
 from tkperf.render.document import compose
 from tkperf.render.export_markdown import inert, render_markdown
 from tkperf.render.pdf import set_document
@@ -26,9 +26,9 @@ COMMAND = "echo performance | sudo tee /sys/governor"
 
 
 def a_plan() -> ReportView:
-    outlook = look_out(tkperf.make_plan("ssd", "sim:sata-ssd", tests=["tp"]), ASSUMED, None)
+    estimate = estimate_run(tkperf.make_plan("ssd", "sim:sata-ssd", tests=["tp"]), ASSUMED, None)
     warning = RunWarning(code="host-disturbs", text="the host is busy")
-    page = build_plan_page(replace(outlook, warnings=(warning,)))
+    page = build_plan_page(replace(estimate, warnings=(warning,)))
     assert [reason.code for reason in page.verdict.judged.reasons] == [PlanCode.WARNINGS]
     return page
 

@@ -15,7 +15,7 @@ from tkperf.cli.commands.report import require_time
 from tkperf.model.errors import UsageError
 from tkperf.model.measurement import Sample
 from tkperf.model.record import StepRecord
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.render.export_series import SECONDS, build_points, render_line_protocol, render_openmetrics
 from tkperf.runfile.reader import RunFile
 

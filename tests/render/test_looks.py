@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import tkperf
 from tests.builders import run_info, simulate, view_of, work
-from tkperf.analysis.axes import BLOCKS
+from tkperf.analysis.workload_axes import BLOCKS
 from tkperf.model.units import KIB
-from tkperf.page.cells import build_cell_charts
+from tkperf.page.cell_dialog import build_cell_charts
 from tkperf.page.chart import AnyChart, Axis, Chart, Curve, Legend, Mark, Point, warmth
 from tkperf.page.figures.curves import colour_values
 from tkperf.page.page import ReportView

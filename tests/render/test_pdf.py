@@ -25,11 +25,11 @@ from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
 from tkperf.model.units import format_number
 from tkperf.model.user_facts import UserFacts
 from tkperf.page.chart import Axis, Chart, Curve, Point
-from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.facts import typeset
 from tkperf.page.page import ChartView, ReportView, TableView
 from tkperf.page.view import build_view
-from tkperf.page.words.courses import format_verdict_value
+from tkperf.page.words.time_course import format_verdict_value
 from tkperf.render import printing
 from tkperf.render.document import _lay_out, compose
 from tkperf.render.export_tkperf import render_tkperf_xml

@@ -30,7 +30,7 @@ from tkperf.runfile.columns import (
     pack_integers,
     unpack_integers,
 )
-from tkperf.runfile.rows import parse_json
+from tkperf.runfile.row_records import parse_json
 
 Blobs = tuple[bytes | None, bytes | None]
 

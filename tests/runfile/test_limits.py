@@ -23,7 +23,7 @@ from tkperf.model.histogram import BUCKETS
 from tkperf.model.phases import Round
 from tkperf.model.workload import Workload
 from tkperf.procedures import TESTS, load_profile
-from tkperf.procedures.plan import Case, _Imagination, phases_of
+from tkperf.procedures.forecast import Case, _Imagination, phases_of
 from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers
 from tkperf.runfile.limits import (
     MEMORY_BYTES,

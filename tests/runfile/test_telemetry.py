@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.runfile.runs import a_run, a_step
 from tkperf.model.record import RunStatus
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.runfile.reader import read_run
 from tkperf.runner.events import RunEnded, StepEnded, TelemetrySeen, TestEnded, Warned
 

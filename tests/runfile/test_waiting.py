@@ -18,7 +18,7 @@ from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import RunFileError
 from tkperf.model.measurement import NO_IO, Sample
 from tkperf.model.record import RunStatus, StepKind
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, Workload
 from tkperf.page.words.run import describe_step_under_way, find_warnings
 from tkperf.runfile import backlog

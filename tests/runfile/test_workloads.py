@@ -18,8 +18,8 @@ from tkperf.model.phases import Procedure, Round, SectionOutcome
 from tkperf.model.quantity import IOPS
 from tkperf.model.units import format_number
 from tkperf.model.workload import ActiveRange, Arrival, BlockShare, Step, Workload, Zone
-from tkperf.page.subject import SectionSubject
-from tkperf.page.tables.results import build_matrix
+from tkperf.page.shown_section import ShownSection
+from tkperf.page.tables.cell_tables import build_matrix
 from tkperf.procedures import Test, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import read_run
@@ -86,7 +86,7 @@ def test_a_grid_of_threads_and_depths_is_a_table_without_a_line_of_its_own(tmp_p
     """What differs is found from what was run: threads down, depths across."""
     grid = tuple(work(jobs=jobs, io_depth=depth) for jobs in (1, 4) for depth in (1, 8, 32))
     section = measure(tmp_path / "a.tkperf", grid)
-    table = build_matrix(SectionSubject(section=section, key=""), IOPS)
+    table = build_matrix(ShownSection(section=section, key=""), IOPS)
     assert table.columns == ("TC", "QD 1", "QD 8", "QD 32")
     assert [row[0] for row in table.rows] == ["1", "4"]
     shown = [each for row in table.rows for each in row[1:]]

@@ -15,8 +15,8 @@ from tkperf import make_plan
 from tkperf.model.phases import Idle, Round
 from tkperf.model.record import RunStatus
 from tkperf.pipeline.api import resume, run
-from tkperf.pipeline.following import look
-from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
+from tkperf.pipeline.running_runs import look
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import (
     Delta,
@@ -35,8 +35,8 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
-from tkperf.runner.follow import Follower
-from tkperf.runner.progress import describe_place, find_progress
+from tkperf.runner.log_progress import describe_place, find_progress
+from tkperf.runner.run_file_events import Follower
 
 SHORT = Path(__file__).parents[1] / "short.toml"
 KEPT = (TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, TestEnded, RunEnded)

@@ -20,8 +20,8 @@ from tests.fuzz.run import run_limited
 from tests.runfile.runs import a_run, a_step
 from tkperf.model.errors import RunFileError
 from tkperf.model.measurement import NO_IO, NewestSamples, Sample, add_all
-from tkperf.pipeline import following
-from tkperf.pipeline.following import FollowedFile, look, read_overview
+from tkperf.pipeline import running_runs
+from tkperf.pipeline.running_runs import FollowedFile, look, read_overview
 from tkperf.runfile import reader
 from tkperf.runfile.columns import (
     SECOND_COLUMNS,
@@ -35,8 +35,8 @@ from tkperf.runfile.columns import (
 from tkperf.runfile.limits import MOST_NEWEST_SECONDS
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Delta, SampleSeen, StepEnded
-from tkperf.runner.follow import Follower, _sum_before
-from tkperf.runner.progress import find_progress
+from tkperf.runner.log_progress import find_progress
+from tkperf.runner.run_file_events import Follower, _sum_before
 
 
 def seconds_from(first: int, count: int) -> tuple[Sample, ...]:
@@ -205,8 +205,8 @@ def test_a_file_that_changes_all_the_time_is_not_read_all_the_time(
         looks.append(since)
         return look(path, since)
 
-    monkeypatch.setattr("tkperf.pipeline.following.time.monotonic", lambda: now_s)
-    monkeypatch.setattr(following, "look", slow_look)
+    monkeypatch.setattr("tkperf.pipeline.running_runs.time.monotonic", lambda: now_s)
+    monkeypatch.setattr(running_runs, "look", slow_look)
     followed.new_events()
     for _ in range(10):
         os.utime(path, (now_s, now_s))

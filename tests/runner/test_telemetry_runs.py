@@ -19,7 +19,7 @@ from tkperf.cli.main import cli
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.model.record import RunStatus
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import GIB
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.render.charts.draw import draw

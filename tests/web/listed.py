@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tkperf.web.files import KnownFile
 from tkperf.web.index import Index
-from tkperf.web.library import Found, Listing, build_listing
-from tkperf.web.rows import BatchRow, Figure, RunRow, Spark
+from tkperf.web.library import FoundFiles, Listing, build_listing
+from tkperf.web.library_rows import BatchRow, HeadlineFigure, RunRow, Spark
 
 FOLDER = Path("/served")
 
@@ -30,7 +30,7 @@ def a_row(number: int = 1, **changes: object) -> RunRow:
         "level": "information",
         "reasons": (),
         "simulated": False,
-        "figures": (Figure("4 KiB random write", "47,600 IOPS", False),),
+        "figures": (HeadlineFigure("4 KiB random write", "47,600 IOPS", False),),
         "spark": Spark((2.0, None, 1.0), "from 2 to 1 IOPS in 1 h"),
         "entries": 8,
         "digest": b"",
@@ -63,4 +63,4 @@ def list_rows(rows: dict[str, RunRow | BatchRow | None]) -> Listing:
         files.append(KnownFile(folder=FOLDER, place=place, stamp=(1, number, 10, 10)))
         if row is not None:
             index.put(files[-1].stamp, row)
-    return build_listing(Found(files=tuple(files)), index)
+    return build_listing(FoundFiles(files=tuple(files)), index)

@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from tkperf.web.access import POLICY, Access
+from tkperf.web.access import POLICY, AccessGuard
 
 TOKEN = "a-token-of-32-letters-or-more-in-it"
 
@@ -18,7 +18,7 @@ async def page(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def client(*, token: str | None = None, names: tuple[str, ...] = ()) -> TestClient:
-    guarded = Access(page, names=names, token=token)
+    guarded = AccessGuard(page, names=names, token=token)
     return TestClient(guarded, base_url="http://127.0.0.1:8757", follow_redirects=False)
 
 
@@ -70,8 +70,8 @@ def test_head_is_answered_without_a_body(local: TestClient) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
-        for site in ("cross-site", "same-site")
+        {"sec-fetch-site": parts, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+        for parts in ("cross-site", "same-site")
         for mode, dest in (
             ("cors", "empty"),
             ("no-cors", "image"),

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from tests.web.listed import a_batch, a_row, list_rows
 from tkperf.web import access, bounds
-from tkperf.web.access import Access
+from tkperf.web.access import AccessGuard
 from tkperf.web.bounds import (
     MOST_CHOICES,
     MOST_COMPARED,
@@ -32,8 +32,8 @@ from tkperf.web.bounds import (
     find_excess,
 )
 from tkperf.web.library_page import render_library
+from tkperf.web.library_search import FACETS, Query, parse_query, select
 from tkperf.web.list_answers import ListAnswers
-from tkperf.web.selection import FACETS, Query, parse_query, select
 from tkperf.web.workers import BusyError
 
 
@@ -58,10 +58,10 @@ def page() -> Page:
 
 @pytest.fixture
 def client(page: Page) -> TestClient:
-    return TestClient(Access(page), base_url="http://localhost", follow_redirects=False)
+    return TestClient(AccessGuard(page), base_url="http://localhost", follow_redirects=False)
 
 
-def ask(app: Access, target: str, headers: dict[str, str] | None = None) -> tuple[int, str, dict[str, str]]:
+def ask(app: AccessGuard, target: str, headers: dict[str, str] | None = None) -> tuple[int, str, dict[str, str]]:
     """Return the status, text and headers of an answer to a request of any length."""
     path, _, query = target.partition("?")
     named = {"host": "localhost", **(headers or {})}
@@ -137,7 +137,7 @@ def test_what_people_ask_for_is_answered(client: TestClient, address: str) -> No
 )
 def test_what_is_over_a_bound_is_refused_before_any_work(page: Page, address: str, status: int) -> None:
     """The answer contains a sentence with the reason."""
-    got, text, headers = ask(Access(page), address)
+    got, text, headers = ask(AccessGuard(page), address)
     assert got == status
     assert text.rstrip().endswith(".")
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -254,7 +254,7 @@ def test_a_chosen_value_is_taken_away_by_one_click() -> None:
 def test_too_many_requests_get_a_time_to_come_back(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next request is answered as soon as another request has ended."""
     monkeypatch.setattr(access, "MOST_REQUESTS", 3)
-    app = Access(page)
+    app = AccessGuard(page)
 
     async def ask() -> tuple[int, dict[bytes, bytes]]:
         sent: list[Any] = []
@@ -333,7 +333,7 @@ ports = st.one_of(st.just(""), st.integers(0, 65535).map(lambda port: f":{port}"
 @given(addresses, ports)
 def test_a_host_header_of_this_server_is_known(address: str, port: str) -> None:
     """Upper and lower case and any port are accepted, because ssh forwards another port."""
-    guard = Access(Page(), names=["TestHost."])
+    guard = AccessGuard(Page(), names=["TestHost."])
     assert guard._is_own(address + port)
     assert guard._is_own((address + port).upper())
 
@@ -341,7 +341,7 @@ def test_a_host_header_of_this_server_is_known(address: str, port: str) -> None:
 @given(addresses, ports, st.text(min_size=1, max_size=20), st.sampled_from(["before", "name", "after"]))
 def test_anything_more_in_a_host_header_is_refused(address: str, port: str, more: str, place: str) -> None:
     """The header is refused unless the whole text is another address of the same form."""
-    guard = Access(Page(), names=["testhost"])
+    guard = AccessGuard(Page(), names=["testhost"])
     text = {"before": more + address + port, "name": address + more + port, "after": address + port + more}[place]
     if guard._is_own(text):
         host = re.sub(r":[0-9]{1,5}$", "", text).lower()
@@ -413,7 +413,7 @@ def test_anything_more_in_a_host_header_is_refused(address: str, port: str, more
 )
 def test_a_host_header_is_parsed_strictly(host: str) -> None:
     """A name that a lenient parser takes for this server may belong to a stranger's page."""
-    assert not Access(Page(), names=["testhost"])._is_own(host)
+    assert not AccessGuard(Page(), names=["testhost"])._is_own(host)
 
 
 def test_other_headers_name_no_host(client: TestClient) -> None:
@@ -430,7 +430,7 @@ def test_a_cookie_costs_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("http.cookies._unquote", fail)
     token = "x" * 32
-    client = TestClient(Access(Page(), token=token), base_url="http://localhost:80")
+    client = TestClient(AccessGuard(Page(), token=token), base_url="http://localhost:80")
     hostile = '"' + "\\" * 30_000 + '"'
     refused = {"cookie": f"tkperf-token-80={hostile}; a={hostile}"}
     assert client.get("/", headers=refused).status_code == 401

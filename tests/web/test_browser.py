@@ -20,16 +20,16 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.builders import run_info, simulate
 from tests.render.visits import DRAWN
-from tests.web.books import CLAIMS, UTC, begin_book
+from tests.web.ledgers import CLAIMS, UTC, begin_ledger
 from tkperf import make_plan
+from tkperf.batch.ledger import DriveEnded, append_end
 from tkperf.model.errors import EngineError
 from tkperf.pipeline.api import resume, run
-from tkperf.pipeline.batch.book import DriveEnded, append_end
-from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, StepEnded
-from tkperf.web.following import SHOW_EVERY_S
+from tkperf.web.live_jobs import SHOW_EVERY_S
 
 SUITE = {WRITE_SATURATION.name: WRITE_SATURATION}
 Scheme = Literal["light", "dark"]
@@ -312,13 +312,13 @@ def test_a_batch_is_seen_live_to_its_end(browser: Browser, whole: str, library: 
     """The state of its drives lies below its name until they are done."""
     folder = library / "batch"
     folder.mkdir()
-    with begin_book(folder, CLAIMS) as book:
+    with begin_ledger(folder, CLAIMS) as ledger:
         address = wait_until_listed(browser, whole, "Page of the batch")
         with looked_at(browser, address, "rack-02") as page:
             assert page.locator("h1 + #live tbody tr").count() == 2
             for number in (1, 2):
-                append_end(book.path, DriveEnded(number=number, utc=UTC, pid=1, exit_code=7))
-            book.close()
+                append_end(ledger.path, DriveEnded(number=number, utc=UTC, pid=1, exit_code=7))
+            ledger.close()
             expect(page.locator("#live")).to_have_count(0, timeout=60_000)
 
 

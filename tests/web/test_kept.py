@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message
 
-from tkperf.web.kept import Kept
+from tkperf.web.page_cache import PageCache
 
 
 class Browser:
@@ -50,20 +50,20 @@ class Maker:
         file.flush()
 
 
-async def get(kept: Kept, key: str, maker: Maker, browser: Browser | None = None) -> bytes:
+async def get(kept: PageCache, key: str, maker: Maker, browser: Browser | None = None) -> bytes:
     with await kept.get((browser or Browser()).request, (key,), maker.make) as file:
         return os.pread(file.fileno(), 1 << 20, 0)
 
 
 def test_a_page_is_made_once_for_all_who_wait(tmp_path: Path) -> None:
     async def run() -> None:
-        kept, maker = Kept(tmp_path), Maker()
+        kept, maker = PageCache(tmp_path), Maker()
         waiting = [asyncio.create_task(get(kept, "key", maker)) for _ in range(5)]
         await asyncio.sleep(0)
         maker.may_end.set()
         assert await asyncio.gather(*waiting) == [b"page"] * 5
         assert await get(kept, "key", maker) == b"page"
-        assert await get(Kept(tmp_path), "key", maker) == b"page"
+        assert await get(PageCache(tmp_path), "key", maker) == b"page"
         assert maker.begun == 1
         assert await get(kept, "another key", maker) == b"page"
         assert maker.begun == 2
@@ -73,7 +73,7 @@ def test_a_page_is_made_once_for_all_who_wait(tmp_path: Path) -> None:
 
 def test_it_is_given_up_when_the_last_browser_leaves(tmp_path: Path) -> None:
     async def run() -> None:
-        kept, maker = Kept(tmp_path), Maker()
+        kept, maker = PageCache(tmp_path), Maker()
         first, second = Browser(), Browser()
         waiting = [asyncio.create_task(get(kept, "key", maker, browser)) for browser in (first, second)]
         await asyncio.sleep(0.01)
@@ -94,7 +94,7 @@ def test_it_is_given_up_when_the_last_browser_leaves(tmp_path: Path) -> None:
 
 def test_a_failure_is_not_kept(tmp_path: Path) -> None:
     async def run() -> None:
-        kept, maker = Kept(tmp_path), Maker()
+        kept, maker = PageCache(tmp_path), Maker()
 
         async def fail(_: BinaryIO) -> None:
             raise ValueError("damaged")
@@ -112,7 +112,7 @@ def test_the_folder_is_bounded(tmp_path: Path) -> None:
     """The pages used least recently go."""
 
     async def run() -> None:
-        kept = Kept(tmp_path, most_bytes=2500)
+        kept = PageCache(tmp_path, most_bytes=2500)
         maker = Maker(b"x" * 1000)
         maker.may_end.set()
         for key in ("first", "second"):
@@ -131,7 +131,7 @@ def test_a_disk_that_is_nearly_full_is_left_alone(tmp_path: Path) -> None:
     async def run() -> None:
         maker = Maker()
         maker.may_end.set()
-        assert await get(Kept(tmp_path, most_bytes=1 << 60), "key", maker) == b"page"
+        assert await get(PageCache(tmp_path, most_bytes=1 << 60), "key", maker) == b"page"
         assert list(tmp_path.iterdir()) == []
 
     asyncio.run(run())
@@ -139,7 +139,7 @@ def test_a_disk_that_is_nearly_full_is_left_alone(tmp_path: Path) -> None:
 
 def test_without_a_folder_nothing_is_kept() -> None:
     async def run() -> None:
-        for kept in (Kept(None), Kept(Path("/nowhere/at/all"))):
+        for kept in (PageCache(None), PageCache(Path("/nowhere/at/all"))):
             maker = Maker()
             maker.may_end.set()
             assert await get(kept, "key", maker) == b"page"

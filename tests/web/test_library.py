@@ -32,10 +32,10 @@ from tkperf.web.index import Index, Unreadable, find_index_path
 from tkperf.web.jobs import make_row
 from tkperf.web.library import Library, describe_difference, find_files
 from tkperf.web.library_page import render_library
+from tkperf.web.library_rows import RunRow
+from tkperf.web.library_search import Query
 from tkperf.web.pages import encode_json
-from tkperf.web.reading import find_run_id, read_run_row
-from tkperf.web.rows import RunRow
-from tkperf.web.selection import Query
+from tkperf.web.row_reader import find_run_id, read_run_row
 from tkperf.web.workers import BusyError, FileError, LateError, LockedError
 
 ID = "1".zfill(32)

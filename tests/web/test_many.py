@@ -20,27 +20,27 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from tests.builders import run_info, simulate, work
-from tests.web.books import CLAIMS, NAMES, begin_book, make_book
+from tests.web.ledgers import CLAIMS, NAMES, begin_ledger, make_ledger
 from tests.web.listed import a_batch, a_row
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.page.progress import CellHistories, ProgressView
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_tables import DataTable
 from tkperf.runfile.writers import state_of
-from tkperf.web import data, following, live, reading
-from tkperf.web.batches import BatchPages
-from tkperf.web.compare import ComparisonPages
+from tkperf.web import data, live_jobs, live_pages, row_reader
+from tkperf.web.batch_pages import BatchPages
+from tkperf.web.comparison_pages import ComparisonPages
 from tkperf.web.data import DataPages
 from tkperf.web.files import KnownFile
-from tkperf.web.following import follow_batch, follow_run, render_progress
 from tkperf.web.index import Index
 from tkperf.web.jobs import make_row
-from tkperf.web.kept import Kept
-from tkperf.web.library import Found, Listing, build_listing
-from tkperf.web.live import LivePages
+from tkperf.web.library import FoundFiles, Listing, build_listing
+from tkperf.web.library_rows import BatchRow, RunRow
+from tkperf.web.live_jobs import follow_batch, follow_run, render_progress
+from tkperf.web.live_pages import LivePages
 from tkperf.web.many import make_batch, make_comparison, pack_tables
-from tkperf.web.rows import BatchRow, RunRow
-from tkperf.web.site import ChartScript, Site
+from tkperf.web.page_cache import PageCache
+from tkperf.web.shared_parts import ChartScript, SharedParts
 from tkperf.web.workers import BusyError, JobError
 
 FRAME = {"script_address": "/static/x/charts.js", "head": "", "above": "<nav>bar</nav>"}
@@ -53,7 +53,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     simulate(folder, run_info(), suite={"tp": SSD_TESTS["tp"]})
     for name in NAMES:
         (folder / f"{name}.tkperf").write_bytes((folder / "run.tkperf").read_bytes())
-    make_book(folder, CLAIMS)
+    make_ledger(folder, CLAIMS)
     return folder
 
 
@@ -88,41 +88,43 @@ def test_runs_that_cannot_be_arranged_so_are_refused(runs: dict[str, KnownFile])
 def test_cells_of_a_batch_lead_to_the_seconds_of_their_drive(served: Path, runs: dict[str, KnownFile]) -> None:
     """Each claim of each drive; drives lead to their reports."""
     addresses = {name: f"/runs/{number}" for number, name in enumerate(runs)}
-    page = make_batch(book=known(served / "rack.batch"), addresses=addresses, kind="page", frame=FRAME, **runs).decode()
+    page = make_batch(
+        ledger=known(served / "rack.batch"), addresses=addresses, kind="page", frame=FRAME, **runs
+    ).decode()
     for address in addresses.values():
         assert f'<a href="{address}">' in page
         assert re.search(rf'<td[^>]*><a href="{address}#tp[^"]+" title="Every second', page)
 
 
 def test_a_batch_is_set_as_a_pdf(served: Path, runs: dict[str, KnownFile]) -> None:
-    content = make_batch(book=known(served / "rack.batch"), addresses={}, kind="pdf", frame=None, **runs)
+    content = make_batch(ledger=known(served / "rack.batch"), addresses={}, kind="pdf", frame=None, **runs)
     assert content.startswith(b"%PDF")
 
 
 def test_a_mail_about_a_batch_has_its_verdict(served: Path, runs: dict[str, KnownFile]) -> None:
-    mail = make_batch(book=known(served / "rack.batch"), addresses={}, kind="mail", frame=None, **runs).decode()
+    mail = make_batch(ledger=known(served / "rack.batch"), addresses={}, kind="mail", frame=None, **runs).decode()
     assert mail.startswith("rack: ")
     assert len(mail.splitlines()) <= 12
 
 
 def test_a_batch_reads_no_file_that_is_not_served(served: Path, tmp_path: Path) -> None:
-    """Neither by the names in its book, nor as the baseline of its claims."""
-    book = make_book(tmp_path, f'[baseline]\nrun = "{served / "run.tkperf"}"\nwithin_percent = 5\n')
+    """Neither by the names in its ledger, nor as the baseline of its claims."""
+    ledger = make_ledger(tmp_path, f'[baseline]\nrun = "{served / "run.tkperf"}"\nwithin_percent = 5\n')
     (tmp_path / "rack-01.tkperf").symlink_to(served / "rack-01.tkperf")
     with pytest.raises(RunFileError, match="link"):
-        make_batch(book=known(book), addresses={}, kind="json", frame=None)
+        make_batch(ledger=known(ledger), addresses={}, kind="json", frame=None)
     with pytest.raises(RunFileError, match="link"):
-        next(follow_batch(book=known(book), addresses={}))
+        next(follow_batch(ledger=known(ledger), addresses={}))
     with pytest.raises(RunFileError, match="link"):
-        make_row(known(book))
+        make_row(known(ledger))
     (tmp_path / "rack-01.tkperf").unlink()
     shutil.copy(served / "rack-01.tkperf", tmp_path)
-    without = json.loads(make_batch(book=known(book), addresses={}, kind="json", frame=None))
+    without = json.loads(make_batch(ledger=known(ledger), addresses={}, kind="json", frame=None))
     assert "done" in str(without)
     assert "tp" not in str(without["drives"])
     shutil.copy(served / "rack-02.tkperf", tmp_path)
     of_two = {"rack-02.tkperf": known(tmp_path / "rack-02.tkperf")}
-    page = make_batch(book=known(book), addresses={}, kind="page", frame=FRAME, **of_two)
+    page = make_batch(ledger=known(ledger), addresses={}, kind="page", frame=FRAME, **of_two)
     assert b"the baseline run.tkperf of its claims is not below the served folder" in page
 
 
@@ -142,12 +144,12 @@ def test_another_file_in_its_place_is_not_watched(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither of a run under way nor of a batch: a link may lead out of the folder."""
-    monkeypatch.setattr(following, "SHOW_EVERY_S", 0.1)
+    monkeypatch.setattr(live_jobs, "SHOW_EVERY_S", 0.1)
     path = tmp_path / "rack-01.tkperf"
     shutil.copy(served / path.name, path)
-    with path.open("rb") as writer, begin_book(tmp_path, "") as book:
+    with path.open("rb") as writer, begin_ledger(tmp_path, "") as ledger:
         fcntl.flock(writer, fcntl.LOCK_EX)
-        watches = (follow_run(known(path)), follow_batch(book=known(book.path), addresses={}))
+        watches = (follow_run(known(path)), follow_batch(ledger=known(ledger.path), addresses={}))
         for watch in watches:
             assert next(watch)
             assert next(watch)
@@ -224,20 +226,20 @@ class Library:
 
 
 @pytest.fixture
-def site(served: Path) -> Site:
+def parts(served: Path) -> SharedParts:
     files = [known(served / f"{name}.tkperf") for name in NAMES] + [known(served / "rack.batch")]
     index = Index(None)
     rows: tuple[RunRow | BatchRow, ...] = (a_row(1), a_row(2), a_batch(*(f"{name}.tkperf" for name in NAMES)))
     for file, row in zip(files, rows, strict=True):
         index.put(file.stamp, row)
-    library: Any = Library(build_listing(Found(files=tuple(files)), index))
+    library: Any = Library(build_listing(FoundFiles(files=tuple(files)), index))
     workers: Any = Workers()
-    return Site(library=library, workers=workers, kept=Kept(None), charts=ChartScript(workers))
+    return SharedParts(library=library, workers=workers, kept=PageCache(None), charts=ChartScript(workers))
 
 
 @pytest.fixture
-def browser(site: Site) -> Iterator[TestClient]:
-    pages = (LivePages(site), ComparisonPages(site), BatchPages(site))
+def browser(parts: SharedParts) -> Iterator[TestClient]:
+    pages = (LivePages(parts), ComparisonPages(parts), BatchPages(parts))
     routes = [route for each in pages for route in each.build_routes()]
     with TestClient(Starlette(routes=routes)) as client:
         yield client
@@ -246,10 +248,10 @@ def browser(site: Site) -> Iterator[TestClient]:
 ONE, TWO = f"{1:032x}", f"{2:032x}"
 
 
-def test_the_address_of_a_comparison_has_all_of_it(browser: TestClient, site: Site) -> None:
+def test_the_address_of_a_comparison_has_all_of_it(browser: TestClient, parts: SharedParts) -> None:
     answer = browser.get(f"/compare?run={TWO}&run={ONE}&run={TWO}&as=runs")
     assert answer.text == "made"
-    (asked,) = cast("Workers", site.workers).asked
+    (asked,) = cast("Workers", parts.workers).asked
     assert asked["order"] == [TWO, ONE]
     assert asked["arrangement"] == "runs"
     assert asked[ONE].place == "rack-01.tkperf"
@@ -277,9 +279,9 @@ def test_an_address_of_the_list_becomes_that_of_the_comparison(browser: TestClie
         (f"/batches/{'b' * 32}/exe", 404),
     ],
 )
-def test_addresses_of_nothing_are_refused(browser: TestClient, site: Site, address: str, status: int) -> None:
+def test_addresses_of_nothing_are_refused(browser: TestClient, parts: SharedParts, address: str, status: int) -> None:
     assert browser.get(address).status_code == status
-    assert not cast("Workers", site.workers).asked
+    assert not cast("Workers", parts.workers).asked
 
 
 def test_downloads_are_saved_under_a_name(browser: TestClient) -> None:
@@ -299,7 +301,7 @@ def test_nothing_under_way_has_no_events(browser: TestClient) -> None:
 
 @pytest.mark.parametrize("error", [None, JobError("too busy")])
 def test_metrics_read_one_file_at_a_time_and_rest(
-    served: Path, site: Site, monkeypatch: pytest.MonkeyPatch, error: JobError | None
+    served: Path, parts: SharedParts, monkeypatch: pytest.MonkeyPatch, error: JobError | None
 ) -> None:
     """For all who ask at once, and however often a file changes: a long run costs a long look, and pages
     need workers.
@@ -317,13 +319,13 @@ def test_metrics_read_one_file_at_a_time_and_rest(
             raise error
         return msgspec.msgpack.encode([])
 
-    monkeypatch.setattr(site.workers, "run", read_points, raising=False)
+    monkeypatch.setattr(parts.workers, "run", read_points, raising=False)
     monkeypatch.setattr(RunRow, "is_running", True)
     monkeypatch.setattr(data, "REST", 1e9)
     request = Request({"type": "http"})
 
     async def scrape() -> None:
-        pages = DataPages(site)
+        pages = DataPages(parts)
         for _ in range(2):
             await asyncio.gather(*(pages.show_metrics(request) for _ in range(3)))
             assert len(read) == len(NAMES)
@@ -335,23 +337,23 @@ def test_metrics_read_one_file_at_a_time_and_rest(
     asyncio.run(scrape())
 
 
-def test_a_run_under_way_is_watched_once(served: Path, browser: TestClient, site: Site) -> None:
+def test_a_run_under_way_is_watched_once(served: Path, browser: TestClient, parts: SharedParts) -> None:
     """HEAD asks for nothing; the events of each browser end with the run."""
     with (served / "rack-01.tkperf").open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         head = browser.head(f"/runs/{ONE}/live")
         assert head.status_code == 200
         assert not head.content
-        assert not cast("Workers", site.workers).followed
+        assert not cast("Workers", parts.workers).followed
         answer = browser.get(f"/runs/{ONE}/live")
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.text.endswith("data: <p>second\n\n:\n\nevent: ended\ndata:\n\n")
     assert "data: <p>first\ndata: line\n\n" in answer.text
 
 
-def test_browsers_share_one_watch(served: Path, site: Site) -> None:
+def test_browsers_share_one_watch(served: Path, parts: SharedParts) -> None:
     async def look() -> list[bytes]:
-        pages = LivePages(site)
+        pages = LivePages(parts)
         events = pages._watch("/runs/1/live", "follow_run", {})
         others = pages._watch("/runs/1/live", "follow_run", {})
         first, second = await asyncio.gather(anext(events), anext(others))
@@ -362,43 +364,43 @@ def test_browsers_share_one_watch(served: Path, site: Site) -> None:
 
     first, second = asyncio.run(look())
     assert first == second
-    assert cast("Workers", site.workers).followed == 1
+    assert cast("Workers", parts.workers).followed == 1
 
 
-def test_a_watch_that_fails_gives_the_reason_and_no_end(site: Site) -> None:
+def test_a_watch_that_fails_gives_the_reason_and_no_end(parts: SharedParts) -> None:
     """At an end, browsers load the page again, which would ask for the same watch at once."""
-    cast("Workers", site.workers).error = JobError("<b> is busy")
+    cast("Workers", parts.workers).error = JobError("<b> is busy")
 
     async def look() -> list[bytes]:
-        return [event async for event in LivePages(site)._watch("/runs/1/live", "follow_run", {})]
+        return [event async for event in LivePages(parts)._watch("/runs/1/live", "follow_run", {})]
 
     event, _ = asyncio.run(look())
     assert b"&lt;b&gt; is busy" in event
 
 
-def test_events_end_with_the_server(site: Site) -> None:
+def test_events_end_with_the_server(parts: SharedParts) -> None:
     """Without the word that the run has ended: a browser asks again."""
 
     async def look() -> list[bytes]:
-        site.ending.set()
-        return [event async for event in LivePages(site)._watch("/runs/1/live", "follow_run", {})]
+        parts.ending.set()
+        return [event async for event in LivePages(parts)._watch("/runs/1/live", "follow_run", {})]
 
     assert asyncio.run(look())[0].startswith(b"data: <p>first")
     assert b"event: ended" not in b"".join(asyncio.run(look()))
 
 
-def test_events_that_wait_for_browsers_are_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_that_wait_for_browsers_are_bounded(parts: SharedParts, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one browser does not receive its event, other browsers get none. They get the newest
     event later.
     """
-    monkeypatch.setattr(live, "KEEP_ALIVE_S", 0.0)
+    monkeypatch.setattr(live_pages, "KEEP_ALIVE_S", 0.0)
 
     async def look() -> list[bytes]:
-        pages = LivePages(site)
+        pages = LivePages(parts)
         stalled = pages._watch("/runs/1/live", "follow_run", {})
         others = pages._watch("/runs/1/live", "follow_run", {})
         taken = await anext(stalled)
-        monkeypatch.setattr(live, "MOST_SENT_BYTES", len(taken))
+        monkeypatch.setattr(live_pages, "MOST_SENT_BYTES", len(taken))
         pieces = [await anext(others)]
         assert pages._sent_bytes == len(taken)
         await cast("Any", stalled).aclose()
@@ -413,13 +415,13 @@ def test_events_that_wait_for_browsers_are_bounded(site: Site, monkeypatch: pyte
     assert later.startswith(b"data: <p>")
 
 
-def test_streams_and_watches_are_bounded(served: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_and_watches_are_bounded(served: Path, parts: SharedParts, monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams that have not sent anything yet count, too.
 
     A browser that has left frees its place.
     """
-    monkeypatch.setattr(live, "MOST_STREAMS", 2)
-    pages, arguments = LivePages(site), {"file": known(served / "rack-01.tkperf")}
+    monkeypatch.setattr(live_pages, "MOST_STREAMS", 2)
+    pages, arguments = LivePages(parts), {"file": known(served / "rack-01.tkperf")}
 
     async def answer() -> Response:
         scope = {"type": "http", "method": "GET", "path": "/"}
@@ -438,7 +440,7 @@ def test_streams_and_watches_are_bounded(served: Path, site: Site, monkeypatch: 
         await first({"type": "http"}, leave, send)
         await answer()
         pages._streams = 0
-        cast("Workers", site.workers).busy = True
+        cast("Workers", parts.workers).busy = True
         with pytest.raises(BusyError, match="16 other runs"):
             await answer()
 
@@ -449,6 +451,6 @@ def test_streams_and_watches_are_bounded(served: Path, site: Site, monkeypatch: 
 
 def test_a_batch_of_too_many_drives_is_refused(served: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger's batch file may name a million drives."""
-    monkeypatch.setattr(reading, "MOST_DRIVES", 1)
+    monkeypatch.setattr(row_reader, "MOST_DRIVES", 1)
     with pytest.raises(RunFileError, match="names 2 drives, but a batch has at most 1"):
         make_row(known(served / "rack.batch"))

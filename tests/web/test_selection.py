@@ -11,8 +11,8 @@ from tests.web.listed import a_batch, a_row, list_rows
 from tkperf.web.bounds import PAGE_ITEMS
 from tkperf.web.library import Listing
 from tkperf.web.library_page import render_library
+from tkperf.web.library_search import FACETS, SORTS, Query, parse_query, select
 from tkperf.web.pages import draw_course
-from tkperf.web.selection import FACETS, SORTS, Query, parse_query, select
 
 
 def find(listing: Listing, address: str) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tkperf.analysis.timeline.findings import Recorded
+from tkperf.analysis.timeline.timelines import Recorded
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import QUANTITIES, Better, Measure
 from tkperf.model.units import NOT_FOUND, format_number

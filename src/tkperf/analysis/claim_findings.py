@@ -72,7 +72,7 @@ _JUDGED = (ClaimState.MET, ClaimState.NOT_MET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimFinding:
+class ClaimResult:
     """A claim's result.
 
     Attributes:
@@ -125,22 +125,22 @@ class Checked:
         not_checked: results of the baseline that have no value.
     """
 
-    findings: tuple[ClaimFinding, ...]
+    findings: tuple[ClaimResult, ...]
     result: RunResult
     baseline: RunResult | None = None
     not_checked: int = 0
 
     @property
-    def not_passed(self) -> tuple[ClaimFinding, ...]:
+    def not_passed(self) -> tuple[ClaimResult, ...]:
         """Claims that do not pass: not met, or not judged."""
         return tuple(one for one in self.findings if self.judge(one) is not ClaimKind.MET)
 
     @property
-    def unconfirmed(self) -> tuple[ClaimFinding, ...]:
+    def unconfirmed(self) -> tuple[ClaimResult, ...]:
         """Claims that pass, but not beyond the uncertainty."""
         return tuple(one for one in self.findings if self.judge(one) is ClaimKind.MET and not one.is_confirmed)
 
-    def find_doubts(self, finding: ClaimFinding) -> tuple[Doubt, ...]:
+    def find_doubts(self, finding: ClaimResult) -> tuple[Doubt, ...]:
         """Return the reasons not to judge the drive by the value of a claim."""
         doubts = {
             Doubt.UNDER_WAY: self.result.status is RunStatus.RUNNING,
@@ -152,7 +152,7 @@ class Checked:
         }
         return tuple(doubt for doubt, holds in doubts.items() if holds)
 
-    def judge(self, finding: ClaimFinding) -> ClaimKind:
+    def judge(self, finding: ClaimResult) -> ClaimKind:
         """Return the outcome of a claim for the drive: a doubtful value is not judged."""
         return ClaimKind.NOT_JUDGED if self.find_doubts(finding) else finding.state.kind
 
@@ -179,7 +179,7 @@ class CheckedFile:
         return checked is not None and not checked.not_passed
 
 
-def _find_doubtful(finding: ClaimFinding) -> Iterator[LoadCaution]:
+def _find_doubtful(finding: ClaimResult) -> Iterator[LoadCaution]:
     """Yield the cautions of the load that make a claim's value doubtful.
 
     A limit of the rate does not explain a rate that reaches the promise: without the limit, the device would not be
@@ -240,7 +240,7 @@ def build_finding(
     by_round: Sequence[float | None] = (),
     *,
     workload: Workload | None = None,
-) -> ClaimFinding:
+) -> ClaimResult:
     """Build the finding of a claim whose state is known.
 
     Args:
@@ -270,7 +270,7 @@ def build_finding(
                 certain = True if doubt is None else None
             if difference.standard and difference.is_even(gap):
                 sigmas = (-gap if sign == "<=" else gap) / difference.standard
-    return ClaimFinding(
+    return ClaimResult(
         claim=f"{claim.section}: {named}" if claim.section else named,
         source=claim.source,
         state=state,

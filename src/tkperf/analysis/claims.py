@@ -14,7 +14,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tkperf.analysis.axes import (
+from tkperf.analysis.characteristics import AFTER_RECOVERY, CHARACTERISTICS, RECOVERY, Characteristic
+from tkperf.analysis.claim_findings import (
+    Checked,
+    ClaimResult,
+    ClaimState,
+    build_finding,
+    explain_not_measured,
+    judge_claim,
+    limit_of,
+)
+from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
+from tkperf.analysis.comparing.comparison import explain_nothing_common
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.analysis.uncertainty.estimate import NOT_KNOWN, Uncertainty, scale
+from tkperf.analysis.workload_axes import (
     ACCESS,
     ARRIVAL,
     COMPRESSIBLE,
@@ -26,20 +40,6 @@ from tkperf.analysis.axes import (
     WorkloadAxis,
     find_axes,
 )
-from tkperf.analysis.characteristics import AFTER_RECOVERY, CHARACTERISTICS, RECOVERY, Characteristic
-from tkperf.analysis.claim_findings import (
-    Checked,
-    ClaimFinding,
-    ClaimState,
-    build_finding,
-    explain_not_measured,
-    judge_claim,
-    limit_of,
-)
-from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
-from tkperf.analysis.comparing.comparison import explain_nothing_common
-from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
-from tkperf.analysis.uncertainty.estimate import NOT_KNOWN, Uncertainty, scale
 from tkperf.interop import FIO_TEST
 from tkperf.model.disturbance.codes import HOST_LIMITED, describe_disturbed
 from tkperf.model.errors import UsageError
@@ -159,7 +159,7 @@ _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
 
 def _check(
     claim: Claim, result: RunResult, cells: Places, note: str | None = None, of_limit: Uncertainty | None = None
-) -> ClaimFinding:
+) -> ClaimResult:
     """Check a claim about a cell.
 
     Args:
@@ -229,7 +229,7 @@ def _by_round(section: SectionResult, cell: CellResult, quantity: Quantity, dire
     ]
 
 
-def _check_course(claim: Claim, result: RunResult) -> ClaimFinding:
+def _check_course(claim: Claim, result: RunResult) -> ClaimResult:
     """Check a claim about a characteristic of a section's course.
 
     A characteristic that was not found is judged by its bounds, if these decide.

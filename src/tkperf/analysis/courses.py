@@ -25,9 +25,9 @@ from tkperf.analysis.characteristics import (
     Characteristic,
 )
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
-from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.series import spread
+from tkperf.analysis.timeline.timelines import Recorded, Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import EXTREME, Basis, Uncertainty, build_between, build_ratio
 from tkperf.analysis.uncertainty.means import uncertainty_of_levels, uncertainty_of_median
 from tkperf.model.figures import FigureKind

@@ -9,7 +9,7 @@ from itertools import pairwise
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.section_results import starts_of_slices, starts_without_gaps
 from tkperf.model.disturbance.codes import DisturbanceCode
-from tkperf.model.disturbance.host import COLD_START_LIMIT_S
+from tkperf.model.disturbance.host_activity import COLD_START_LIMIT_S
 from tkperf.model.measurement import IoStats, Measurement, add_all
 from tkperf.model.quantity import Direction, Quantity, Window
 from tkperf.model.record import RunRecord, StepKind, StepRecord

@@ -14,8 +14,8 @@ from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.section_results import find_window_steps, is_whole_stream
-from tkperf.analysis.timeline.findings import SEARCHED, Recorded, Timeline, find_timelines, without_levels
 from tkperf.analysis.timeline.series import has_idle, spread
+from tkperf.analysis.timeline.timelines import SEARCHED, Recorded, Timeline, find_timelines, without_levels
 from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT
 from tkperf.model.record import LeftOut, RunRecord, StepKind, StepRecord, TestRecord
 from tkperf.model.seconds import Seconds, join

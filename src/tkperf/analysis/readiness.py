@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tkperf.analysis.host import ADVICE, DISTURBS, HostFinding, host_findings
+from tkperf.analysis.host_results import ADVICE, DISTURBS, HostCondition, host_findings
 from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest
 
 Data = Mapping[str, Any]
@@ -117,7 +117,7 @@ def is_changed(row: Data) -> bool:
     return row["now"] is not None and row["now"] != row["wanted"] and row["offered"] is not False
 
 
-def find_not_tuned(found: Data) -> list[HostFinding]:
+def find_not_tuned(found: Data) -> list[HostCondition]:
     """Return what disturbs or may disturb and is no setting of tkperf."""
     own = {row["subject"] for row in find_settings(found)}
     return [
@@ -127,7 +127,9 @@ def find_not_tuned(found: Data) -> list[HostFinding]:
     ]
 
 
-def _of_findings(findings: Sequence[HostFinding], disturbs: VerdictCode, advice: VerdictCode) -> Iterator[NamedReason]:
+def _of_findings(
+    findings: Sequence[HostCondition], disturbs: VerdictCode, advice: VerdictCode
+) -> Iterator[NamedReason]:
     for level, code in ((DISTURBS, disturbs), (ADVICE, advice)):
         names = dict.fromkeys(one.title for one in findings if one.level == level)
         if names:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tkperf.analysis.characteristics import Characteristic
-from tkperf.analysis.telemetry import DriveTelemetry
-from tkperf.analysis.timeline.findings import Timeline
+from tkperf.analysis.drive_telemetry import DriveTelemetry
+from tkperf.analysis.timeline.timelines import Timeline
 from tkperf.analysis.uncertainty.estimate import Uncertainties, Uncertainty
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.figures import Figure, SectionPlan

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tkperf.analysis.courses import with_characteristics
+from tkperf.analysis.drive_telemetry import DriveTelemetry, count_media_errors, find_telemetry, warn_of_counters
 from tkperf.analysis.results import (
     RESULTS_SCHEMA,
     CellResult,
@@ -18,7 +19,6 @@ from tkperf.analysis.results import (
     TestResult,
 )
 from tkperf.analysis.section_results import build_section
-from tkperf.analysis.telemetry import DriveTelemetry, count_media_errors, find_telemetry, warn_of_counters
 from tkperf.interop import TKPERF_PROFILE
 from tkperf.model.disturbance.codes import find_codes
 from tkperf.model.errors import ProfileError
@@ -31,7 +31,7 @@ from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.demand_intensity import GRID, DemandGridTable
 from tkperf.procedures.walk import first_rounds
 
-# A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/sweep.py), all other tests
+# A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py), all other tests
 # together about a hundred.
 MOST_SEARCHED_WORKLOADS = 1200
 

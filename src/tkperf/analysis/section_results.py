@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from tkperf.analysis.results import END_LOST, CellResult, RoundResult, SectionResult, SliceResult
-from tkperf.analysis.timeline.findings import SEARCHED, Recorded, Timeline, find_timelines
+from tkperf.analysis.timeline.timelines import SEARCHED, Recorded, Timeline, find_timelines
 from tkperf.model.disturbance.codes import find_codes
 from tkperf.model.figures import SectionPlan
 from tkperf.model.histogram import Histogram

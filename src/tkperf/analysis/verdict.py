@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic, Protocol, Self, TypeVar
 
-from tkperf.analysis.claim_findings import CheckedFile, ClaimFinding, ClaimKind, Doubt
+from tkperf.analysis.claim_findings import CheckedFile, ClaimKind, ClaimResult, Doubt
 from tkperf.analysis.results import END_LOST, CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.codes import find_doubtful
 from tkperf.model.figures import LoadCaution
@@ -199,7 +199,7 @@ def _of_check(one: CheckedFile) -> Iterator[CheckReason]:
     if checked is None:
         yield CheckReason(code=CheckCode.NOT_CHECKED, files=(one.file,))
         return
-    found: dict[CheckCode, list[ClaimFinding]] = {}
+    found: dict[CheckCode, list[ClaimResult]] = {}
     for finding in checked.not_passed:
         found.setdefault(_CODES[checked.judge(finding)], []).append(finding)
     for code, findings in found.items():

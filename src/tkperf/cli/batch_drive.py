@@ -18,26 +18,26 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from tkperf.analysis.outlook import Outlook
+from tkperf.analysis.run_estimate import RunEstimate
+from tkperf.batch.ledger import DriveEnded, append_end
+from tkperf.batch.protocol import Begun, Channel, Ended, Go, Held, Read, ReadsDone, Repeatable
+from tkperf.batch.request import AGAIN, BatchDrive
+from tkperf.batch.shown_drives import short, show_drive
 from tkperf.cli.output import open_log_or_null
-from tkperf.cli.run_options import RunOptions, outlook_of
+from tkperf.cli.run_options import RunOptions, estimate_of
 from tkperf.cli.session import watch
-from tkperf.cli.streams import ended_by_signals, point_streams_to
+from tkperf.cli.standard_streams import ended_by_signals, point_streams_to
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_setup import read_bytes_per_s
-from tkperf.model.batch import BatchPlace
+from tkperf.model.batch_state import BatchPlace
 from tkperf.model.errors import DeviceError, ExitCode, RefusedError, TkperfError, reason_of
-from tkperf.pipeline.batch.book import DriveEnded, append_end
-from tkperf.pipeline.batch.protocol import Begun, Channel, Ended, Go, Held, Read, ReadsDone, Repeatable
-from tkperf.pipeline.batch.request import AGAIN, BatchDrive
-from tkperf.pipeline.batch.showing import short, show_drive
+from tkperf.pipeline.alterations import RunTitle
 from tkperf.pipeline.consent import Consent, Question
-from tkperf.pipeline.disclosure import RunTitle
-from tkperf.pipeline.fitting import choose_profile
-from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
-from tkperf.pipeline.resume import ResumePlan, ResumeRequest, make_resume_plan
+from tkperf.pipeline.device_under_test import Equipment
+from tkperf.pipeline.fitted_profile import choose_profile
+from tkperf.pipeline.resume_plan import ResumePlan, ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_plan import RunPlan, plan_run
-from tkperf.pipeline.subject import Equipment
+from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file
 from tkperf.system.host import now_utc
 
 # Each reading of a comparison, so that several show how steady they are.
@@ -46,12 +46,12 @@ READING_S = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveTask:
-    """What a drive's process is to do; ``book`` is the batch's, ``resumes`` whether its run file goes on."""
+    """What a drive's process is to do; ``ledger`` is the batch's, ``resumes`` whether its run file goes on."""
 
     number: int
     drive: BatchDrive
     options: RunOptions
-    book: Path
+    ledger: Path
     resumes: bool
 
 
@@ -100,11 +100,11 @@ def _measure(task: DriveTask, gate: _Gate) -> None:
         profile = choose_profile(drive.request)
         destination.require_free(drive.request.device)
         plan = plan_run(drive.request, profile=profile)
-    _require_meant(drive, plan.subject.identity)
-    outlook = outlook_of(options, plan)
-    gate.show = partial(_held, task, plan, outlook, resumed)
-    gate.reads = partial(_read, plan.subject.identity)
-    with plan.subject.open(plan.fitted, Consent(ask=gate.ask)) as equipment:
+    _require_meant(drive, plan.dut.identity)
+    estimate = estimate_of(options, plan)
+    gate.show = partial(_held, task, plan, estimate, resumed)
+    gate.reads = partial(_read, plan.dut.identity)
+    with plan.dut.open(plan.fitted, Consent(ask=gate.ask)) as equipment:
         gate.wait_for_turn()
         equipment.siblings = gate.siblings
         point_streams_to(open_log_or_null(options.log_path), (1, 2))
@@ -136,7 +136,7 @@ def _keep(
     options = task.options
     views = partial(watch, options, plan)
     if resumed is not None:
-        keep_resumed(resumed, equipment, destination, options.command_line, watch=views, began=gate.report_start)
+        resume_to_file(resumed, equipment, destination, options.command_line, watch=views, began=gate.report_start)
         return
     title = RunTitle(
         name=options.name,
@@ -145,7 +145,7 @@ def _keep(
         feature_matrix=options.feature_matrix,
         batch=gate.place,
     )
-    keep_run(plan, equipment, destination, title, watch=views, began=gate.report_start)
+    run_to_file(plan, equipment, destination, title, watch=views, began=gate.report_start)
 
 
 class _Gate:
@@ -205,11 +205,11 @@ class _Gate:
         return False
 
     def note_end(self, code: int, text: str) -> None:
-        """Note the end of a run in the book."""
+        """Note the end of a run in the ledger."""
         ended = DriveEnded(
             number=self._task.number, utc=now_utc(), pid=os.getpid(), exit_code=code, text=text, again=self._has_run
         )
-        append_end(self._task.book, ended)
+        append_end(self._task.ledger, ended)
 
     def _wait(self, question: Question | None) -> Go:
         held = self.show(question)
@@ -233,10 +233,10 @@ class _Gate:
 
 
 def _held(
-    task: DriveTask, plan: RunPlan, outlook: Outlook, resumed: ResumePlan | None, question: Question | None
+    task: DriveTask, plan: RunPlan, estimate: RunEstimate, resumed: ResumePlan | None, question: Question | None
 ) -> Held:
     again = "" if resumed is None else resumed.replayed.again or "continues where it stopped"
-    return show_drive(task.number, task.drive, plan, outlook, question=question, resumed=again)
+    return show_drive(task.number, task.drive, plan, estimate, question=question, resumed=again)
 
 
 def _read(identity: DeviceIdentity, seconds: int) -> ReadsDone:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.ending import MOST_ATTACHED_BYTES, begin_mail, run_notify_command, send_mail
-from tkperf.cli.streams import ended_by_signals, warning_of
-from tkperf.model.batch import BatchState, DriveStage
+from tkperf.cli.standard_streams import ended_by_signals, warning_of
+from tkperf.model.batch_state import BatchState, DriveStage
 from tkperf.model.units import format_count
 
 
@@ -24,8 +24,8 @@ def notify_of_batch(options: BatchOptions, state: BatchState, lines: Sequence[st
             warning_of(f"the mail to {options.mail} was not sent through {options.smtp}"),
             ended_by_signals(once=False),
         ):
-            subject = f"{state.name} {describe_outcome(state)}"
-            message = begin_mail(options, subject, "\n".join(lines))
+            dut = f"{state.name} {describe_outcome(state)}"
+            message = begin_mail(options, dut, "\n".join(lines))
             page = options.report_path
             has_page = not options.no_report and page.is_file()
             if has_page and page.stat().st_size <= MOST_ATTACHED_BYTES:

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from tkperf.batch.batch_file import read_batch_file
+from tkperf.batch.draft import BatchDraft, DraftedDrive
+from tkperf.batch.request import BatchSettings, parse_parallel, parse_seconds
 from tkperf.cli.run_options import CallOptions, RunOptions, rating_of
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
 from tkperf.model.user_facts import parse_facts
-from tkperf.pipeline.batch.batch_file import read_batch_file
-from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
-from tkperf.pipeline.batch.request import BatchSettings, parse_parallel, parse_seconds
-from tkperf.pipeline.outlook import parse_rate
+from tkperf.pipeline.estimate_run import parse_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

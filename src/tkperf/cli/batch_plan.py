@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from tkperf.analysis.outlook import Rates
+from tkperf.analysis.run_estimate import Rates
+from tkperf.batch.batch_estimate import estimate_batch
+from tkperf.batch.draft import Settled
 from tkperf.cli.run_options import RunOptions, given_rates, rating_of
-from tkperf.pipeline.batch.draft import Settled
-from tkperf.pipeline.batch.outlook import look_out_batch
-from tkperf.pipeline.outlook import ASSUMED, probe_each_model
+from tkperf.pipeline.estimate_run import ASSUMED, probe_each_model
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.render.export_json import render_batch_plan_json
 from tkperf.render.terminal.plan import print_batch_plan
@@ -20,10 +20,10 @@ def print_plan_of_batch(settled: Settled, run_options: RunOptions, *, no_probe: 
     probe = probe_each_model()
 
     def find_rates(made: RunPlan) -> Rates:
-        return given_rates(run_options, made) or (ASSUMED if no_probe else probe(made.subject))
+        return given_rates(run_options, made) or (ASSUMED if no_probe else probe(made.dut))
 
-    outlook = look_out_batch(settled, find_rates, rating_of(run_options))
+    estimate = estimate_batch(settled, find_rates, rating_of(run_options))
     if as_json:
-        click.echo(render_batch_plan_json(outlook))
+        click.echo(render_batch_plan_json(estimate))
     else:
-        print_batch_plan(outlook)
+        print_batch_plan(estimate)

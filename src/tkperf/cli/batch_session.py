@@ -14,39 +14,39 @@ from typing import NoReturn, Protocol
 
 import click
 
+from tkperf.batch.batch_watch import WatchedBatch
+from tkperf.batch.conductor import Conductor
+from tkperf.batch.consent_file import confirm_by_file
+from tkperf.batch.drive_processes import DriveProcess, DriveProcesses
+from tkperf.batch.drive_selection import DriveSelection, choose_all, choose_rest
+from tkperf.batch.ledger import Ledger
+from tkperf.batch.neighbours import Neighbours, find_neighbours
+from tkperf.batch.protocol import Channel, Held
+from tkperf.batch.question import BatchQuestion
+from tkperf.batch.request import BatchRequest
 from tkperf.cli.batch_drive import DriveTask, run_drive_process
 from tkperf.cli.batch_options import BatchOptions
-from tkperf.cli.batch_view import LOOK_EVERY_S, complain_aside, print_answer, shown_aside
-from tkperf.cli.consent import type_answer
+from tkperf.cli.batch_view import LOOK_EVERY_S, complain_in_thread, print_answer, shown_in_thread
+from tkperf.cli.consent_prompt import type_answer
 from tkperf.cli.session import Departure, depart
-from tkperf.cli.streams import ended_by_signals
-from tkperf.model.batch import BatchState, DriveShown
+from tkperf.cli.standard_streams import ended_by_signals
+from tkperf.model.batch_state import BatchState, DriveShown
 from tkperf.model.errors import Interrupted
 from tkperf.model.units import format_count, format_duration, format_durations
 from tkperf.page.batch_consent import build_consent_table, describe_groups, describe_neighbours, fold_texts
-from tkperf.pipeline.batch.book import Book
-from tkperf.pipeline.batch.conductor import Conductor
-from tkperf.pipeline.batch.consent_file import confirm_by_file
-from tkperf.pipeline.batch.crew import Crew, Member
-from tkperf.pipeline.batch.lot import Lot, choose_all, choose_rest
-from tkperf.pipeline.batch.neighbours import Neighbours, find_neighbours
-from tkperf.pipeline.batch.protocol import Channel, Held
-from tkperf.pipeline.batch.question import BatchQuestion
-from tkperf.pipeline.batch.request import BatchRequest
-from tkperf.pipeline.batch.watching import WatchedBatch
-from tkperf.pipeline.keeping import require_space
+from tkperf.pipeline.run_to_file import require_space
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
-from tkperf.render.terminal.page import print_table
+from tkperf.render.terminal.page_text import print_table
 from tkperf.runfile.writers import SQLITE_ENDINGS
 
 
-class Desk(Protocol):
+class BatchPrompt(Protocol):
     """The place where the user sees a batch and confirms it."""
 
-    def show(self, lot: Lot, neighbours: Neighbours) -> None:
+    def show(self, selection: DriveSelection, neighbours: Neighbours) -> None:
         """Show what the process of each drive found, before the question."""
 
-    def ask(self, crew: Crew) -> None:
+    def ask(self, processes: DriveProcesses) -> None:
         """Ask once for all drives.
 
         Raises:
@@ -57,20 +57,20 @@ class Desk(Protocol):
         """Show what the batch came to; return its exit code."""
 
 
-def run_batch(request: BatchRequest, options: BatchOptions, desk: Desk | None = None) -> int:
+def run_batch(request: BatchRequest, options: BatchOptions, prompt: BatchPrompt | None = None) -> int:
     """Run ``tkperf batch``: return its exit code.
 
     Args:
-        desk: default: the terminal.
+        prompt: default: the terminal.
 
     Raises:
         TkperfError: nothing has begun; the message names every drive with a fault.
     """
-    lot = choose_new(request, options)
-    return _conduct(lot, options, depart(options), desk or _Terminal(options))
+    selection = choose_new(request, options)
+    return _conduct(selection, options, depart(options), prompt or _Terminal(options))
 
 
-def choose_new(request: BatchRequest, options: BatchOptions) -> Lot:
+def choose_new(request: BatchRequest, options: BatchOptions) -> DriveSelection:
     """Return the drives of a new batch, whose files have a place.
 
     Raises:
@@ -88,62 +88,68 @@ def _find_outputs(options: BatchOptions, request: BatchRequest) -> Iterator[Path
         yield from (Path(f"{run.run_path}{ending}") for ending in SQLITE_ENDINGS)
 
 
-def resume_batch(options: BatchOptions, *, without: Sequence[str] = (), desk: Desk | None = None) -> int:
+def resume_batch(options: BatchOptions, *, without: Sequence[str] = (), prompt: BatchPrompt | None = None) -> int:
     """Run ``tkperf resume NAME.batch``: begin or go on with every drive that is not done, after consent.
 
     Raises:
-        TkperfError: nothing has begun: the book is no file to go on with, or no drive of it.
+        TkperfError: nothing has begun: the ledger is no file to go on with, or no drive of it.
     """
     # First of all, as others find the process that has taken the lock.
     departure = depart(options)
     # Held until the end, so that no other process goes on with it, and no other file takes its place.
-    book = Book.open(options.path)
+    ledger = Ledger.open(options.path)
     try:
-        lot = choose_rest(book, without)
+        selection = choose_rest(ledger, without)
     except BaseException:
-        book.close()
+        ledger.close()
         raise
-    return _conduct(lot, options, departure, desk or _Terminal(options), book)
+    return _conduct(selection, options, departure, prompt or _Terminal(options), ledger)
 
 
-def _conduct(lot: Lot, options: BatchOptions, departure: Departure, desk: Desk, book: Book | None = None) -> int:
-    """Measure drives after consent. ``book``: that of a batch that goes on; it is closed in the end."""
+def _conduct(
+    selection: DriveSelection,
+    options: BatchOptions,
+    departure: Departure,
+    prompt: BatchPrompt,
+    ledger: Ledger | None = None,
+) -> int:
+    """Measure drives after consent. ``ledger``: that of a batch that goes on; it is closed in the end."""
 
     def work(number: int, channel: Channel) -> NoReturn:
         if held is not None:
             held.close()
-        drive = lot.request.drives[number - 1]
+        drive = selection.request.drives[number - 1]
         task = DriveTask(
             number=number,
             drive=drive,
             options=options.of_run(drive.name),
-            book=options.path.absolute(),
-            resumes=number in lot.resumed,
+            ledger=options.path.absolute(),
+            resumes=number in selection.resumed,
         )
         run_drive_process(task, channel)
 
-    held = book
+    held = ledger
     with until_it_begins() as undone:
-        if book is not None:
-            undone.callback(book.close)
+        if ledger is not None:
+            undone.callback(ledger.close)
         # The processes of the drives share the memory of all that is loaded by now.
         gc.freeze()
-        crew = Crew(lot.numbers, work)
-        undone.callback(crew.dismiss)
-        _gather(crew, options)
-        crew.require_sound(lot.request)
-        found = [one.found for one in crew.members]
-        runs = 2 if lot.request.alone_again else 1
+        processes = DriveProcesses(selection.numbers, work)
+        undone.callback(processes.dismiss)
+        _gather(processes, options)
+        processes.require_sound(selection.request)
+        found = [one.found for one in processes.members]
+        runs = 2 if selection.request.alone_again else 1
         require_space(options.folder, [one.longest_s for one in found] * runs)
-        neighbours = find_neighbours(lot.request, found)
-        desk.show(lot, neighbours)
-        desk.ask(crew)
+        neighbours = find_neighbours(selection.request, found)
+        prompt.show(selection, neighbours)
+        prompt.ask(processes)
         # A drive may have gone while the question was on the screen.
-        crew.require_sound(lot.request)
-        if book is None:
-            book = Book.create(options.path, lot.request, options.command_line)
-            undone.callback(book.close)
-        conductor = Conductor(lot, crew, neighbours, book, warn=_warn_aside)
+        processes.require_sound(selection.request)
+        if ledger is None:
+            ledger = Ledger.create(options.path, selection.request, options.command_line)
+            undone.callback(ledger.close)
+        conductor = Conductor(selection, processes, neighbours, ledger, warn=_warn_aside)
     leave(departure)
     try:
         with ended_by_signals(once=False):
@@ -154,18 +160,18 @@ def _conduct(lot: Lot, options: BatchOptions, departure: Departure, desk: Desk, 
                     else print_lines(f"reading {count} drives alone and together for {format_duration(seconds)}")
                 )
             )
-            with shown_aside(options, lambda: WatchedBatch(conductor.find_book)):
+            with shown_in_thread(options, lambda: WatchedBatch(conductor.find_ledger)):
                 while conductor.go_on(LOOK_EVERY_S):
                     pass
                 conductor.note_ends()  # before the views look for the last time
     except KeyboardInterrupt:
-        crew.stop()
-        wait_for_ends(lambda: crew.has_gone, crew.listen, options.path)
+        processes.stop()
+        wait_for_ends(lambda: processes.has_gone, processes.listen, options.path)
     finally:
         conductor.note_ends()
-        state = book.read_state()
-        book.close()
-    return desk.end(state)
+        state = ledger.read_state()
+        ledger.close()
+    return prompt.end(state)
 
 
 @contextmanager
@@ -192,22 +198,22 @@ def leave(departure: Departure) -> None:
 
 
 def _warn_aside(text: str) -> None:
-    complain_aside(f"tkperf: warning: {text}")
+    complain_in_thread(f"tkperf: warning: {text}")
 
 
-def _gather(crew: Crew, options: BatchOptions) -> None:
+def _gather(processes: DriveProcesses, options: BatchOptions) -> None:
     """Wait until each drive is held or has a fault."""
     began_s = time.monotonic()
     said_s = 0.0
 
-    def say(looking: Sequence[Member]) -> None:
+    def say(looking: Sequence[DriveProcess]) -> None:
         nonlocal said_s
         passed_s = time.monotonic() - began_s
         if not options.quiet and passed_s > said_s + 10:
             said_s = passed_s
             print_lines(f"still looking at {format_count(len(looking), 'drive')}")
 
-    crew.gather(say)
+    processes.gather(say)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +222,7 @@ class _Terminal:
 
     options: BatchOptions
 
-    def show(self, lot: Lot, neighbours: Neighbours) -> None:
+    def show(self, selection: DriveSelection, neighbours: Neighbours) -> None:
         print_held(
             self.options,
             neighbours.held,
@@ -224,14 +230,14 @@ class _Terminal:
                 ("time", f"{format_durations(*neighbours.bounds_s)}, {describe_groups(neighbours.groups)}"),
                 *(
                     (("again", "a drive that the others slow down is measured once more, alone"),)
-                    * lot.request.alone_again
+                    * selection.request.alone_again
                 ),
                 *(("at once", text) for text in describe_neighbours(neighbours.groups, neighbours.cpus)),
             ],
         )
 
-    def ask(self, crew: Crew) -> None:
-        ask_for(self.options, [one.shown for one in crew.members])
+    def ask(self, processes: DriveProcesses) -> None:
+        ask_for(self.options, [one.shown for one in processes.members])
 
     def end(self, state: BatchState) -> int:
         return print_answer(state, self.options)
@@ -273,10 +279,10 @@ def ask_for(options: BatchOptions, drives: Sequence[DriveShown]) -> None:
 
 def wait_for_ends(is_over: Callable[[], bool], listen: Callable[[float], object], path: Path) -> None:
     """Wait for runs that were asked to end; another Ctrl-C ends only the waiting."""
-    complain_aside("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
+    complain_in_thread("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
     try:
         with ended_by_signals(once=False):
             while not is_over():
                 listen(LOOK_EVERY_S)
     except KeyboardInterrupt:
-        complain_aside(f"tkperf: they end without this terminal: see tkperf status {path}")
+        complain_in_thread(f"tkperf: they end without this terminal: see tkperf status {path}")

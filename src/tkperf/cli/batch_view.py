@@ -11,32 +11,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from tkperf.analysis.batch import exit_code_of
+from tkperf.analysis.batch_verdict import exit_code_of
+from tkperf.batch.batch_watch import BatchFollower, WatchedBatch
 from tkperf.cli.background import DRAIN_S, direct
 from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.lines import JsonLines, PlainLines
-from tkperf.cli.live import Frame
-from tkperf.cli.progress import time_of
-from tkperf.cli.streams import complain, ended_by_signals, warning_of
-from tkperf.model.batch import BatchState, DriveStage, DriveState
+from tkperf.cli.live_view import RedrawnLines
+from tkperf.cli.run_views import time_of
+from tkperf.cli.standard_streams import complain, ended_by_signals, warning_of
+from tkperf.model.batch_state import BatchState, DriveStage, DriveState
 from tkperf.model.errors import RunFileError, TkperfError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.page.batch_progress import build_batch_progress
-from tkperf.pipeline.batch.watching import Watched, WatchedBatch
-from tkperf.pipeline.following import format_stop_command
-from tkperf.render.terminal.batch import render_batch_lines
+from tkperf.pipeline.running_runs import format_stop_command
+from tkperf.render.terminal.batch_lines import render_batch_lines
 from tkperf.render.terminal.console import OutputConsole, choose_progress, plain, print_lines
 
 LOOK_EVERY_S = 0.5
 DRAW_EVERY_S = 1.0
-ShowBatch = Callable[[Watched], None]
+ShowBatch = Callable[[BatchFollower], None]
 
 
 class LiveBatch:
     """View that draws a line for each drive on stderr, and turns its pages by itself."""
 
     def __init__(self, footer: str = "") -> None:
-        self._frame = Frame(OutputConsole(file=direct(sys.stderr)))
+        self._frame = RedrawnLines(OutputConsole(file=direct(sys.stderr)))
         self._footer = footer
         self._began_s = time.monotonic()
         self._drawn_s = 0.0
@@ -49,7 +49,7 @@ class LiveBatch:
         with suppress(OSError):
             self._frame.clear()
 
-    def __call__(self, watched: Watched) -> None:
+    def __call__(self, watched: BatchFollower) -> None:
         console = self._frame.console
         now_s = time.monotonic()
         # Half a look early rather than a whole one late.
@@ -92,7 +92,7 @@ class BatchLines:
         self._views: dict[int, PlainLines] = {}
         self._notes = _NewNotes()
 
-    def __call__(self, watched: Watched) -> None:
+    def __call__(self, watched: BatchFollower) -> None:
         for note in self._notes.find(watched.state):
             self._write(f"{watched.state.name}: {note}")
         drives = {drive.shown.number: drive for drive in watched.state.drives}
@@ -130,7 +130,7 @@ class BatchJson:
         self._whole = JsonLines(direct(sys.stdout), dict.fromkeys(("drive", "name", "slot", "host")))
         self._notes = _NewNotes()
 
-    def __call__(self, watched: Watched) -> None:
+    def __call__(self, watched: BatchFollower) -> None:
         for note in self._notes.find(watched.state):
             self._whole.write("BatchNoted", {"text": note})
         for drive in watched.state.drives:
@@ -184,7 +184,7 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
         lines = BatchLines(every_s=every_s, steps=options.verbose)
         view = LiveBatch(footer) if progress == "live" else lines
 
-    def show(watched: Watched) -> None:
+    def show(watched: BatchFollower) -> None:
         nonlocal view
         if view is None:
             return
@@ -200,7 +200,7 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
 
 
 @contextmanager
-def shown_aside(options: BatchOptions, watch: Callable[[], Watched]) -> Iterator[None]:
+def shown_in_thread(options: BatchOptions, watch: Callable[[], BatchFollower]) -> Iterator[None]:
     """Show a batch under way in a thread of its own: a view that hangs, as in a stopped terminal, holds up no drive.
 
     Args:
@@ -220,18 +220,18 @@ def shown_aside(options: BatchOptions, watch: Callable[[], Watched]) -> Iterator
         thread.join(DRAIN_S)
 
 
-def _show_until(ended: threading.Event, options: BatchOptions, watch: Callable[[], Watched]) -> None:
+def _show_until(ended: threading.Event, options: BatchOptions, watch: Callable[[], BatchFollower]) -> None:
     with warning_of("progress is no longer shown"), open_batch_view(options) as show:
         watched = watch()
         is_last = False
         while not is_last:
             is_last = ended.wait(LOOK_EVERY_S)
-            with suppress(RunFileError):  # the batch writes a book anew that was removed
+            with suppress(RunFileError):  # the batch writes a ledger anew that was removed
                 watched.look()
             show(watched)
 
 
-def complain_aside(text: str) -> None:
+def complain_in_thread(text: str) -> None:
     """Print a line on stderr, without waiting for a terminal that takes none."""
     thread = threading.Thread(target=complain, args=(text,), daemon=True)
     thread.start()
@@ -248,7 +248,7 @@ def describe_batch_end(state: BatchState) -> Iterator[str]:
 
 
 def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
-    """Show a batch until it ends, by its book and run files alone."""
+    """Show a batch until it ends, by its ledger and run files alone."""
     watched = WatchedBatch(path)
     if not watched.state.is_under_way:
         print_lines(*describe_batch_end(watched.state))
@@ -271,9 +271,9 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
 
 def print_answer(state: BatchState, options: BatchOptions) -> int:
     """Print what the batch came to, and write its page and those of its drives; return its exit code."""
-    from tkperf.cli.batch_answer import end_batch  # noqa: PLC0415 - it loads what only answers need
     from tkperf.cli.batch_ending import describe_outcome, notify_of_batch  # noqa: PLC0415
-    from tkperf.page.batch_answer import build_batch_mail  # noqa: PLC0415
+    from tkperf.cli.batch_output import end_batch  # noqa: PLC0415 - it loads what only answers need
+    from tkperf.page.batch_results_page import build_batch_mail  # noqa: PLC0415
 
     try:
         answer = end_batch(state, options)

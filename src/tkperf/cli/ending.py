@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 from tkperf.analysis.results import RunResult
 from tkperf.cli.output import write_output
 from tkperf.cli.run_options import CallOptions, RunOptions, smtp_login
-from tkperf.cli.streams import complain, ended_by_signals, warning_of
+from tkperf.cli.standard_streams import complain, ended_by_signals, warning_of
 from tkperf.model.errors import EngineError, UsageError, reason_of
 from tkperf.model.units import format_capacity
 from tkperf.page.view import build_view
-from tkperf.pipeline.kept_results import find_results
+from tkperf.pipeline.result_cache import find_results
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.terminal.console import can_redraw, plain, print_lines
 from tkperf.runfile.reader import RunFile
@@ -203,19 +203,19 @@ def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessa
             continue
         left_bytes -= len(content)
         attached.append((name, kind, content))
-    subject = f"{result.info.name} {result.status.value}"
+    dut = f"{result.info.name} {result.status.value}"
     lines = (render_markdown(build_view(result)), *missing)
-    message = begin_mail(options, subject, "\n".join(lines))
+    message = begin_mail(options, dut, "\n".join(lines))
     for name, kind, content in attached:
         maintype, subtype = kind.split("/")
         message.add_attachment(content, maintype=maintype, subtype=subtype, filename=name)
     return message
 
 
-def begin_mail(options: CallOptions, subject: str, text: str) -> EmailMessage:
+def begin_mail(options: CallOptions, dut: str, text: str) -> EmailMessage:
     """Return a mail with nothing attached."""
     message = EmailMessage()
-    message["Subject"] = f"tkperf: {subject}"
+    message["Subject"] = f"tkperf: {dut}"
     message["From"] = options.mail_from or f"tkperf@{os.uname().nodename}"
     message["To"] = options.mail
     message["Date"] = format_datetime(datetime.now(UTC))

@@ -17,16 +17,16 @@ import click
 from click.shell_completion import CompletionItem
 
 from tkperf.cli.calling import ASKED_TO_COMPLETE, CommandGroup, usage_of
-from tkperf.cli.streams import complain, let_go, prepare_streams
+from tkperf.cli.standard_streams import complain, let_go, prepare_streams
 from tkperf.model.errors import ExitCode, TkperfError, UsageError, reason_of
 from tkperf.model.version import __version__
 
 # Commands by their headings in the help, each with its module and its text there, which loads none of them.
 COMMAND_GROUPS = {
     "Before a run": {
-        "doctor": ("host", "Check whether DEVICE can be tested and what is missing here."),
+        "doctor": ("doctor", "Check whether DEVICE can be tested and what is missing here."),
         "plan": ("plan", "Estimate the time of a run and its writes; nothing is run."),
-        "tune": ("host", "Show, set and restore host settings for measuring DEVICE."),
+        "tune": ("doctor", "Show, set and restore host settings for measuring DEVICE."),
         "profiles": ("profiles", "List the profiles, or explain one."),
         "workload": ("workload", "Explain a workload file, or make one of a fio job."),
         "completion": ("completion", "Shell completion."),

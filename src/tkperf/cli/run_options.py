@@ -11,14 +11,14 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tkperf.analysis.outlook import Outlook, Rates
+from tkperf.analysis.run_estimate import Rates, RunEstimate
 from tkperf.device.raid.config import load_raid_config
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
 from tkperf.model.user_facts import parse_facts
-from tkperf.pipeline.outlook import ASSUMED, Rating, look_out, parse_rate, parse_rating, read_rates
-from tkperf.pipeline.request import RunRequest, require_name
+from tkperf.pipeline.estimate_run import ASSUMED, Rating, estimate_run, parse_rate, parse_rating, read_rates
 from tkperf.pipeline.run_plan import RunPlan
+from tkperf.pipeline.run_request import RunRequest, require_name
 from tkperf.system.process import find_program
 
 
@@ -72,7 +72,7 @@ class CallOptions:
 
     @property
     def path(self) -> Path:
-        """The file that keeps it: the run file, or the batch's book."""
+        """The file that keeps it: the run file, or the batch's ledger."""
         return self.folder / f"{self.name}{self.suffix}"
 
     @property
@@ -155,12 +155,12 @@ def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
     """
     if options.rate is not None:
         return parse_rate(options.rate)
-    return None if options.like is None else read_rates(options.like, plan.subject)
+    return None if options.like is None else read_rates(options.like, plan.dut)
 
 
-def outlook_of(options: RunOptions, plan: RunPlan) -> Outlook:
+def estimate_of(options: RunOptions, plan: RunPlan) -> RunEstimate:
     """Return the outlook of a plan, by the options or an assumed speed; nothing is read from the device."""
-    return look_out(plan, given_rates(options, plan) or ASSUMED, rating_of(options))
+    return estimate_run(plan, given_rates(options, plan) or ASSUMED, rating_of(options))
 
 
 def smtp_login() -> tuple[str, str] | None:

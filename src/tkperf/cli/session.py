@@ -13,22 +13,22 @@ from pathlib import Path
 
 import click
 
-from tkperf.cli.consent import consent_of, show_plan, show_resumption
+from tkperf.cli.consent_prompt import consent_of, show_plan, show_resumption
 from tkperf.cli.ending import Ending, concluded
 from tkperf.cli.output import open_log, open_log_or_null
-from tkperf.cli.progress import open_observers
-from tkperf.cli.results import print_ended
-from tkperf.cli.run_options import CallOptions, RunOptions, outlook_of
-from tkperf.cli.streams import complain, ended_by_signals, point_streams_to, warning_of
+from tkperf.cli.print_results import print_ended
+from tkperf.cli.run_options import CallOptions, RunOptions, estimate_of
+from tkperf.cli.run_views import open_observers
+from tkperf.cli.standard_streams import complain, ended_by_signals, point_streams_to, warning_of
 from tkperf.device.identity import TargetKind
 from tkperf.model.errors import EngineError, RunFileError, UsageError, reason_of
 from tkperf.model.record import RunNote
-from tkperf.pipeline.disclosure import RunTitle
-from tkperf.pipeline.fitting import choose_profile
-from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
-from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.pipeline.alterations import RunTitle
+from tkperf.pipeline.fitted_profile import choose_profile
+from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_plan import RunPlan, plan_run
+from tkperf.pipeline.run_request import RunRequest
+from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file
 from tkperf.render.terminal.console import plain, print_lines
 from tkperf.runner.events import Noted, Observer
 from tkperf.system.process import PIPE, Process, find_program, fork_early, start_process, stop_process
@@ -62,7 +62,7 @@ def run_session(request: RunRequest, options: RunOptions) -> None:
         _require_log(options)
         plan = plan_run(request, profile=profile)
         destination.require_space(plan.fitted)
-        show_plan(options, outlook_of(options, plan))
+        show_plan(options, estimate_of(options, plan))
         title = RunTitle(
             name=options.name,
             command_line=options.command_line,
@@ -70,9 +70,9 @@ def run_session(request: RunRequest, options: RunOptions) -> None:
             feature_matrix=options.feature_matrix,
         )
         # From here on a device is changed, and is put back whatever ends the run.
-        with plan.subject.open(plan.fitted, consent_of(options)) as equipment:
+        with plan.dut.open(plan.fitted, consent_of(options)) as equipment:
             departure.leave_terminal()
-            keep_run(
+            run_to_file(
                 plan,
                 equipment,
                 destination,
@@ -92,9 +92,9 @@ def resume_session(request: ResumeRequest, options: RunOptions) -> None:
         _require_log(options)
         destination.require_space(plan.fitted)
         show_resumption(options, resumed)
-        with plan.subject.open(plan.fitted, consent_of(options)) as equipment:
+        with plan.dut.open(plan.fitted, consent_of(options)) as equipment:
             departure.leave_terminal()
-            keep_resumed(
+            resume_to_file(
                 resumed,
                 equipment,
                 destination,
@@ -122,7 +122,7 @@ def _require_log(options: RunOptions) -> None:
 @contextmanager
 def watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Sequence[Observer]]:
     """Open the log and the chosen view, and keep the host awake."""
-    simulated = plan.subject.identity.kind is TargetKind.SIMULATED
+    simulated = plan.dut.identity.kind is TargetKind.SIMULATED
     with ExitStack() as stack:
         views = stack.enter_context(open_observers(options, on_note=on_note, simulated=simulated))
         if not simulated:

@@ -111,7 +111,7 @@ def _unseen_machines(survey: Survey) -> Iterator[BlindSpot]:
     for file, place in survey.places.items():
         kind = place.mount.kind.partition(".")[0]
         if kind in _SHARED:
-            what = survey.identity.path if survey.mounted else survey.subject.files[file]
+            what = survey.identity.path if survey.mounted else survey.numbers.files[file]
             sentence = f"{on_one_line(what)} is on {kind}: tkperf cannot see whether another machine uses the file"
             yield BlindSpot(BlindSpotCode.OTHER_MACHINES, sentence)
 
@@ -137,10 +137,10 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
         yield BlindSpot(BlindSpotCode.EXPORTS, sentence)
     # The kernel claims a block device that is swap space, so the claim shows the use anyway.
     files = [on_one_line(name) for name in survey.lost_swaps]
-    if files and survey.subject.files and survey.ask_file_state(count=False).swap is None:
+    if files and survey.numbers.files and survey.ask_file_state(count=False).swap is None:
         sentence = f"the swap file {', '.join(files)} cannot be found by that name"
         yield BlindSpot(BlindSpotCode.SWAP, sentence)
-    if not all(folder.exists() for folder in survey.subject.nodes.values()):
+    if not all(folder.exists() for folder in survey.numbers.nodes.values()):
         sentence = (
             f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is "
             "missing or incomplete), so its partitions and the devices made of them could not "

@@ -15,8 +15,8 @@ from pathlib import Path
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SYS_ROOT, device_number, find_disk, find_node, find_nvme_controller, number, text
 from tkperf.model.errors import EngineError, reason_of
-from tkperf.model.telemetry import nvme, smartctl
-from tkperf.model.telemetry.reading import DriveFacts, LogDocument, Reading, read_temperature
+from tkperf.model.telemetry import nvme_log, smartctl
+from tkperf.model.telemetry.drive_reading import DriveFacts, LogDocument, Reading, read_temperature
 from tkperf.system.process import PACKAGES, Completed, RunTool, find_program, run_command
 
 # A healthy drive answers within milliseconds, a busy disk within a second or two.
@@ -188,9 +188,11 @@ class NvmeTool:
         self._has_ocp = False
 
     def find_facts(self, node: str) -> DriveFacts:
-        facts = nvme.parse_controller(_read_json(self._run, ["nvme", "id-ctrl", "-o", "json", node]), drive=self._drive)
+        facts = nvme_log.parse_controller(
+            _read_json(self._run, ["nvme", "id-ctrl", "-o", "json", node]), drive=self._drive
+        )
         ocp = self._ask_ocp(node)
-        self._has_ocp = nvme.is_ocp_log(ocp)
+        self._has_ocp = nvme_log.is_ocp_log(ocp)
         logs = "smart-log, OCP log C0h" if self._has_ocp else "smart-log"
         return replace(
             facts,
@@ -202,13 +204,13 @@ class NvmeTool:
     def read(self, node: str, now_s: Clock) -> Reading:
         at_s = now_s()
         log = _read_json(self._run, ["nvme", "smart-log", "-o", "json", node])
-        reading = nvme.parse_smart_log(log, at_s=at_s, drive=self._drive)
+        reading = nvme_log.parse_smart_log(log, at_s=at_s, drive=self._drive)
         if self._has_ocp:
-            reading = nvme.with_ocp_log(reading, self._ask_ocp(node))
+            reading = nvme_log.with_ocp_log(reading, self._ask_ocp(node))
         power = _call(self._run, ["nvme", "get-feature", "--feature-id=2", node])
         if reading.is_empty or power.exit_status != 0:
             return reading
-        return replace(reading, power_state=nvme.parse_power_state(power.stdout))
+        return replace(reading, power_state=nvme_log.parse_power_state(power.stdout))
 
     def _ask_ocp(self, node: str) -> LogDocument:
         """Read the OCP log; empty if the drive, or this version of nvme-cli, does not have it."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk
-from tkperf.model.disturbance.io import Counts, Glance
+from tkperf.model.disturbance.io import Counts, DeviceLook
 
 # tkperf compares fio's documents with the counters of the same moment: a fiftieth of a second is
 # exact enough.
@@ -27,7 +27,7 @@ LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
 # Users switch the kernel's counting on and off by hand, so it rarely changes.
 ASK_EVERY_S = 1.0
 # No glances are taken during a purge of hours: only the latest can matter then.
-MOST_GLANCES = 30_000
+MOST_DEVICE_LOOKS = 30_000
 # Seventeen numbers of up to twenty digits take less.
 LONGEST_STAT_BYTES = 1024
 KMSG = Path("/dev/kmsg")
@@ -169,7 +169,7 @@ class DeviceCounters:
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
         self._stat_files = StatFiles(majors_minors, sys_root)
         self._counting_files = CountingFiles(majors_minors, sys_root)
-        self._looks: deque[_Look] = deque(maxlen=MOST_GLANCES)
+        self._looks: deque[_Look] = deque(maxlen=MOST_DEVICE_LOOKS)
         # Keeps the glances in the order of time.
         self._looking = threading.Lock()
         self._closed = False
@@ -179,12 +179,12 @@ class DeviceCounters:
         self._thread = threading.Thread(target=self._look_on, name="counters", daemon=True)
         self._thread.start()
 
-    def take(self) -> Sequence[Glance]:
+    def take(self) -> Sequence[DeviceLook]:
         with self._looking:
             taken = [*self._looks, self._look()]
             self._looks.clear()
         return [
-            Glance(
+            DeviceLook(
                 at_s=look.at_s,
                 suspended_s=look.suspended_s,
                 counts=self._stat_files.counts(look.texts),

@@ -12,7 +12,7 @@ from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, find_disk
 from tkperf.device.usage.kernel import (
     Export,
     FileId,
-    FileState,
+    FileUse,
     LoopDevice,
     Swap,
     ask_file_state,
@@ -36,7 +36,7 @@ from tkperf.device.usage.mounts import (
     unescape,
 )
 from tkperf.device.usage.processes import ProcessSurvey, describe_process, look_at_processes
-from tkperf.device.usage.subject import Subject, find_device_subject
+from tkperf.device.usage.target_numbers import TargetNumbers, find_device_numbers
 from tkperf.system.descriptors import require_descriptors
 from tkperf.system.host import FileLock, read_locks
 
@@ -57,7 +57,7 @@ class Survey:
     identity: DeviceIdentity
     sys_root: Path
     proc_root: Path
-    subject: Subject
+    numbers: TargetNumbers
     mounted: MountedPath | None
     places: Mapping[FileId, MountedPath]
     loops: tuple[LoopDevice, ...]
@@ -73,16 +73,16 @@ class Survey:
         safe.
         """
         if export.device is not None:
-            return self.subject.name_of_device(export.device)
+            return self.numbers.name_of_device(export.device)
         if export.scsi_address is not None:
-            for node in self.subject.devices:
+            for node in self.numbers.devices:
                 if (find_disk(node) / "device").resolve().name == export.scsi_address:
                     return node.name
             return None
         if (path := export.find_path()) is not None:
-            return self.subject.name_of_path(path)
+            return self.numbers.name_of_path(path)
         if export.root is not None and export.path:
-            return self.subject.name_of_base(Path(export.path).name)
+            return self.numbers.name_of_base(Path(export.path).name)
         return None
 
     def find_possible_mounts(self) -> Iterator[tuple[str, Export]]:
@@ -95,14 +95,14 @@ class Survey:
         mounts = [export for export in self.exports if export.superblock is not None]
         if self.identity.kind is TargetKind.FILE or not mounts:
             return
-        for file, path in self.subject.paths.items():
+        for file, path in self.numbers.paths.items():
             descriptor = open_named(path, file)
             if descriptor is None:
                 continue
             try:
                 for export in mounts:
                     if holds_erofs(descriptor, export.offset_bytes) and self._may_have_moved(export):
-                        yield self.subject.files[file], export
+                        yield self.numbers.files[file], export
             finally:
                 os.close(descriptor)
 
@@ -123,7 +123,7 @@ class Survey:
         except OSError:
             return True
         named = (status.st_dev, status.st_ino)
-        if named in self.subject.files:
+        if named in self.numbers.files:
             # An objection reports this use already.
             return False
         descriptor = open_named(Path(path), named)
@@ -140,10 +140,10 @@ class Survey:
         """Swap files whose names lead nowhere."""
         return tuple(swap.name for swap in self.swaps if swap.stat is None and swap.is_file)
 
-    def ask_file_state(self, *, count: bool) -> FileState:
+    def ask_file_state(self, *, count: bool) -> FileUse:
         """Ask the kernel about a file target as a whole; all is unknown for a device."""
         if self.identity.inode is None:
-            return FileState()
+            return FileUse()
         return ask_file_state(
             self.identity.path,
             self.identity.inode,
@@ -170,7 +170,7 @@ class Survey:
         """Return the names of the files for which the kernel's lists have the numbers of stat."""
         return {
             file: name
-            for file, name in self.subject.files.items()
+            for file, name in self.numbers.files.items()
             if file not in self.places or self.places[file].file_system == file[0]
         }
 
@@ -179,7 +179,7 @@ class Survey:
 
         False: the overlay's folders cannot be reached, so the file may be part of it.
         """
-        for file, path in self.subject.paths.items():
+        for file, path in self.numbers.paths.items():
             overlays: dict[int, tuple[Mount, bool]] = {}
             for overlay, layer in find_layers(self.mounts):
                 holding = holds(overlay, layer, path, self.mounts, self.proc_root)
@@ -190,7 +190,7 @@ class Survey:
                 if mount.kind == "overlay" and not sure and shows(mount, path):
                     overlays[mount.mount_id] = (mount, True)
             for overlay, certain in overlays.values():
-                yield self.subject.files[file], overlay, certain
+                yield self.numbers.files[file], overlay, certain
 
 
 def make_survey(
@@ -219,23 +219,23 @@ def make_survey(
     own_mounts = tuple(read_mounts(proc_root / "self", None))
     if identity.kind is TargetKind.FILE:
         assert identity.inode is not None
-        subject = Subject(
+        numbers = TargetNumbers(
             files={identity.inode: "the file"},
             bases={Path(identity.path).name: "the file"},
             paths={identity.inode: path},
         )
     else:
         assert identity.major_minor is not None
-        subject = find_device_subject(identity.major_minor, loops, sys_root)
+        numbers = find_device_numbers(identity.major_minor, loops, sys_root)
     places = {
         file: place
-        for file, named in subject.paths.items()
+        for file, named in numbers.paths.items()
         if stat_named(named, file) and (place := find_mounted_path(named, own_mounts, proc_root))
     }
-    subject = replace(subject, files={**subject.files, **_files_in_upper_layers(subject, places)})
+    numbers = replace(numbers, files={**numbers.files, **_files_in_upper_layers(numbers, places)})
     processes = look_at_processes(
         proc_root,
-        replace(subject, nodes={}, beneath={}, characters={}) if files_only else subject,
+        replace(numbers, nodes={}, beneath={}, characters={}) if files_only else numbers,
         file_systems={place.file_system for place in places.values()},
     )
     mounts = (*own_mounts, *_mounts_of_others(processes, proc_root))
@@ -243,7 +243,7 @@ def make_survey(
         identity=identity,
         sys_root=sys_root,
         proc_root=proc_root,
-        subject=subject,
+        numbers=numbers,
         mounted=None if identity.inode is None else places.get(identity.inode),
         places=places,
         loops=loops,
@@ -254,7 +254,7 @@ def make_survey(
     )
 
 
-def _files_in_upper_layers(subject: Subject, places: Mapping[FileId, MountedPath]) -> dict[FileId, str]:
+def _files_in_upper_layers(numbers: TargetNumbers, places: Mapping[FileId, MountedPath]) -> dict[FileId, str]:
     """Return the files in the upper layers of overlays for the files that were reached through overlays."""
     upper_files = {}
     for file, place in places.items():
@@ -266,7 +266,7 @@ def _files_in_upper_layers(subject: Subject, places: Mapping[FileId, MountedPath
                     upper = os.stat(unescape(option[9:]) + str(place.inside))
                 except OSError:
                     continue
-                upper_files[(upper.st_dev, upper.st_ino)] = subject.files[file]
+                upper_files[(upper.st_dev, upper.st_ino)] = numbers.files[file]
     return upper_files
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.sysfs import find_selected, text
+from tkperf.host.audit.audited_host import AuditedDrive, AuditedHost
 from tkperf.host.audit.drives import choose_scheduler
-from tkperf.host.audit.site import AuditedDrive, Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ class Setting:
         )
 
 
-def find_settings(site: Site, drives: Sequence[AuditedDrive]) -> tuple[Setting, ...]:
+def find_settings(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> tuple[Setting, ...]:
     """Return all settings for measuring, changed or not, in the order of setting them.
 
     The drive of a measured file is left out: it has other users.
     """
     queues = {drive.disk.name: drive for drive in drives if not drive.is_file}
-    return (*_of_cpus(site), *(setting for drive in queues.values() for setting in _of_queue(site, drive)))
+    return (*_of_cpus(audited), *(setting for drive in queues.values() for setting in _of_queue(audited, drive)))
 
 
 def read_setting(path: Path) -> str | None:
@@ -56,9 +56,9 @@ def read_setting(path: Path) -> str | None:
     return find_selected(words) if path.name == "scheduler" else words
 
 
-def _of_cpus(site: Site) -> Iterator[Setting]:
+def _of_cpus(audited: AuditedHost) -> Iterator[Setting]:
     """Yield the CPUs' settings, the governor first: it decides which preferences the CPU takes."""
-    policies = sorted((site.cpu_folder / "cpufreq").glob("policy*"))
+    policies = sorted((audited.cpu_folder / "cpufreq").glob("policy*"))
     for name, subject, choices, why in (
         ("scaling_governor", "CPU governor", "scaling_available_governors", "the same clock at every load"),
         (
@@ -74,7 +74,7 @@ def _of_cpus(site: Site) -> Iterator[Setting]:
                 continue
             yield Setting(
                 subject=subject,
-                path=_on_host(site, policy / name),
+                path=_on_host(audited, policy / name),
                 now=now,
                 wanted="performance",
                 why=why,
@@ -82,8 +82,8 @@ def _of_cpus(site: Site) -> Iterator[Setting]:
             )
 
 
-def _of_queue(site: Site, drive: AuditedDrive) -> Iterator[Setting]:
-    queue = site.sys / "block" / drive.disk.name / "queue"
+def _of_queue(audited: AuditedHost, drive: AuditedDrive) -> Iterator[Setting]:
+    queue = audited.sys / "block" / drive.disk.name / "queue"
     sequence = text(drive.disk / "diskseq")
     choices = (text(queue / "scheduler") or "").replace("[", "").replace("]", "").split()
     scheduler = find_selected(text(queue / "scheduler"))
@@ -105,7 +105,7 @@ def _of_queue(site: Site, drive: AuditedDrive) -> Iterator[Setting]:
             continue
         yield Setting(
             subject=subject,
-            path=_on_host(site, queue / name),
+            path=_on_host(audited, queue / name),
             now=read_setting(queue / name),
             wanted=value,
             why=why,
@@ -115,6 +115,6 @@ def _of_queue(site: Site, drive: AuditedDrive) -> Iterator[Setting]:
         )
 
 
-def _on_host(site: Site, path: Path) -> str:
+def _on_host(audited: AuditedHost, path: Path) -> str:
     """Return the host's own name of a path below the root folder."""
-    return f"/{path.relative_to(site.root)}"
+    return f"/{path.relative_to(audited.root)}"

@@ -36,7 +36,7 @@ _LONGEST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class ChangedSetting:
     """A setting that was changed from ``before`` to ``changed_to``, for ``owners``.
 
     ``changed_to`` is None for a setting that only changes along with another one.
@@ -61,7 +61,7 @@ class State:
     """All settings that are changed now; ``boot`` is the kernel's id of this boot."""
 
     boot: str
-    settings: tuple[Kept, ...] = ()
+    settings: tuple[ChangedSetting, ...] = ()
     schema: str = SCHEMA
 
 
@@ -194,7 +194,7 @@ def apply_settings(settings: Sequence[Setting], owner: str = BY_COMMAND, *, root
                 kept[setting.path] = replace(kept[setting.path], owners=tuple(owners))
             elif setting.wanted is None or setting.is_changed:
                 assert setting.now is not None
-                kept[setting.path] = Kept(
+                kept[setting.path] = ChangedSetting(
                     path=setting.path,
                     before=setting.now,
                     changed_to=setting.wanted,
@@ -234,7 +234,7 @@ def release_settings(owner: str = BY_COMMAND, *, root: Path = Path("/")) -> Rest
         if state.boot != file.boot:
             file.write(State(boot=file.boot))
             return Restored(rebooted=True)
-        stays: list[Kept] = []
+        stays: list[ChangedSetting] = []
         words_of: dict[str, list[str]] = {}
         for entry in state.settings:
             owners = tuple(name for name in entry.owners if name != owner and is_alive(name, root))
@@ -301,7 +301,7 @@ def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
             yield setting
 
 
-def _put_back(root: Path, entry: Kept) -> tuple[str, str]:
+def _put_back(root: Path, entry: ChangedSetting) -> tuple[str, str]:
     """Return the outcome, a field of ``Restored``, in words; no words: it was put back already."""
     path = _below(root, entry.path)
     now = read_setting(path)

@@ -113,7 +113,7 @@ Answer = Measurement | RoundAnswer | Interruption | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class PhaseSequence:
     """Phases that follow each other whatever their measurements are; the answer is a tuple of all their answers.
 
     The next phase is then known without a new run of the procedure after each phase. Such a run takes
@@ -162,5 +162,5 @@ class SectionOutcome:
 
 # A procedure's statements on measurements, for the log: they need no action.
 Statement = SteadyStateVerdict | SectionOutcome
-Yielded = Phase | Course | Statement
+Yielded = Phase | PhaseSequence | Statement
 Procedure = Generator[Yielded, Reply, None]

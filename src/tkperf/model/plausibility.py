@@ -71,7 +71,7 @@ MOST_CPU_PERCENT = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RequestedLoad:
     """The requested load. ``duration_s`` None: by amount. ``running``: a slice of a stream that continues."""
 
     workload: Workload
@@ -110,10 +110,10 @@ class Evidence:
     stopped: bool = False
 
 
-Check = Callable[[Measurement, Plan, Evidence], str | None]
+Check = Callable[[Measurement, RequestedLoad, Evidence], str | None]
 
 
-def why_implausible(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
+def why_implausible(measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
     """Return in words for the user why a measurement cannot be true; None: nothing contradicts it."""
     for check in _CHECKS:
         if reason := check(measurement, plan, evidence):
@@ -121,7 +121,7 @@ def why_implausible(measurement: Measurement, plan: Plan, evidence: Evidence) ->
     return None
 
 
-def require_plausible(measurement: Measurement, plan: Plan, evidence: Evidence, *, device: object) -> None:
+def require_plausible(measurement: Measurement, plan: RequestedLoad, evidence: Evidence, *, device: object) -> None:
     """Require a plausible measurement; every measurement passes this check before any part of it is kept.
 
     Raises:
@@ -132,11 +132,11 @@ def require_plausible(measurement: Measurement, plan: Plan, evidence: Evidence, 
         raise StepFailedError(f"{plan.workload} on {device} cannot be believed: {reason}")
 
 
-def _stopped(_measurement: Measurement, _plan: Plan, evidence: Evidence) -> str | None:
+def _stopped(_measurement: Measurement, _plan: RequestedLoad, evidence: Evidence) -> str | None:
     return "fio was stopped by a signal while it measured" if evidence.stopped else None
 
 
-def _numbers(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str | None:
+def _numbers(measurement: Measurement, plan: RequestedLoad, _evidence: Evidence) -> str | None:
     duration_s = measurement.duration_s
     if not (math.isfinite(duration_s) and duration_s > 0):
         return f"it lasted {duration_s} s"
@@ -159,7 +159,7 @@ def _numbers(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str |
     return None
 
 
-def _duration(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
+def _duration(measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
     duration_s, planned_s = measurement.duration_s, plan.duration_s
     own_s, wall_s = evidence.own_clock_s, evidence.wall_clock_s
     if own_s is not None:
@@ -183,7 +183,7 @@ def _duration(measurement: Measurement, plan: Plan, evidence: Evidence) -> str |
     return None
 
 
-def _activity(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
+def _activity(measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
     if plan.running:
         return _silence(plan.workload, evidence)
     if not measurement.ios:
@@ -212,13 +212,13 @@ def _silence(workload: Workload, evidence: Evidence) -> str | None:
     return None
 
 
-def _trailing_ios(ios: int, measurement: Measurement, plan: Plan) -> float:
+def _trailing_ios(ios: int, measurement: Measurement, plan: RequestedLoad) -> float:
     """Return the number of I/Os by which counters of a running job may disagree."""
     share = min(1.0, RUNNING_TRAIL_S / measurement.duration_s)
     return share * ios + RUNNING_TRAIL_IOS + plan.workload.total_outstanding_ios
 
 
-def _bytes(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
+def _bytes(measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
     if any(job.planned_bytes is not None for job in evidence.jobs or ()):
         return None  # each job has a planned amount, and some jobs have another block size
     ios, block_bytes = measurement.ios, plan.workload.mean_block_bytes
@@ -250,7 +250,7 @@ def _blocks(load: Workload) -> str:
     return format_block_size(load.block_size_bytes)
 
 
-def _latencies(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str | None:
+def _latencies(measurement: Measurement, plan: RequestedLoad, _evidence: Evidence) -> str | None:
     for stats in (measurement.read, measurement.write):
         reason = _running_latencies(stats, measurement, plan) if plan.running else _exact_latencies(stats)
         if reason:
@@ -289,7 +289,7 @@ def _exact_latencies(stats: IoStats) -> str | None:
     return None
 
 
-def _running_latencies(stats: IoStats, measurement: Measurement, plan: Plan) -> str | None:
+def _running_latencies(stats: IoStats, measurement: Measurement, plan: RequestedLoad) -> str | None:
     trailing = _trailing_ios(stats.ios, measurement, plan)
     for count in (stats.latency_ios, stats.histogram.total):
         if abs(stats.ios - count) > BYTES_TOLERANCE * stats.ios + trailing:
@@ -302,7 +302,7 @@ def _running_latencies(stats: IoStats, measurement: Measurement, plan: Plan) -> 
     return None
 
 
-def _outstanding(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
+def _outstanding(measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
     workload, duration_s = plan.workload, measurement.duration_s
     jobs = workload.jobs if evidence.jobs is None else len(evidence.jobs)
     most = jobs * workload.io_depth
@@ -330,7 +330,7 @@ def _outstanding(measurement: Measurement, plan: Plan, evidence: Evidence) -> st
     return None
 
 
-def _offered(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str | None:
+def _offered(measurement: Measurement, plan: RequestedLoad, _evidence: Evidence) -> str | None:
     """Check that I/Os do not exceed the offered rate: a load generator that missed it measured another workload."""
     offered_iops = plan.workload.offered_iops
     if offered_iops is None:
@@ -344,7 +344,7 @@ def _offered(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str |
     return f"{measurement.iops:,.0f} IOPS were done where {offered_iops:,.6g} were offered"
 
 
-def _depth(_measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
+def _depth(_measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
     if plan.workload.offered_iops is not None:
         return None  # a device that keeps up with an offered rate never fills its queue
     enough = FULL_QUEUE_ROUNDS * plan.workload.io_depth

@@ -16,7 +16,7 @@ from tkperf.model.measurement import Measurement, as_answer
 from tkperf.model.phases import Continuous, Fill, Round, SectionOutcome
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Workload
 
 # The method of a purge that was omitted.

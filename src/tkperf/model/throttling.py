@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.record import RunRecord, StepRecord, TestRecord
-from tkperf.model.telemetry.reading import TEMPERATURE_WARNING, DriveFacts, Reading
+from tkperf.model.telemetry.drive_reading import TEMPERATURE_WARNING, DriveFacts, Reading
 
 # A counter may be off by one step at both ends: with fewer steps a ratio is off by over 5 %.
 LEAST_UNITS = 20

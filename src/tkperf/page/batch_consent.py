@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tkperf.model.batch import DriveShown
+from tkperf.model.batch_state import DriveShown
 from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup
 from tkperf.model.units import format_capacity, format_count, list_names
 from tkperf.page.page import TableView

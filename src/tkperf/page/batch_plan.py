@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tkperf.analysis.batch_outlook import BatchOutlook, DriveOutlook, judge_batch_plan
-from tkperf.analysis.outlook import MUCH_OF_A_LIFE, PlanCode
+from tkperf.analysis.batch_plan_verdict import BatchEstimate, DriveEstimate, judge_batch_plan
+from tkperf.analysis.run_estimate import MUCH_OF_A_LIFE, PlanCode
 from tkperf.analysis.verdict import NamedReason
 from tkperf.model.sharing import BudgetState
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations, format_ranges, list_names
@@ -15,7 +15,7 @@ from tkperf.page.batch_consent import describe_groups, describe_neighbours, fold
 from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK
 from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
 from tkperf.page.plan import describe_amounts, describe_clock, describe_conditions, describe_shares
-from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
+from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
 # More names, or reasons, make a verdict no clearer; the page has them all.
 _MOST_NAMED = 3
@@ -24,22 +24,22 @@ _IN_TABLES = ("device", "writes")
 _LEVELS = {BudgetState.OVER: NoteLevel.CAUTION}
 
 
-def build_batch_plan_page(outlook: BatchOutlook, ends: str = "") -> ReportView:
+def build_batch_plan_page(estimate: BatchEstimate, ends: str = "") -> ReportView:
     """Return the page of a batch's plan.
 
     Args:
         ends: when the batch would end by the user's clock; empty: that is not known.
     """
-    blocks: list[Block] = [_build_drives(outlook)]
-    if any(group.budgets for group in outlook.groups):
-        blocks.append(_build_links(outlook))
-    refused = [f"{one.name}: {text}" for one in outlook.refused_drives for text in one.refusals]
+    blocks: list[Block] = [_build_drives(estimate)]
+    if any(group.budgets for group in estimate.groups):
+        blocks.append(_build_links(estimate))
+    refused = [f"{one.name}: {text}" for one in estimate.refused_drives for text in one.refusals]
     refusals = [Note(text=text, level=NoteLevel.FAILURE) for text in refused]
     warnings = fold_texts(
         [
-            (one.name, [("", text) for text in one.outlook.cautions])
-            for one in outlook.drives
-            if one.outlook is not None
+            (one.name, [("", text) for text in one.estimate.cautions])
+            for one in estimate.drives
+            if one.estimate is not None
         ],
         by_words=True,
     )
@@ -49,43 +49,43 @@ def build_batch_plan_page(outlook: BatchOutlook, ends: str = "") -> ReportView:
             blocks.append(NotesView(title=title, notes=tuple(notes)))
     return ReportView(
         title="Plan of a batch",
-        subtitle=f"{outlook.name}: {format_count(len(outlook.drives), 'drive')}",
-        disclosure=(("Conditions", tuple(_conditions(outlook, ends))),),
-        verdict=describe_batch_plan_verdict(outlook),
+        subtitle=f"{estimate.name}: {format_count(len(estimate.drives), 'drive')}",
+        disclosure=(("Conditions", tuple(_conditions(estimate, ends))),),
+        verdict=describe_batch_plan_verdict(estimate),
         overview=tuple(blocks),
     )
 
 
-def describe_batch_plan_verdict(outlook: BatchOutlook) -> Verdict:
+def describe_batch_plan_verdict(estimate: BatchEstimate) -> Verdict:
     """Return the answer: whether the batch could begin, its time, the amount written and its share of the lives."""
-    judged = judge_batch_plan(outlook)
-    texts = [_describe_reason(reason, outlook) for reason in judged.reasons]
+    judged = judge_batch_plan(estimate)
+    texts = [_describe_reason(reason, estimate) for reason in judged.reasons]
     words = {reason.code: text for reason, text in zip(judged.reasons, texts, strict=True)}
     refused = words.pop(PlanCode.REFUSED, None)
     reasons = [] if refused is None else [refused]
-    if outlook.outlooks:
-        reasons.append(", ".join(_sums(outlook)))
+    if estimate.estimates:
+        reasons.append(", ".join(_sums(estimate)))
     reasons += words.values()
-    if outlook.lost and refused is None:
+    if estimate.lost and refused is None:
         reasons.append("nothing is written before you confirm")
     return word_verdict(judged, texts, reasons=reasons)
 
 
-def _sums(outlook: BatchOutlook) -> Iterator[str]:
-    outlooks = outlook.outlooks
-    yield format_count(len(outlooks), "drive")
-    clock = describe_clock(next((one for one in outlooks if not one.simulated), outlooks[0]))
-    yield f"{format_durations(*outlook.bounds_s)}{clock}"
-    yield describe_groups(outlook.groups)
-    yield f"writes {describe_amounts(outlook.written_bytes)} in all"
-    if outlook.shares is not None:
-        yield f"{describe_shares(outlook.shares)} of each drive's rated endurance"
+def _sums(estimate: BatchEstimate) -> Iterator[str]:
+    estimates = estimate.estimates
+    yield format_count(len(estimates), "drive")
+    clock = describe_clock(next((one for one in estimates if not one.simulated), estimates[0]))
+    yield f"{format_durations(*estimate.bounds_s)}{clock}"
+    yield describe_groups(estimate.groups)
+    yield f"writes {describe_amounts(estimate.written_bytes)} in all"
+    if estimate.shares is not None:
+        yield f"{describe_shares(estimate.shares)} of each drive's rated endurance"
 
 
-def _describe_reason(reason: NamedReason, outlook: BatchOutlook) -> str:
+def _describe_reason(reason: NamedReason, estimate: BatchEstimate) -> str:
     names = list_names(reason.names)
     if reason.code is PlanCode.REFUSED:
-        return "; ".join(_refusals(outlook))
+        return "; ".join(_refusals(estimate))
     if reason.code is PlanCode.COSTS_MUCH:
         share = f"{100 * MUCH_OF_A_LIFE:.2g} %"
         return f"it may write more than {share} of the rated endurance of {names}"
@@ -96,24 +96,24 @@ def _describe_reason(reason: NamedReason, outlook: BatchOutlook) -> str:
     return f"warnings of {names} below"
 
 
-def _refusals(outlook: BatchOutlook) -> Iterator[str]:
-    whys = [f"{one.name}: {'; '.join(one.refusals)}" for one in outlook.refused_drives]
+def _refusals(estimate: BatchEstimate) -> Iterator[str]:
+    whys = [f"{one.name}: {'; '.join(one.refusals)}" for one in estimate.refused_drives]
     if whys:
-        whole = format_count(len(outlook.drives), "drive")
+        whole = format_count(len(estimate.drives), "drive")
         yield f"{len(whys)} of {whole}, and the batch with them"
         yield from whys[:_MOST_NAMED]
         if len(whys) > _MOST_NAMED:
             yield f"and {len(whys) - _MOST_NAMED} more below"
-    if outlook.refused:
-        yield outlook.refused
+    if estimate.refused:
+        yield estimate.refused
 
 
-def _build_drives(outlook: BatchOutlook) -> TableView:
-    group_of = {name: str(number) for number, group in enumerate(outlook.groups, start=1) for name in group.drives}
-    has_rating = outlook.shares is not None
+def _build_drives(estimate: BatchEstimate) -> TableView:
+    group_of = {name: str(number) for number, group in enumerate(estimate.groups, start=1) for name in group.drives}
+    has_rating = estimate.shares is not None
     cpus = {
         one.drive: format_ranges(one.cpus) + " (shared)" * one.is_shared
-        for plan in outlook.cpus
+        for plan in estimate.cpus
         if plan is not None
         for one in plan.assignments
     }
@@ -121,8 +121,10 @@ def _build_drives(outlook: BatchOutlook) -> TableView:
     ranks = (0, 1, 0, 0, 0, 0, 2, 4, 3)
     has = {"Of its life": has_rating, "CPUs": bool(cpus)}
     kept = [at for at, name in enumerate(columns) if has.get(name, True)]
-    rows = [_row(one, group_of.get(one.name, NOT_MEASURED), cpus.get(one.name, NOT_MEASURED)) for one in outlook.drives]
-    levels = [NoteLevel.FAILURE if one.refusals else None for one in outlook.drives]
+    rows = [
+        _row(one, group_of.get(one.name, NOT_MEASURED), cpus.get(one.name, NOT_MEASURED)) for one in estimate.drives
+    ]
+    levels = [NoteLevel.FAILURE if one.refusals else None for one in estimate.drives]
     return TableView(
         title="Drives",
         columns=tuple(columns[at] for at in kept),
@@ -133,9 +135,9 @@ def _build_drives(outlook: BatchOutlook) -> TableView:
     )
 
 
-def _row(drive: DriveOutlook, group: str, cpus: str) -> tuple[str, ...]:
+def _row(drive: DriveEstimate, group: str, cpus: str) -> tuple[str, ...]:
     slot, path = drive.slot or NOT_MEASURED, drive.path or drive.given
-    found = drive.outlook
+    found = drive.estimate
     if found is None or drive.refusals:
         takes, writes, share = "would be refused", NOT_MEASURED, NOT_MEASURED
     else:
@@ -145,10 +147,10 @@ def _row(drive: DriveOutlook, group: str, cpus: str) -> tuple[str, ...]:
     return str(drive.number), slot, path, takes, writes, share, group, cpus, drive.name
 
 
-def _build_links(outlook: BatchOutlook) -> TableView:
+def _build_links(estimate: BatchEstimate) -> TableView:
     """Return what drives of one group share, with its budget."""
     rows, levels = [], []
-    for number, group in enumerate(outlook.groups, start=1):
+    for number, group in enumerate(estimate.groups, start=1):
         for budget in group.budgets:
             carried = budget.part.bytes_per_s
             rows.append(
@@ -171,24 +173,24 @@ def _build_links(outlook: BatchOutlook) -> TableView:
     )
 
 
-def _conditions(outlook: BatchOutlook, ends: str) -> Iterator[tuple[str, str]]:
+def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]:
     """Yield how the batch would proceed; what does not hold for all of its drives names those for which it does."""
     if ends:
         yield "ends", ends
-    yield from outlook.settings
-    yield from (("at once", text) for text in describe_neighbours(outlook.groups, outlook.cpus))
+    yield from estimate.settings
+    yield from (("at once", text) for text in describe_neighbours(estimate.groups, estimate.cpus))
     facts = [
         (
             drive.name,
             # So that a line about each drive is the same for all of them.
             [
                 (label, text.replace(drive.path or drive.given, "DEVICE"))
-                for label, text in describe_conditions(drive.outlook, "")
+                for label, text in describe_conditions(drive.estimate, "")
                 if label not in _IN_TABLES
             ],
         )
-        for drive in outlook.drives
-        if drive.outlook is not None
+        for drive in estimate.drives
+        if drive.estimate is not None
     ]
     folded = list(fold_texts(facts))
     labels = list(dict.fromkeys(label for label, _ in folded))

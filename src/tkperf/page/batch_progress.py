@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from tkperf.analysis.batch import find_batch_remaining_s, is_simulated, judge_stages
-from tkperf.model.batch import IN_TROUBLE, BatchState, DriveStage, DriveState
+from tkperf.analysis.batch_verdict import find_batch_remaining_s, is_simulated, judge_stages
+from tkperf.model.batch_state import IN_TROUBLE, BatchState, DriveStage, DriveState
 from tkperf.model.phases import Continuous, Fill, Idle, Purge, Round
 from tkperf.model.units import (
     NOT_MEASURED,
@@ -20,7 +20,7 @@ from tkperf.model.units import (
     unit_for_people,
 )
 from tkperf.page.page import Note, NotesView, ReportView, TableView
-from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
+from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 from tkperf.pipeline.run_state import Brief, RunState
 
 # Fewest characters of a serial number that are shown.

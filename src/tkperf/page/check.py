@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import NamedTuple
 
-from tkperf.analysis.axes import ACCESS, AXES, BLOCKS, MIX
 from tkperf.analysis.characteristics import CHARACTERISTICS
-from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimFinding, ClaimKind, Doubt, limit_of
+from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimKind, ClaimResult, Doubt, limit_of
 from tkperf.analysis.verdict import CheckCode, CheckReason, Judgement, judge_check
+from tkperf.analysis.workload_axes import ACCESS, AXES, BLOCKS, MIX
 from tkperf.model.quantity import QUANTITIES, Direction, Measure
 from tkperf.model.units import (
     NOT_FOUND,
@@ -25,7 +25,7 @@ from tkperf.model.units import (
 )
 from tkperf.page.naming import name_figure, name_load
 from tkperf.page.page import ReportView, TableView
-from tkperf.page.verdict import CLAIM_LEVELS, NoteLevel, Verdict, count_passed, word_verdict
+from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, count_passed, word_verdict
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
 from tkperf.page.words.run import find_badges, find_notices, leave_out_said
 from tkperf.page.words.uncertainty import INTERVAL
@@ -61,7 +61,7 @@ class ClaimText(NamedTuple):
     state: str
 
 
-def describe_claim(finding: ClaimFinding) -> ClaimText:
+def describe_claim(finding: ClaimResult) -> ClaimText:
     """Return a finding in words; the state is ``met`` or ``met, within the uncertainty``."""
     state = finding.state.value
     margin = _describe_margin(finding.margin_percent)
@@ -77,12 +77,12 @@ def describe_claim(finding: ClaimFinding) -> ClaimText:
     )
 
 
-def name_claims(findings: Iterable[ClaimFinding]) -> dict[str, str]:
+def name_claims(findings: Iterable[ClaimResult]) -> dict[str, str]:
     """Return the name of each claim by its words in the file: ``4 KiB random read IOPS``.
 
     Names that are alike have their section or test with them.
     """
-    by_claim: dict[str, ClaimFinding] = {}
+    by_claim: dict[str, ClaimResult] = {}
     for finding in findings:
         known = by_claim.get(finding.claim)
         if known is None or known.workload is None:
@@ -95,7 +95,7 @@ def name_claims(findings: Iterable[ClaimFinding]) -> dict[str, str]:
     return names
 
 
-def _name(finding: ClaimFinding) -> str:
+def _name(finding: ClaimResult) -> str:
     claim, workload = finding.about, finding.workload
     measure = _measure_of(finding)
     size_bytes = claim.size_bytes()
@@ -115,11 +115,11 @@ def _name(finding: ClaimFinding) -> str:
     return ", ".join((joined.join(filter(None, (load, measure.label + of))), *conditions))
 
 
-def _measure_of(finding: ClaimFinding) -> Measure:
+def _measure_of(finding: ClaimResult) -> Measure:
     return QUANTITIES.get(finding.about.metric) or CHARACTERISTICS[finding.about.metric]
 
 
-def _describe_limit(finding: ClaimFinding, after: str = "") -> str:
+def _describe_limit(finding: ClaimResult, after: str = "") -> str:
     """Return ``≥ 500 MB/s``; after a name that ends with the unit ``≥ 75,000``."""
     claim, unit = finding.about, _measure_of(finding).unit
     if claim.not_found:
@@ -130,7 +130,7 @@ def _describe_limit(finding: ClaimFinding, after: str = "") -> str:
     return " ".join(filter(None, (sign, number, "" if after.endswith(unit) else unit)))
 
 
-def _describe_measured(finding: ClaimFinding) -> str:
+def _describe_measured(finding: ClaimResult) -> str:
     """Return the value with its unit, with enough digits to show on which side of the limit it lies."""
     if finding.value is None:
         return NOT_MEASURED
@@ -185,7 +185,7 @@ def find_check_warnings(checked: Checked) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckAnswer:
+class CheckVerdict:
     """The verdict of a check in words.
 
     Attributes:
@@ -210,13 +210,13 @@ class CheckAnswer:
         return word_verdict(self.verdict, self.reasons, reasons=(self.banner,))
 
 
-def answer_check(files: Sequence[CheckedFile]) -> CheckAnswer:
+def answer_check(files: Sequence[CheckedFile]) -> CheckVerdict:
     """Return the answer for several runs, each of which is one file."""
     passed = f"{sum(one.passes for one in files)} of {len(files)} pass"
     return _answer(judge_check(files), passed, _name_runs(files), name_columns(files))
 
 
-def answer_claims(checked: Checked) -> CheckAnswer:
+def answer_claims(checked: Checked) -> CheckVerdict:
     """Return the answer for a single run."""
     name = checked.result.info.name
     files = (CheckedFile(file=name, checked=checked),)
@@ -225,9 +225,9 @@ def answer_claims(checked: Checked) -> CheckAnswer:
 
 def _answer(
     verdict: Judgement[CheckReason], passed: str, runs: Mapping[str, str], columns: Mapping[str, str]
-) -> CheckAnswer:
+) -> CheckVerdict:
     reasons = tuple(_describe_reason(one, runs, columns) for one in verdict.reasons)
-    return CheckAnswer(verdict=verdict, passed=passed, reasons=reasons)
+    return CheckVerdict(verdict=verdict, passed=passed, reasons=reasons)
 
 
 def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
@@ -276,14 +276,14 @@ def describe_cells(checked: Checked | None) -> list[tuple[str, ClaimKind]]:
     return [(_describe_cell(checked, one), checked.judge(one)) for one in by_title.values()]
 
 
-def _describe_cell(checked: Checked, finding: ClaimFinding) -> str:
+def _describe_cell(checked: Checked, finding: ClaimResult) -> str:
     state = finding.state.value
     if finding.margin_percent is not None:
         state += f" {_describe_margin(finding.margin_percent)}"
     return ", ".join((*_doubts(checked, finding), state))
 
 
-def _doubts(checked: Checked, finding: ClaimFinding) -> Iterator[Doubt]:
+def _doubts(checked: Checked, finding: ClaimResult) -> Iterator[Doubt]:
     """Yield the reasons not to judge by a claim's value, without those that its state says."""
     return (doubt for doubt in checked.find_doubts(finding) if doubt != finding.state.value)
 
@@ -381,7 +381,7 @@ def build_claims_page(checked: Checked) -> ReportView:
 
 
 def _build_page(
-    subtitle: str, banners: tuple[str, ...], answer: CheckAnswer, table: TableView, words: tuple[str, ...]
+    subtitle: str, banners: tuple[str, ...], answer: CheckVerdict, table: TableView, words: tuple[str, ...]
 ) -> ReportView:
     return ReportView(
         title="Check of claims",

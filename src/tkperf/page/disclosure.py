@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tkperf.analysis.axes import find_axes
-from tkperf.analysis.host import UNKNOWN, host_findings, tuned_settings
+from tkperf.analysis.host_results import UNKNOWN, host_findings, tuned_settings
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
-from tkperf.model.batch import find_place
+from tkperf.analysis.workload_axes import find_axes
+from tkperf.model.batch_state import find_place
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import capital, format_count, format_duration
 from tkperf.model.user_facts import (
@@ -45,8 +45,8 @@ from tkperf.page.facts import (
 from tkperf.page.figures.telemetry import describe_telemetry
 from tkperf.page.naming import name_axes, name_figure
 from tkperf.page.page import FactBlocks, Facts
-from tkperf.page.words.courses import name_rounds
 from tkperf.page.words.run import describe_place
+from tkperf.page.words.time_course import name_rounds
 from tkperf.procedures import SUITES, read_stored_profile
 
 NOT_KNOWN_AT_ALL = "Not known"

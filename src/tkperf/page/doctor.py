@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tkperf.analysis.host import ADVICE, DISTURBS, UNKNOWN, HostFinding, host_findings
+from tkperf.analysis.host_results import ADVICE, DISTURBS, UNKNOWN, HostCondition, host_findings
 from tkperf.analysis.readiness import (
     SIMULATED_DRIVE,
     Data,
@@ -26,7 +26,7 @@ from tkperf.analysis.verdict import NamedReason
 from tkperf.model.units import format_count
 from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, list_device_facts, word
 from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
-from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
+from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
 # Kind of a target with all facts.
 _BLOCK = "block device"
@@ -198,7 +198,7 @@ def _word(reason: NamedReason) -> str:
             return names.rstrip(".")
 
 
-def _host_lists(findings: Sequence[HostFinding]) -> tuple[NotesView, NotesView]:
+def _host_lists(findings: Sequence[HostCondition]) -> tuple[NotesView, NotesView]:
     """Return the findings that matter with their remedy, then the others."""
     ordered = _by_gravity(findings)
     matters = [one for one in ordered if one.level in _REMARKABLE]
@@ -209,11 +209,11 @@ def _host_lists(findings: Sequence[HostFinding]) -> tuple[NotesView, NotesView]:
     )
 
 
-def _by_gravity(findings: Iterable[HostFinding]) -> list[HostFinding]:
+def _by_gravity(findings: Iterable[HostCondition]) -> list[HostCondition]:
     return sorted(findings, key=lambda one: _ORDER.index(one.level))
 
 
-def _finding_item(finding: HostFinding) -> Note:
+def _finding_item(finding: HostCondition) -> Note:
     # The text of a finding that is not known says so itself.
     level = "" if finding.level == UNKNOWN else f"{finding.level}, "
     text = f"{finding.title}: {level}{finding.found}"

@@ -12,8 +12,8 @@ from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_block_size_kib
 from tkperf.model.workload import Workload
 from tkperf.page.facts import capacity, or_not_known, word
-from tkperf.page.tables.results import WIDE_RANGE, explain_intervals
-from tkperf.page.words.courses import describe_timelines
+from tkperf.page.tables.cell_tables import WIDE_RANGE, explain_intervals
+from tkperf.page.words.time_course import describe_timelines
 from tkperf.procedures import find_test, read_stored_profile
 from tkperf.procedures.descriptor import Circumstances
 

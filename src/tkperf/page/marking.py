@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tkperf.page.chart import AnyChart
 from tkperf.page.facts import shorten
 from tkperf.page.page import ChartView, ReportView
-from tkperf.page.verdict import NoteLevel, level_of
+from tkperf.page.verdict_texts import NoteLevel, level_of
 from tkperf.page.words.run import BADGES
 
 _MOST_CHARACTERS = 40

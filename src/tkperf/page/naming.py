@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.axes import ACCESS, AXES, BLOCKS, MIX, WorkloadAxis, find_axes, place_of
+from tkperf.analysis.workload_axes import ACCESS, AXES, BLOCKS, MIX, WorkloadAxis, find_axes, place_of
 from tkperf.model.quantity import Quantity
 from tkperf.model.units import capital, format_block_size_kib
 from tkperf.model.workload import Access, Workload

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tkperf.model.figures import Figure
 from tkperf.model.units import capital
 from tkperf.page.chart import AnyChart, Chart, Marked, Rule, Shade
-from tkperf.page.verdict import NoteLevel, Verdict
+from tkperf.page.verdict_texts import NoteLevel, Verdict
 from tkperf.page.words.run import WarningGroup
 
 Facts = tuple[tuple[str, str], ...]
@@ -23,7 +23,7 @@ _FIGURE = re.compile(r"-$|$|[(]?[-+\N{MINUS SIGN}<>≤≥]?\s?[0-9]")
 
 MOST_ROWS, FEW_MORE = 10, 4
 """A long table of steps shows so many at first; one with only a few more shows all."""
-# A sweep has at most 1,024 rows (MOST_COMBINATIONS in procedures/sweep.py).
+# A sweep has at most 1,024 rows (MOST_COMBINATIONS in procedures/workload_sweep.py).
 MOST_ROWS_AT_ONCE = 1200
 
 
@@ -297,7 +297,7 @@ class SectionView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CourseView:
+class EventsView:
     """Events of a test's time, by the clock."""
 
     tables: tuple[TableView, ...] = ()
@@ -324,7 +324,7 @@ class TestView:
     procedure: str = ""
     tables: tuple[TableView, ...] = ()
     charts: tuple[ChartView, ...] = ()
-    course: CourseView = CourseView()
+    course: EventsView = EventsView()
     sheet: str = ""
     header: FactBlocks = ()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tkperf.analysis.outlook import (
+from tkperf.analysis.run_estimate import (
     MUCH_OF_A_LIFE,
     PURGE,
-    Outlook,
     PlanCode,
     Repeated,
+    RunEstimate,
     Stage,
     fold,
     judge_plan,
@@ -20,21 +20,21 @@ from tkperf.analysis.verdict import VerdictCode
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations
 from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, describe_device
 from tkperf.page.page import Note, NotesView, ReportView, TableView
-from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
+from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 from tkperf.procedures import Circumstances
 
 # Browsers keep it at the beginning of a line.
 _INDENT = "\N{NO-BREAK SPACE}" * 2
 
 
-def build_plan_page(outlook: Outlook, ends: str = "") -> ReportView:
+def build_plan_page(estimate: RunEstimate, ends: str = "") -> ReportView:
     """Return the page of a plan: verdict, time and amount of each test and its phases, then the conditions.
 
     Args:
         ends: when the run would end by the user's clock; empty: that is not known.
     """
-    by_test: dict[str, list[Stage]] = {test.title: [] for test in outlook.tests}
-    for stage in outlook.stages:
+    by_test: dict[str, list[Stage]] = {test.title: [] for test in estimate.tests}
+    for stage in estimate.stages:
         by_test[stage.test].append(stage)
     phases = TableView(
         title="Tests and phases",
@@ -49,64 +49,64 @@ def build_plan_page(outlook: Outlook, ends: str = "") -> ReportView:
         ),
     )
     warnings = NotesView(
-        title="Warnings", notes=tuple(Note(text=text, level=NoteLevel.CAUTION) for text in outlook.cautions)
+        title="Warnings", notes=tuple(Note(text=text, level=NoteLevel.CAUTION) for text in estimate.cautions)
     )
     return ReportView(
         title="Plan",
-        subtitle=describe_device(outlook.device),
-        disclosure=(("Conditions", tuple(describe_conditions(outlook, ends))),),
-        verdict=describe_plan_verdict(outlook),
-        overview=(phases, warnings) if outlook.cautions else (phases,),
+        subtitle=describe_device(estimate.device),
+        disclosure=(("Conditions", tuple(describe_conditions(estimate, ends))),),
+        verdict=describe_plan_verdict(estimate),
+        overview=(phases, warnings) if estimate.cautions else (phases,),
     )
 
 
-def describe_plan_verdict(outlook: Outlook) -> Verdict:
+def describe_plan_verdict(estimate: RunEstimate) -> Verdict:
     """Return the answer: whether the run could begin, its time, the amount written and its share of a life."""
-    judged = judge_plan(outlook)
+    judged = judge_plan(estimate)
     cost = f"more than {_percent(MUCH_OF_A_LIFE)}"
     words: dict[VerdictCode, str] = {
         PlanCode.COSTS_MUCH: f"it may write {cost} of the rated endurance",
         PlanCode.SLOW_LINK: SLOW_LINK,
     }
     sums = [
-        format_count(len(outlook.tests), "test"),
-        describe_time(outlook),
-        f"writes {describe_amounts(sum_bytes(outlook.stages))}",
+        format_count(len(estimate.tests), "test"),
+        describe_time(estimate),
+        f"writes {describe_amounts(sum_bytes(estimate.stages))}",
     ]
-    if outlook.shares is not None:
-        more = f" ({cost})" if outlook.costs_much else ""
-        sums.append(f"{describe_shares(outlook.shares)} of the rated endurance{more}")
-    reasons = [*outlook.refusals, ", ".join(sums)]
-    if outlook.has_slow_link:
+    if estimate.shares is not None:
+        more = f" ({cost})" if estimate.costs_much else ""
+        sums.append(f"{describe_shares(estimate.shares)} of the rated endurance{more}")
+    reasons = [*estimate.refusals, ", ".join(sums)]
+    if estimate.has_slow_link:
         reasons.append(SLOW_LINK)
-    if outlook.cautions:
-        reasons.append(f"{format_count(len(outlook.cautions), 'warning')} below")
-    if outlook.asks and not outlook.refusals:
+    if estimate.cautions:
+        reasons.append(f"{format_count(len(estimate.cautions), 'warning')} below")
+    if estimate.asks and not estimate.refusals:
         reasons.append("nothing is written before you confirm")
     texts = ("; ".join(reason.names) or words[reason.code] for reason in judged.reasons)
     return word_verdict(judged, texts, reasons=reasons)
 
 
-def warn_of_cost(outlook: Outlook) -> str | None:
+def warn_of_cost(estimate: RunEstimate) -> str | None:
     """Return the warning that the run may take much of a drive's life; None: it does not, or no rating is given."""
-    if outlook.shares is None or not outlook.costs_much:
+    if estimate.shares is None or not estimate.costs_much:
         return None
     return (
-        f"the run may write {_percent(outlook.shares[1])} of the rated endurance ({outlook.rated_as}), "
+        f"the run may write {_percent(estimate.shares[1])} of the rated endurance ({estimate.rated_as}), "
         f"more than {_percent(MUCH_OF_A_LIFE)}"
     )
 
 
-def describe_time(outlook: Outlook) -> str:
+def describe_time(estimate: RunEstimate) -> str:
     """Describe the duration: ``2 h 10 min to 3 h 05 min plus purging``."""
-    return format_durations(outlook.shortest_s, outlook.longest_s) + describe_clock(outlook)
+    return format_durations(estimate.shortest_s, estimate.longest_s) + describe_clock(estimate)
 
 
-def describe_clock(outlook: Outlook) -> str:
+def describe_clock(estimate: RunEstimate) -> str:
     """Describe what a duration counts, with a space before it; empty for all of the user's time."""
-    if outlook.simulated:
+    if estimate.simulated:
         return " of simulated time"
-    return " plus purging" if outlook.purge_count else ""
+    return " plus purging" if estimate.purge_count else ""
 
 
 def _phase(repeated: Repeated) -> tuple[str, str, str]:
@@ -145,38 +145,38 @@ def _percent(share: float) -> str:
     return f"{100 * share:,.2g} %" if share < 1 else f"{100 * share:,.0f} %"
 
 
-def describe_conditions(outlook: Outlook, ends: str) -> Iterator[tuple[str, str]]:
+def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str, str]]:
     """Yield what the run would do and under which conditions, each line with its label."""
     if ends:
         yield "ends", ends
-    profile, raid = outlook.profile, outlook.device.get("raid")
+    profile, raid = estimate.profile, estimate.device.get("raid")
     if raid:
-        yield "set", f"{outlook.target}: {raid}"
+        yield "set", f"{estimate.target}: {raid}"
     else:
-        yield "device", describe_device(outlook.device)
+        yield "device", describe_device(estimate.device)
     demand, least = profile.demand, "at least " if raid else ""
     at = "TC and QD found first" if demand.searched else f"TC{demand.jobs}/QD{demand.io_depth}"
     filled = profile.preconditioning
     # Users do not expect that another range is preconditioned than tested.
     other = "" if filled.length is None else f"; preconditioning writes {filled.range_text}"
-    active_range = f"{least}{format_capacity(outlook.active_range_bytes)}{other}"
+    active_range = f"{least}{format_capacity(estimate.active_range_bytes)}{other}"
     yield "profile", f"{profile.title}, {at}, active range {active_range}"
-    yield from (("choice", choice) for choice in outlook.choices)
-    yield from (("altered", alteration) for alteration in outlook.alterations)
-    yield "tests", ", ".join(test.title for test in outlook.tests)
-    circumstances = Circumstances(purge="Purge" if outlook.purges_first else None)
-    for test in outlook.tests:
+    yield from (("choice", choice) for choice in estimate.choices)
+    yield from (("altered", alteration) for alteration in estimate.alterations)
+    yield "tests", ", ".join(test.title for test in estimate.tests)
+    circumstances = Circumstances(purge="Purge" if estimate.purges_first else None)
+    for test in estimate.tests:
         if test.own:  # no other place describes its course
             yield "course", f"{test.title}:"
             yield from (("", line) for line in test.describe(profile, circumstances))
-    fills = (f"{amount / outlook.capacity_bytes:,.1f}" for amount in sum_bytes(outlook.stages))
-    nothing = outlook.least_bytes == 0
-    yield ("writes", f"{describe_amounts(sum_bytes(outlook.stages))}, {_between(*fills, nothing=nothing)} drive fills")
-    yield "rate", f"{format_capacity(outlook.rates.bytes_per_s)}/s, {outlook.rates.note}"
-    if outlook.shares is not None:
-        yield "life", f"{describe_shares(outlook.shares)} of its rating ({outlook.rated_as})"
-    yield from outlook.conditions
-    yield from (("note", text) for text in outlook.remarks)
+    fills = (f"{amount / estimate.capacity_bytes:,.1f}" for amount in sum_bytes(estimate.stages))
+    nothing = estimate.least_bytes == 0
+    yield ("writes", f"{describe_amounts(sum_bytes(estimate.stages))}, {_between(*fills, nothing=nothing)} drive fills")
+    yield "rate", f"{format_capacity(estimate.rates.bytes_per_s)}/s, {estimate.rates.note}"
+    if estimate.shares is not None:
+        yield "life", f"{describe_shares(estimate.shares)} of its rating ({estimate.rated_as})"
+    yield from estimate.conditions
+    yield from (("note", text) for text in estimate.remarks)
     cache = profile.write_cache.setting
-    if cache != "keep" and outlook.device.get("kind") != "file" and not raid:
+    if cache != "keep" and estimate.device.get("kind") != "file" and not raid:
         yield "cache", f"volatile write cache {cache} during the run"

@@ -6,55 +6,55 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from tkperf.analysis.selection import SelectedPart
+from tkperf.analysis.selected_part import SelectedPart
 from tkperf.model.measurement import explain_rare
 from tkperf.model.quantity import IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTILES, combine, stats_of
 from tkperf.model.steady_state import Fit, SteadyStateVerdict
 from tkperf.model.units import NOT_MEASURED, format_number, unit_for_people
 from tkperf.page.chart import Distribution
 from tkperf.page.facts import describe_end, describe_state
-from tkperf.page.figures.build import build_figures, join_charts, open_at_spikes
 from tkperf.page.figures.response_times import find_buckets, find_marks
+from tkperf.page.figures.section_figures import build_figures, join_charts, open_at_spikes
 from tkperf.page.page import ChartView, SectionView, TableView
-from tkperf.page.subject import SectionSubject
-from tkperf.page.tables.results import build_directions, build_matrix, build_stream, directions_of, name_column
-from tkperf.page.words.courses import describe_timelines, format_verdict_value
+from tkperf.page.shown_section import ShownSection
+from tkperf.page.tables.cell_tables import build_directions, build_matrix, build_stream, directions_of, name_column
+from tkperf.page.words.time_course import describe_timelines, format_verdict_value
 
 _SHOWN = (LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
 _COARSE = " Of single seconds histograms are kept in buckets of up to 1/16 of the response time."
 
 
-def build_section_view(subject: SectionSubject) -> SectionView:
+def build_section_view(shown: ShownSection) -> SectionView:
     """Return a section with the tables and charts that its plan asks for."""
-    section = subject.section
+    section = shown.section
     cut_off = not section.cells and not section.slices
-    tables, charts = ((), ()) if cut_off else build_figures(subject)
+    tables, charts = ((), ()) if cut_off else build_figures(shown)
     # With fewer rounds than a window, a line through them means nothing.
     judged = [verdict for verdict in section.window_verdicts if verdict.judged]
     return SectionView(
-        key=subject.key,
+        key=shown.key,
         title=section.name,
         state=describe_state(section.steady),
         summary=describe_end(section),
         determination=_determination(judged) if judged else None,
         tables=(
-            *(_cut_off(subject) if cut_off else ()),
-            *((build_stream(subject),) if section.slices else ()),
+            *(_cut_off(shown) if cut_off else ()),
+            *((build_stream(shown),) if section.slices else ()),
             *tables,
-            *(table for quantity in section.quantities if (table := build_directions(subject, quantity)) is not None),
+            *(table for quantity in section.quantities if (table := build_directions(shown, quantity)) is not None),
         ),
         charts=open_at_spikes(charts, section.timelines),
         over_time=describe_timelines(section.timelines),
     )
 
 
-def _cut_off(subject: SectionSubject) -> Iterator[TableView]:
+def _cut_off(shown: ShownSection) -> Iterator[TableView]:
     """Yield a table of an unfinished first round."""
-    if not subject.section.rounds or not subject.section.quantities:
+    if not shown.section.rounds or not shown.section.quantities:
         return
-    last = subject.section.rounds[-1]
-    unfinished = replace(subject, section=replace(subject.section, cells=last.cells))
-    table = build_matrix(unfinished, subject.section.quantities[0])
+    last = shown.section.rounds[-1]
+    unfinished = replace(shown, section=replace(shown.section, cells=last.cells))
+    table = build_matrix(unfinished, shown.section.quantities[0])
     yield replace(table, title=f"Round {last.number}, cut off before its end: {table.title}")
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from tkperf.analysis.overview import RunOverview, StatusCode, judge_runs
 from tkperf.analysis.verdict import VerdictCode, VerdictState
-from tkperf.model.batch import BatchState, DriveStage
+from tkperf.model.batch_state import BatchState, DriveStage
 from tkperf.model.record import RunStatus
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, format_duration, format_durations
 from tkperf.page.batch_progress import describe_stages
 from tkperf.page.page import ReportView, TableView
-from tkperf.page.verdict import NoteLevel, Verdict, find_gravest, level_of, name_verdict, word_verdict
+from tkperf.page.verdict_texts import NoteLevel, Verdict, find_gravest, level_of, name_verdict, word_verdict
 
 
 def build_status(

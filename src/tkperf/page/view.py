@@ -10,13 +10,13 @@ from tkperf.analysis.characteristics import NO_BACKLOG
 from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import CellDetail, LoadsOfTest
 from tkperf.analysis.results import RunResult, TestResult
-from tkperf.analysis.selection import SelectedPart
+from tkperf.analysis.selected_part import SelectedPart
 from tkperf.interop import TKPERF_PROFILE
 from tkperf.model.quantity import QUANTITIES
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import NOT_MEASURED, format_duration, format_exact, unit_for_people
 from tkperf.model.user_facts import NO_USER_FACTS, UserFacts
-from tkperf.page.cells import Cells, build_cell_charts
+from tkperf.page.cell_dialog import Cells, build_cell_charts
 from tkperf.page.check import answer_claims, build_claims_table
 from tkperf.page.disclosure import (
     build_disclosure,
@@ -27,15 +27,15 @@ from tkperf.page.disclosure import (
 )
 from tkperf.page.explanation import HEAT, describe_procedure, explain
 from tkperf.page.facts import capacity, format_written
-from tkperf.page.figures.build import open_over_time
+from tkperf.page.figures.section_figures import open_over_time
 from tkperf.page.figures.telemetry import find_section_courses, find_test_course
 from tkperf.page.findings import findings, headlines
 from tkperf.page.findings.headlines import find_highest_spikes
 from tkperf.page.marking import mark_charts
 from tkperf.page.page import ChartView, FindingsView, HeadlineView, ReportView, TestView
 from tkperf.page.sections import build_section_view, build_selected_parts
-from tkperf.page.subject import SectionSubject, build_subjects
-from tkperf.page.verdict import describe_verdict
+from tkperf.page.shown_section import ShownSection, build_shown_sections
+from tkperf.page.verdict_texts import describe_verdict
 from tkperf.page.whole_test import build_test_figures
 from tkperf.page.words.run import (
     describe_progress,
@@ -51,15 +51,15 @@ from tkperf.procedures import ORDER_OF_TKPERF
 
 
 def build_headline_views(
-    result: RunResult, subjects: Mapping[str, Sequence[SectionSubject]]
+    result: RunResult, shown_sections: Mapping[str, Sequence[ShownSection]]
 ) -> tuple[HeadlineView, ...]:
     """Return the headline figures, each with the key of its section and of the cell behind it, if any."""
     titles = {test.name: test.title for test in result.tests}
     views = []
     for headline in headlines(result):
-        subject = next(one for one in subjects[headline.test] if one.section.name == headline.section)
+        shown = next(one for one in shown_sections[headline.test] if one.section.name == headline.section)
         of_figure = headline.workload is not None and headline.key in QUANTITIES
-        opens = subject.links.get(headline.workload, "") if of_figure and headline.workload else ""
+        opens = shown.links.get(headline.workload, "") if of_figure and headline.workload else ""
         exact = ""
         if headline.value is not None:
             exact = f"{format_exact(headline.value)} {unit_for_people(headline.unit)}".rstrip()
@@ -72,7 +72,7 @@ def build_headline_views(
                 verdict=headline.verdict,
                 alarm=headline.alarm,
                 test=titles[headline.test],
-                section=subject.key,
+                section=shown.key,
                 cell=opens,
             )
         )
@@ -91,8 +91,8 @@ def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
     )
 
 
-def choose_story(
-    tests: Sequence[TestView], results: Sequence[TestResult], subjects: Mapping[str, Sequence[SectionSubject]]
+def choose_lead_chart(
+    tests: Sequence[TestView], results: Sequence[TestResult], shown_sections: Mapping[str, Sequence[ShownSection]]
 ) -> ChartView | None:
     """Return the chart that a reader should see first, as a copy with a key of its own; None without charts.
 
@@ -104,33 +104,33 @@ def choose_story(
     if spikes is not None:
         test, section, timeline = spikes
         views = next(view for view in tests if view.key == test.name)
-        key = next(one.key for one in subjects[test.name] if one.section.name == section.name)
+        key = next(one.key for one in shown_sections[test.name] if one.section.name == section.name)
         for chart in (*sections[key].charts, *views.charts, *views.course.charts):
             if (opened := open_over_time(chart, {timeline.quantity})) is not None:
-                return _as_story(opened)
+                return _as_lead_chart(opened)
     for asked in (_has_course, _is_search):
-        for subject in (one for of_test in subjects.values() for one in of_test):
-            drawn = sections.get(subject.key)
-            if drawn is not None and drawn.charts and asked(subject):
-                return _as_story(drawn.charts[0])
+        for shown in (one for of_test in shown_sections.values() for one in of_test):
+            drawn = sections.get(shown.key)
+            if drawn is not None and drawn.charts and asked(shown):
+                return _as_lead_chart(drawn.charts[0])
     every = (chart for test in tests for section in test.sections for chart in section.charts)
     first = next(every, None)
-    return None if first is None else _as_story(first)
+    return None if first is None else _as_lead_chart(first)
 
 
-def _has_course(subject: SectionSubject) -> bool:
+def _has_course(shown: ShownSection) -> bool:
     return (
-        not subject.section.plan.prepares
-        and len(subject.section.slices) > 1
-        and any(timeline.changes for timeline in subject.section.timelines)
+        not shown.section.plan.prepares
+        and len(shown.section.slices) > 1
+        and any(timeline.changes for timeline in shown.section.timelines)
     )
 
 
-def _is_search(subject: SectionSubject) -> bool:
-    return any(one.key == NO_BACKLOG.key for one in subject.section.characteristics)
+def _is_search(shown: ShownSection) -> bool:
+    return any(one.key == NO_BACKLOG.key for one in shown.section.characteristics)
 
 
-def _as_story(chart: ChartView) -> ChartView:
+def _as_lead_chart(chart: ChartView) -> ChartView:
     others = tuple(replace(view, key=f"story-{view.key}") for view in chart.others)
     return replace(chart, key=f"story-{chart.key}", below=False, others=others)
 
@@ -162,8 +162,8 @@ def build_view(
     result = _in_section_order(result)
     user_facts = user_facts.with_those_of(result.info)
     groups = group_warnings(result)
-    subjects = {
-        test.name: build_subjects(
+    shown_sections = {
+        test.name: build_shown_sections(
             test,
             details,
             result.info.active_range_length_bytes,
@@ -177,7 +177,7 @@ def build_view(
         banners=find_banners(result),
         stamp=find_badges(result),
         verdict=describe_verdict(result, checked, () if checked is None else answer_claims(checked).reasons),
-        headlines=build_headline_views(result, subjects),
+        headlines=build_headline_views(result, shown_sections),
         findings=build_findings_views(result),
         warnings_line=summarise_warnings(groups),
         grouped_warnings=groups,
@@ -186,16 +186,18 @@ def build_view(
         about=describe_run(result, user_facts),
         device=describe_measured_device(result, user_facts),
         tests=tuple(
-            _test(result, test, subjects[test.name], loads_of_tests.get(test.name), selected, telemetry, user_facts)
+            _test(
+                result, test, shown_sections[test.name], loads_of_tests.get(test.name), selected, telemetry, user_facts
+            )
             for test in result.tests
         ),
         words=explain(result),
         colours=HEAT if any(section.cells for test in result.tests for section in test.sections) else "",
         claims=None if checked is None else build_claims_table(checked),
-        cells=Cells([subject for of_test in subjects.values() for subject in of_test]),
+        cells=Cells([shown for of_test in shown_sections.values() for shown in of_test]),
         cell_charts=build_cell_charts() if details else None,
     )
-    return mark_charts(replace(view, story=choose_story(view.tests, result.tests, subjects)))
+    return mark_charts(replace(view, story=choose_lead_chart(view.tests, result.tests, shown_sections)))
 
 
 def _in_section_order(result: RunResult) -> RunResult:
@@ -222,14 +224,14 @@ def _written(test: TestResult) -> str:
 def _test(
     result: RunResult,
     test: TestResult,
-    subjects: tuple[SectionSubject, ...],
+    shown_sections: tuple[ShownSection, ...],
     loads: LoadsOfTest | None,
     selected: Sequence[SelectedPart],
     telemetry: Sequence[Reading],
     user_facts: UserFacts,
 ) -> TestView:
     course = find_test_course(result, loads, telemetry)
-    tables, charts, below = build_test_figures(test, subjects, loads, course)
+    tables, charts, below = build_test_figures(test, shown_sections, loads, course)
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [
@@ -249,7 +251,7 @@ def _test(
         title=test.title,
         facts=tuple(facts),
         procedure=describe_procedure(result.info, test.name),
-        sections=(*(build_section_view(subject) for subject in subjects), *build_selected_parts(test.name, selected)),
+        sections=(*(build_section_view(shown) for shown in shown_sections), *build_selected_parts(test.name, selected)),
         tables=tables,
         charts=charts,
         course=below,

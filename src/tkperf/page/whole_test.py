@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.details import LoadsOfTest
+from tkperf.analysis.drive_telemetry import TelemetrySeries
 from tkperf.analysis.results import TestResult
-from tkperf.analysis.telemetry import TelemetryCourse
 from tkperf.model.figures import DONE, TABLE_KINDS, Figure, FigureKind
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES, Quantity, find_quantities
 from tkperf.model.units import format_duration
 from tkperf.page.chart import Chart
-from tkperf.page.figures.build import BUILD, join_charts, name_views
 from tkperf.page.figures.cells import show_over_axis
+from tkperf.page.figures.section_figures import BUILD, join_charts, name_views
 from tkperf.page.figures.streams import find_time_unit
 from tkperf.page.figures.telemetry import align, show_course, show_course_below
 from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_section
 from tkperf.page.naming import capitalise, describe_quantities, list_words
-from tkperf.page.page import ChartView, CourseView, TableView, Views
-from tkperf.page.subject import SectionSubject
-from tkperf.page.tables.sections import build_section_tables, build_telemetry_table, merge_sections
+from tkperf.page.page import ChartView, EventsView, TableView, Views
+from tkperf.page.shown_section import ShownSection
+from tkperf.page.tables.verdict_tables import build_section_tables, build_telemetry_table, merge_sections
 
 Charts = Iterator[ChartView]
 # Around a change the chart draws this share of the shorter of the two sections on either side, and at least
@@ -32,22 +32,22 @@ LEAST_ZOOMED_S = 20.0
 
 def build_test_figures(
     test: TestResult,
-    subjects: Sequence[SectionSubject],
+    shown_sections: Sequence[ShownSection],
     loads: LoadsOfTest | None,
-    course: TelemetryCourse | None = None,
-) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], CourseView]:
+    course: TelemetrySeries | None = None,
+) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], EventsView]:
     """Return the tables, the charts and the course of a test, as its plan asks for them.
 
     Charts without values are left out. The course has the charts of the work done on the device. The drives'
     own reports (``course``) come below the first chart of the whole test's time.
 
     Args:
-        subjects: the sections of the test.
+        shown_sections: the sections of the test.
     """
-    merged = _merge(test, subjects)
+    merged = _merge(test, shown_sections)
     # Means of the rounds so far do not belong next to means of a window.
     complete = tuple(section for section in test.sections if section.complete)
-    ended = _merge(replace(test, sections=complete), subjects)
+    ended = _merge(replace(test, sections=complete), shown_sections)
     views = tuple(build_section_tables(test, merged))
     telemetry = build_telemetry_table(test.telemetry)
     charts: list[ChartView] = []
@@ -64,10 +64,10 @@ def build_test_figures(
             course = None
         (done if figure.question == DONE else charts).extend(name_views(figure, drawn))
     # Streams have it below their own charts.
-    if course is not None and not any(subject.course for subject in subjects):
+    if course is not None and not any(shown.course for shown in shown_sections):
         done += show_course(course, "the whole test")
     answers = join_charts(charts, test.name)
-    below = CourseView(
+    below = EventsView(
         tables=() if telemetry is None else (telemetry,),
         # One call joins both groups, so that keys are unique.
         charts=join_charts([*charts, *done], test.name)[len(answers) :],
@@ -75,18 +75,18 @@ def build_test_figures(
     return views, answers, below
 
 
-def _merge(test: TestResult, subjects: Sequence[SectionSubject]) -> SectionSubject | None:
+def _merge(test: TestResult, shown_sections: Sequence[ShownSection]) -> ShownSection | None:
     section = merge_sections(test)
     if section is None:
         return None
-    return SectionSubject(
+    return ShownSection(
         section=section,
         key=test.name,
-        links={work: link for subject in subjects for work, link in subject.links.items()},
+        links={work: link for shown in shown_sections for work, link in shown.links.items()},
     )
 
 
-def _over_sections(figure: Figure, merged: SectionSubject | None) -> Charts:
+def _over_sections(figure: Figure, merged: ShownSection | None) -> Charts:
     """Yield a figure's charts over all sections put together; the analysis builds their tables."""
     if merged is None or figure.kind in TABLE_KINDS:
         return
@@ -98,7 +98,7 @@ def _over_sections(figure: Figure, merged: SectionSubject | None) -> Charts:
     yield from (view for view in views if isinstance(view, ChartView))
 
 
-def _aligned(chart: ChartView, course: TelemetryCourse) -> ChartView:
+def _aligned(chart: ChartView, course: TelemetrySeries) -> ChartView:
     unit_s = find_time_unit(course.length_s)[1]
     assert isinstance(chart.chart, Chart)
     return replace(chart, chart=align(chart.chart, course.length_s / unit_s))

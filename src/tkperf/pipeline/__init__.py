@@ -4,13 +4,16 @@
 
 | module | step |
 |---|---|
-| ``request.py`` | the request; refuses what no device can do |
-| ``run_plan.py`` | looks at everything, changes nothing, and finds what is wrong; ``outlook.py`` adds time and bytes |
-| ``fitting.py`` | the profile on this device |
-| ``subject.py`` | the subject of a run, and its equipment while permits are held: ``drive.py``, ``raid.py``,
-``simulation.py`` | | ``consent.py`` | the one rule by which data may be destroyed, and the permit it yields | |
-``host_check.py`` | the host: audited, refused or tuned | | ``keeping.py``, ``disclosure.py`` | executes, and keeps
-everything in the run file | | ``resume.py``, ``resumption.py`` | the plan of a run that goes on; the differences
-between then and now | | ``following.py``, ``run_state.py`` | runs of other processes, by their files; a run by its
-events | | ``api.py`` | all steps in one call |
+| ``run_request.py`` | the request; refuses what no device can do |
+| ``run_plan.py`` | looks at everything, changes nothing, and finds what is wrong |
+| ``estimate_run.py`` | the time and the bytes that the run will take |
+| ``fitted_profile.py`` | the profile on this device |
+| ``device_under_test.py`` | the device under test, and its equipment while permits are held |
+| ``drive.py``, ``raid.py``, ``simulation.py`` | the kinds of devices under test |
+| ``consent.py`` | the one rule by which data may be destroyed, and the permit that it yields |
+| ``host_check.py`` | the host: audited, refused or tuned |
+| ``run_to_file.py``, ``alterations.py`` | executes the run, and stores everything in the run file |
+| ``resume_plan.py``, ``resumption.py`` | the plan of a resumed run; the differences between then and now |
+| ``running_runs.py``, ``run_state.py`` | runs of other processes, by their files; a run by its events |
+| ``api.py`` | all steps in one call |
 """

@@ -14,13 +14,13 @@ from tkperf.analysis.claims_file import ClaimsFile, parse_claims
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
 from tkperf.model.input_files import CLAIMS_BYTES, read_text_input
+from tkperf.pipeline.alterations import RunTitle
 from tkperf.pipeline.consent import Ask, Consent
-from tkperf.pipeline.disclosure import RunTitle
-from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
-from tkperf.pipeline.kept_results import read_results
-from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.resume import ResumePlan
+from tkperf.pipeline.result_cache import read_results
+from tkperf.pipeline.resume_plan import ResumePlan
 from tkperf.pipeline.run_plan import RunPlan, plan_run
+from tkperf.pipeline.run_request import RunRequest
+from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Observer
 
@@ -49,7 +49,7 @@ def make_plan(suite: str, device: str | Path, **options: Any) -> RunPlan:
     Args:
         suite: ``ssd``, ``hdd`` or ``raid``.
         device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
-        options: fields of ``tkperf.pipeline.request.RunRequest`` by name: ``tests``, ``profile``, ``jobs``,
+        options: fields of ``tkperf.pipeline.run_request.RunRequest`` by name: ``tests``, ``profile``, ``jobs``,
             ``io_depth``, ``step_s``, ``active_range``, ``size``, ``no_purge``, ``raid`` ...
 
     Raises:
@@ -96,8 +96,8 @@ def run(
     destination.require_space(plan.fitted)
 
     title = RunTitle(name=name, command_line=tuple(sys.argv), description=description)
-    with plan.subject.open(plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
-        keep_run(plan, equipment, destination, title, watch=lambda _: nullcontext(observers))
+    with plan.dut.open(plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
+        run_to_file(plan, equipment, destination, title, watch=lambda _: nullcontext(observers))
     return load(destination.run_path)
 
 
@@ -107,7 +107,7 @@ def resume(
     """Continue a run in its own run file, and return the results of the whole run.
 
     Args:
-        plan: a plan just made by ``tkperf.pipeline.resume.make_resume_plan``.
+        plan: a plan just made by ``tkperf.pipeline.resume_plan.make_resume_plan``.
         confirm, ask, observers: see ``run``.
 
     Raises:
@@ -119,8 +119,8 @@ def resume(
     destination = Destination(name=path.stem, folder=path.parent)
     destination.require_space(plan.plan.fitted)
 
-    with plan.plan.subject.open(plan.plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
-        keep_resumed(plan, equipment, destination, tuple(sys.argv), watch=lambda _: nullcontext(observers))
+    with plan.plan.dut.open(plan.plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
+        resume_to_file(plan, equipment, destination, tuple(sys.argv), watch=lambda _: nullcontext(observers))
     return load(path)
 
 

@@ -11,13 +11,13 @@ from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.purge import PurgePlan, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
 from tkperf.device.safety import Objection, Reason, find_data, find_objections
-from tkperf.device.telemetry import look_at_telemetry
+from tkperf.device.telemetry_watch import look_at_telemetry
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.host.audit import Audit
-from tkperf.host.audit.site import DAY_S
+from tkperf.host.audit.audited_host import DAY_S
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
-from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.pipeline.host_check import audit_for
 from tkperf.pipeline.simulation import identify_simulated
 from tkperf.system.host import read_host

@@ -36,12 +36,10 @@ from tkperf.model.errors import DeviceError, RefusedError, TkperfError, UsageErr
 from tkperf.model.record import RunWarning
 from tkperf.model.segments import Segments, draw_segments
 from tkperf.pipeline.consent import Consent, permitted
-from tkperf.pipeline.fitting import Fitted, refuse_segments
-from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.subject import (
+from tkperf.pipeline.device_under_test import (
     NO_PURGE_LINE,
+    DeviceUnderTest,
     Equipment,
-    RunSubject,
     find_ioengine,
     find_unseen,
     fio_equipment,
@@ -50,12 +48,14 @@ from tkperf.pipeline.subject import (
     warn_of_zones,
     would_be_refused,
 )
+from tkperf.pipeline.fitted_profile import FittedProfile, refuse_segments
+from tkperf.pipeline.run_request import RunRequest
 from tkperf.procedures.profiles import Profile, resolve_active_range, resolve_range
 
 SEED_BITS = 32
 
 
-class DriveSubject(RunSubject):
+class DriveUnderTest(DeviceUnderTest):
     """An existing block device or file."""
 
     def __init__(self, request: RunRequest, *, look_only: bool = False) -> None:
@@ -113,7 +113,7 @@ class DriveSubject(RunSubject):
         return find_unseen([self.identity])
 
     @contextmanager
-    def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
+    def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
         version = find_fio_version()
         with (
             permitted([self.identity], consent, given_as=self._request.device) as (permit,),
@@ -122,7 +122,9 @@ class DriveSubject(RunSubject):
             yield equipment
 
     @contextmanager
-    def _equip(self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts) -> Iterator[Equipment]:
+    def _equip(
+        self, permit: ErasePermit, fitted: FittedProfile, version: str, facts: DeviceFacts
+    ) -> Iterator[Equipment]:
         ioengine = find_ioengine(self._request.ioengine, fitted, permit)
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
         with (
@@ -142,7 +144,7 @@ class DriveSubject(RunSubject):
             yield equipment
 
 
-class ScratchFileSubject(DriveSubject):
+class ScratchFileUnderTest(DriveUnderTest):
     """A file created for the run. It is removed again if no run begins."""
 
     def _identify(self) -> DeviceIdentity:
@@ -167,7 +169,7 @@ class ScratchFileSubject(DriveSubject):
         return ()
 
     @contextmanager
-    def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
+    def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
         version = find_fio_version()
         path = Path(self._request.device)
         # The hard disk suite reads without having written before.
@@ -239,7 +241,7 @@ def _is_among_devices(path: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to("/dev")
 
 
-class SegmentsSubject(DriveSubject):
+class SegmentsUnderTest(DriveUnderTest):
     """A block device with a profile that tests segments of it."""
 
     def __init__(self, request: RunRequest, plain: Profile, *, look_only: bool = False) -> None:
@@ -247,7 +249,7 @@ class SegmentsSubject(DriveSubject):
 
         Raises:
             UsageError: its segments cannot be measured, with the reason; or they do not fit in it.
-            DeviceError, RefusedError: see ``DriveSubject``.
+            DeviceError, RefusedError: see ``DriveUnderTest``.
         """
         if request.raid is not None:
             raise refuse_segments(plain, "tkperf maps no layers below a RAID set")
@@ -266,7 +268,9 @@ class SegmentsSubject(DriveSubject):
         self.lines = (*self.lines, ("segments", f"{places}, by device-mapper"))
 
     @contextmanager
-    def _equip(self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts) -> Iterator[Equipment]:
+    def _equip(
+        self, permit: ErasePermit, fitted: FittedProfile, version: str, facts: DeviceFacts
+    ) -> Iterator[Equipment]:
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
         with restoring(cache):
             disclosed = cache.apply()
@@ -292,9 +296,9 @@ class SegmentsSubject(DriveSubject):
                     yield equipment
 
 
-def _find_hindrance(subject: DriveSubject) -> str | None:
+def _find_hindrance(dut: DriveUnderTest) -> str | None:
     """Return the missing requirement; None if nothing is missing."""
-    identity = subject.identity
+    identity = dut.identity
     if identity.kind is not TargetKind.BLOCK:
         return f"{identity.path} is a file"
     if identity.partition is not None:
@@ -308,8 +312,8 @@ def _find_hindrance(subject: DriveSubject) -> str | None:
     return None
 
 
-def _draw(profile: Profile, subject: DriveSubject) -> Segments:
-    table, identity = profile.active_range, subject.identity
+def _draw(profile: Profile, dut: DriveUnderTest) -> Segments:
+    table, identity = profile.active_range, dut.identity
     device = (identity.capacity_bytes, identity.logical_block_bytes)
     try:
         amount_bytes = resolve_active_range(profile, *device).length_bytes

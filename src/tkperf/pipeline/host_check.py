@@ -12,14 +12,14 @@ from pathlib import Path
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.sysfs import major_minor_of
 from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine, find_rounding
-from tkperf.host.audit import Audit, AuditedDrive, AuditFinding, AuditLevel, Site, audit_host
-from tkperf.host.audit.site import DAY_S, find_drive
+from tkperf.host.audit import Audit, AuditedDrive, AuditLevel, AuditResult, audit_host
+from tkperf.host.audit.audited_host import DAY_S, AuditedHost, find_drive
 from tkperf.host.settings import find_settings
 from tkperf.host.tuning import find_left_behind, tuned
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.model.record import RunWarning
 from tkperf.model.workload import Workload
-from tkperf.pipeline.fitting import find_default_workloads, find_heaviest
+from tkperf.pipeline.fitted_profile import find_default_workloads, find_heaviest
 from tkperf.system.process import find_program
 
 # Codes of warnings in a run.
@@ -53,14 +53,14 @@ def make_site(
     outstanding: int | None = None,
     ioengine: ChosenEngine | None = None,
     rounding: str | None = None,
-) -> Site:
+) -> AuditedHost:
     """Return the site of this host.
 
     Args:
         ioengine: the I/O engine that a run would use, if it was tried.
-        rounding: as in ``Site``.
+        rounding: as in ``AuditedHost``.
     """
-    return Site(
+    return AuditedHost(
         cpus=frozenset(os.sched_getaffinity(0)),
         lasts_s=lasts_s,
         outstanding=outstanding,
@@ -157,7 +157,7 @@ def audit_for(
     return audit_host(site, find_drives(identities))
 
 
-def find_disturbing(audit: Audit, *, tune: bool) -> tuple[AuditFinding, ...]:
+def find_disturbing(audit: Audit, *, tune: bool) -> tuple[AuditResult, ...]:
     """Return the findings that disturb a run. With ``tune``, those that tuning corrects do not count."""
     own = {"CPU governor", "energy preference", "I/O scheduler"} if tune else set()
     return tuple(one for one in audit.at_levels(AuditLevel.DISTURBS) if one.subject not in own)

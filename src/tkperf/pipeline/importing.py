@@ -23,7 +23,7 @@ from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.run_info import IMPORTED, RunInfo
 from tkperf.model.units import format_count
 from tkperf.model.version import __version__
-from tkperf.pipeline.request import LONGEST_NAME, refuse_long_name
+from tkperf.pipeline.run_request import LONGEST_NAME, refuse_long_name
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import write_whole
 from tkperf.runner.events import (

@@ -24,18 +24,18 @@ from tkperf.engine.fio_setup import find_fio_version
 from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageError
 from tkperf.model.record import RunWarning
 from tkperf.pipeline.consent import Consent, permit_controller_drives, permitted
-from tkperf.pipeline.drive import choose_purge
-from tkperf.pipeline.fitting import Fitted, fit
-from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.subject import (
+from tkperf.pipeline.device_under_test import (
     NO_PURGE_LINE,
+    DeviceUnderTest,
     Equipment,
-    RunSubject,
     find_ioengine,
     find_unseen,
     fio_equipment,
     warn_of_zones,
 )
+from tkperf.pipeline.drive import choose_purge
+from tkperf.pipeline.fitted_profile import FittedProfile, fit_profile
+from tkperf.pipeline.run_request import RunRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class _Drive:
     method: PurgeMethod | None
 
 
-class SoftwareRaidSubject(RunSubject):
+class SoftwareRaidUnderTest(DeviceUnderTest):
     """A set that mdadm will make of whole drives."""
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
@@ -89,7 +89,7 @@ class SoftwareRaidSubject(RunSubject):
         self.lines = (*_member_lines(self.facts), ("purge", titles) if titles else NO_PURGE_LINE)
 
     @contextmanager
-    def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
+    def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
         version = find_fio_version()
         opened: list[Equipment] = []
         with ExitStack() as undo:
@@ -127,7 +127,7 @@ class SoftwareRaidSubject(RunSubject):
             yield equipment
 
 
-class MegaRaidSubject(RunSubject):
+class MegaRaidUnderTest(DeviceUnderTest):
     """A virtual drive that a MegaRAID controller will make. Only the controller sees the members."""
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
@@ -169,7 +169,7 @@ class MegaRaidSubject(RunSubject):
         self.lines = (*_member_lines(self.facts), purge)
 
     @contextmanager
-    def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
+    def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
         version = find_fio_version()
         opened: list[Equipment] = []
         drives = permit_controller_drives(self._raid.title, self._serials, consent)
@@ -235,13 +235,13 @@ def _describe(identity: DeviceIdentity, title: str, filled: str, members: list[d
 
 
 def _fit_to_set(
-    request: RunRequest, fitted: Fitted, identity: DeviceIdentity, planned: DeviceFacts
-) -> tuple[Fitted, DeviceFacts]:
+    request: RunRequest, fitted: FittedProfile, identity: DeviceIdentity, planned: DeviceFacts
+) -> tuple[FittedProfile, DeviceFacts]:
     """Fit the run to the new set, and return it with the facts about the set and its members."""
     facts = inspect_device(identity)
     facts.add("tkperf", **{name: planned.values[name] for name in ("raid", "preconditioned")})
     facts.values["members"] = planned.values["members"]
-    return fit(request, fitted.unaltered, identity), facts
+    return fit_profile(request, fitted.unaltered, identity), facts
 
 
 def _member_lines(facts: DeviceFacts) -> tuple[tuple[str, str], ...]:

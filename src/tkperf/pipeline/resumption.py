@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.host import found_settings
+from tkperf.analysis.host_results import found_settings
 from tkperf.model.record import GoesOn, PurgeRecord, Resumption, StepRecord
+from tkperf.pipeline.device_under_test import Equipment
 from tkperf.pipeline.host_check import HostState
-from tkperf.pipeline.subject import Equipment
-from tkperf.runner.progress import describe_under_way
+from tkperf.runner.log_progress import describe_under_way
 from tkperf.runner.replay import Resumed
 from tkperf.system.host import now_utc, parse_utc, read_host
 
 if TYPE_CHECKING:
-    from tkperf.pipeline.resume import ResumePlan
+    from tkperf.pipeline.resume_plan import ResumePlan
 
 # Facts of the host that results depend on.
 _HOST = (

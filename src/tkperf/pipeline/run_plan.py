@@ -11,14 +11,14 @@ from tkperf.model.errors import RefusedError
 from tkperf.model.phases import Fill
 from tkperf.model.record import RunWarning
 from tkperf.model.workload import ActiveRange
-from tkperf.pipeline.disclosure import Changes, find_changes
-from tkperf.pipeline.drive import DriveSubject, ScratchFileSubject, SegmentsSubject
-from tkperf.pipeline.fitting import Fitted, TestPhases, choose_profile, fit
+from tkperf.pipeline.alterations import Changes, find_changes
+from tkperf.pipeline.device_under_test import DeviceUnderTest, would_be_refused
+from tkperf.pipeline.drive import DriveUnderTest, ScratchFileUnderTest, SegmentsUnderTest
+from tkperf.pipeline.fitted_profile import FittedProfile, TestPhases, choose_profile, fit_profile
 from tkperf.pipeline.host_check import audit_for, refuse_unfit, refuse_untunable, warn_of_host
-from tkperf.pipeline.raid import MegaRaidSubject, SoftwareRaidSubject
-from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.simulation import SimulatedSubject
-from tkperf.pipeline.subject import RunSubject, would_be_refused
+from tkperf.pipeline.raid import MegaRaidUnderTest, SoftwareRaidUnderTest
+from tkperf.pipeline.run_request import RunRequest
+from tkperf.pipeline.simulation import SimulatedDriveUnderTest
 from tkperf.procedures.profiles import Profile
 
 
@@ -28,15 +28,15 @@ class RunPlan:
 
     Attributes:
         request: the request that the plan was made from.
-        subject: the device, file or set.
+        dut: the device, file or set.
         fitted: profile, active range and tests, fitted to the subject.
         warnings: warnings for a reader of the result, as far as they are known beforehand.
         audit: findings about the host that would disturb the run; empty for a simulated drive.
     """
 
     request: RunRequest
-    subject: RunSubject
-    fitted: Fitted
+    dut: DeviceUnderTest
+    fitted: FittedProfile
     warnings: tuple[RunWarning, ...]
     audit: Audit
 
@@ -72,7 +72,7 @@ class RunPlan:
 
     def pass_bytes(self, fill: Fill) -> int:
         """Return the bytes of one pass: all members of a set, the fill's own range, or the active range."""
-        return self.subject.filled_bytes or fill.length_bytes or self.active_range.length_bytes
+        return self.dut.filled_bytes or fill.length_bytes or self.active_range.length_bytes
 
     @property
     def alterations(self) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class RunPlan:
     @property
     def confirm_id(self) -> str | None:
         """Text that confirms the loss of the data; None if there is no data to lose."""
-        return self.subject.confirm_id
+        return self.dut.confirm_id
 
 
 def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile | None = None) -> RunPlan:
@@ -104,13 +104,13 @@ def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile |
         RefusedError: the device is in use; or the run is strict, and the host is not fit.
     """
     plain = profile or choose_profile(request)
-    subject = _look_at(request, plain, look_only)
-    fitted = fit(request, plain, subject.identity)
-    warnings = (*subject.warnings, *fitted.warnings, *_not_as_new(subject, fitted), *_never_written(request, fitted))
-    audit = audit_for(subject.drives, lasts_s=sum(test.longest_s for test in fitted.tests), workloads=fitted.workloads)
+    dut = _look_at(request, plain, look_only)
+    fitted = fit_profile(request, plain, dut.identity)
+    warnings = (*dut.warnings, *fitted.warnings, *_not_as_new(dut, fitted), *_never_written(request, fitted))
+    audit = audit_for(dut.drives, lasts_s=sum(test.longest_s for test in fitted.tests), workloads=fitted.workloads)
     return RunPlan(
         request=request,
-        subject=subject,
+        dut=dut,
         fitted=fitted,
         warnings=(*warnings, *_of_host(request, audit, look_only=look_only)),
         audit=audit,
@@ -137,33 +137,33 @@ def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[
     yield from warn_of_host(audit, tune=request.tune)
 
 
-def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> RunSubject:
+def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> DeviceUnderTest:
     in_segments = plain.active_range.segments > 1 and request.active_range is None
     if request.device.startswith(SIMULATED) and request.raid is None:
-        return SimulatedSubject(request, plain if in_segments else None)
+        return SimulatedDriveUnderTest(request, plain if in_segments else None)
     if in_segments:
-        return SegmentsSubject(request, plain, look_only=look_only)
+        return SegmentsUnderTest(request, plain, look_only=look_only)
     if request.raid is not None:
         config = request.raid.completed()
         is_software = config.type == "sw_mdadm"
-        return (SoftwareRaidSubject if is_software else MegaRaidSubject)(request, config)
-    kind = DriveSubject if request.size is None else ScratchFileSubject
+        return (SoftwareRaidUnderTest if is_software else MegaRaidUnderTest)(request, config)
+    kind = DriveUnderTest if request.size is None else ScratchFileUnderTest
     return kind(request, look_only=look_only)
 
 
-def _not_as_new(subject: RunSubject, fitted: Fitted) -> Iterator[RunWarning]:
+def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunWarning]:
     """Warn of tests that begin with an empty device if the purge leaves a written one."""
     for test in fitted.tests:
-        if subject.overwritten_by is not None and test.starts_as_purged:
+        if dut.overwritten_by is not None and test.starts_as_purged:
             text = (
                 f"{test.test.title} begins right after the purge, which overwrites here "
-                f"({subject.overwritten_by}): the device is not as new then, and its first "
+                f"({dut.overwritten_by}): the device is not as new then, and its first "
                 "minutes are not those of an empty one"
             )
             yield RunWarning(code="not-as-new", text=text, test=test.test.name)
 
 
-def _never_written(request: RunRequest, fitted: Fitted) -> Iterator[RunWarning]:
+def _never_written(request: RunRequest, fitted: FittedProfile) -> Iterator[RunWarning]:
     """Warn of own tests that read unwritten addresses: flash answers those from its map, not its cells."""
     for test in fitted.tests:
         if request.suite != "hdd" and test.test.own and test.reads_first:

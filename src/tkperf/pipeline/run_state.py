@@ -15,7 +15,7 @@ from tkperf.model.phases import Round
 from tkperf.model.quantity import IOPS, Quantity, Window, find_quantities
 from tkperf.model.record import StepRecord, key_of, kind_of
 from tkperf.model.steady_state import SteadyStateVerdict
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.throttling import find_throttling
 from tkperf.model.units import drop_controls
 from tkperf.model.workload import Workload
@@ -34,7 +34,7 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
-from tkperf.runner.progress import Progress
+from tkperf.runner.log_progress import Progress
 
 # More columns than any terminal has.
 _MOST_SECONDS = 500

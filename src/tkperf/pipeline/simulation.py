@@ -17,9 +17,9 @@ from tkperf.model.phases import Fill
 from tkperf.model.record import NO_PURGE, LogEntry, PurgeRecord, PurgeResult, RunWarning, StepKind, StepRecord
 from tkperf.model.workload import Step
 from tkperf.pipeline.consent import Consent
-from tkperf.pipeline.fitting import Fitted, refuse_segments
-from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.subject import NO_PURGE_LINE, Equipment, RunSubject
+from tkperf.pipeline.device_under_test import NO_PURGE_LINE, DeviceUnderTest, Equipment
+from tkperf.pipeline.fitted_profile import FittedProfile, refuse_segments
+from tkperf.pipeline.run_request import RunRequest
 from tkperf.procedures.profiles import Profile
 
 
@@ -54,7 +54,7 @@ def identify_simulated(device: str) -> DeviceIdentity:
     )
 
 
-class SimulatedSubject(RunSubject):
+class SimulatedDriveUnderTest(DeviceUnderTest):
     """A simulated drive, ``sim:PRESET``."""
 
     def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
@@ -84,7 +84,7 @@ class SimulatedSubject(RunSubject):
         self.lines = (NO_PURGE_LINE,) if request.no_purge else ()
 
     @contextmanager
-    def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
+    def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
         engine = SimulatedEngine(self._model, fitted.active_range.length_bytes)
         yield Equipment(
             engine=engine,
@@ -99,7 +99,7 @@ class SimulatedSubject(RunSubject):
         )
 
 
-def relive(engine: Engine, log: Sequence[LogEntry], fitted: Fitted) -> None:
+def relive(engine: Engine, log: Sequence[LogEntry], fitted: FittedProfile) -> None:
     """Bring a simulated drive to the end of a run's log by simulating all of it again.
 
     The model is deterministic, so the results are the same. Anything missing in the log never happened.
@@ -120,7 +120,7 @@ def relive(engine: Engine, log: Sequence[LogEntry], fitted: Fitted) -> None:
     engine.telemetry.take()  # the log has it
 
 
-def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitted: Fitted) -> None:
+def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitted: FittedProfile) -> None:
     recorded = step.measurement
     if step.kind is StepKind.FILL:
         named_bytes = fitted.profile.preconditioning.length_bytes

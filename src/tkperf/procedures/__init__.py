@@ -23,22 +23,22 @@ from tkperf.procedures import (
     cross_stimulus_recovery,
     demand_intensity,
     demand_search,
-    hard_disk,
+    disk_areas,
     host_idle_recovery,
     iops,
     latency,
     latency_over_demand,
     quality_of_service,
-    sweep,
     throughput,
+    workload_sweep,
     write_saturation,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.own_workloads import read_workload_file, test_of
 from tkperf.procedures.own_workloads.parts import PurgePhase
-from tkperf.procedures.own_workloads.tables import KEY_PREFIX, OwnWorkloadTable, table_types
+from tkperf.procedures.own_workloads.workload_file import KEY_PREFIX, OwnWorkloadTable, table_types
 from tkperf.procedures.profiles import Profile, resolve_range
-from tkperf.procedures.profiles.tables import SHARED_TABLES, TestTable, find_fault
+from tkperf.procedures.profiles.profile_tables import SHARED_TABLES, TestTable, find_fault
 from tkperf.procedures.walk import find_excess, fit_to_sector
 
 __all__ = ["Circumstances", "Profile", "Test", "fit_to_sector"]
@@ -54,11 +54,11 @@ TESTS: tuple[Test, ...] = (
     demand_intensity.TEST,
     host_idle_recovery.TEST,
     cross_stimulus_recovery.TEST,
-    sweep.TEST,
+    workload_sweep.TEST,
     latency_over_demand.TEST,
     quality_of_service.TEST,
-    hard_disk.HDD_IOPS,
-    hard_disk.HDD_THROUGHPUT,
+    disk_areas.HDD_IOPS,
+    disk_areas.HDD_THROUGHPUT,
 )
 _TABLES = tuple(dict.fromkeys(table for test in TESTS for table in test.tables))
 

@@ -23,7 +23,7 @@ from tkperf.model.steady_state import SteadyStateVerdict, judge
 from tkperf.model.units import KIB, format_capacity, format_count, format_window
 from tkperf.model.workload import Access, Step, Workload
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import SteadyStateTable
+from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 
 HISTOGRAM_SECTION = "Response time histogram"
 ARRIVALS_SPREAD = 3.0  # standard deviations of the number of arrivals

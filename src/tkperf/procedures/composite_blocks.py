@@ -18,7 +18,7 @@ from tkperf.procedures.mixes_and_sizes import (
     zones_of,
 )
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import SteadyStateTable, means
+from tkperf.procedures.profiles.profile_tables import SteadyStateTable, means
 
 
 class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):

@@ -8,14 +8,14 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.model.figures import Figure, FigureKind, SectionPlan, asking, distributed, drawn
-from tkperf.model.phases import Course, Procedure, Purge
+from tkperf.model.phases import PhaseSequence, Procedure, Purge
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import slices_of, unjudged
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
+from tkperf.procedures.profiles.profile_tables import (
     MOST_SLICES,
     MOST_VALUES,
     BlockSizeKib,
@@ -71,7 +71,7 @@ def cross_stimulus_recovery(profile: Profile, _active_range_bytes: int) -> Proce
     ]
     yield Purge(section=names[0])
     for name, workload, group in zip(names, workloads, table.groups, strict=True):
-        yield Course(phases=tuple(slices_of(name, workload, table.slice_s, group.slices)))
+        yield PhaseSequence(phases=tuple(slices_of(name, workload, table.slice_s, group.slices)))
         yield unjudged(name, f"ran its full time of {_length(table, group)}")
 
 

@@ -37,7 +37,7 @@ from tkperf.procedures.building_blocks import (
 from tkperf.procedures.demand_points import CellMeans, DemandPoint, choose_points, window_means
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
+from tkperf.procedures.profiles.profile_tables import (
     LONGEST_S,
     BlockSizeKib,
     Depth,

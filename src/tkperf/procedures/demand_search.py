@@ -24,7 +24,7 @@ from tkperf.procedures.building_blocks import (
 from tkperf.procedures.demand_points import choose_saturating, window_means
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import BlockSizeKib, Depths, Percent, SteppedTable, ThreadCounts, means
+from tkperf.procedures.profiles.profile_tables import BlockSizeKib, Depths, Percent, SteppedTable, ThreadCounts, means
 
 SECTION = "Demand search"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tkperf.model.figures import WHOLE_TEST, Figure, SectionPlan, TestPlan
 from tkperf.model.phases import Procedure
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import PreconditioningTable, ProfileTable, SteadyStateTable, TestTable
+from tkperf.procedures.profiles.profile_tables import PreconditioningTable, ProfileTable, SteadyStateTable, TestTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,14 +9,14 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.model.figures import DONE, WINDOW, Figure, FigureKind, SectionPlan, asking, drawn
-from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purge
+from tkperf.model.phases import Continuous, Idle, Phase, PhaseSequence, Procedure, Purge
 from tkperf.model.units import format_count
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import slices_of, unjudged, write_until_steady
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
+from tkperf.procedures.profiles.profile_tables import (
     MOST_SLICES,
     MOST_VALUES,
     BlockSizeKib,
@@ -88,10 +88,10 @@ def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
     writes = f"{table.baseline_slices * table.burst_s:g} s without pauses"
     # {write, idle} so many times, then writes without a pause (PTS-E 1.1, HIR, wait states)
     for idle_s in table.idle_s:
-        yield Course(phases=tuple(_bursts(table, workload, idle_s)))
+        yield PhaseSequence(phases=tuple(_bursts(table, workload, idle_s)))
         yield unjudged(wait_state(idle_s), f"{bursts}, {idle_s:g} s idle after each")
         without = slices_of(baseline(idle_s), workload, table.burst_s, table.baseline_slices)
-        yield Course(phases=tuple(without))
+        yield PhaseSequence(phases=tuple(without))
         yield unjudged(baseline(idle_s), writes)
 
 

@@ -20,7 +20,7 @@ from tkperf.procedures.building_blocks import (
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.mixes_and_sizes import MixAndSize, MixesAndSizes
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import means
+from tkperf.procedures.profiles.profile_tables import means
 
 SECTION = "IOPS"
 

@@ -37,7 +37,7 @@ from tkperf.procedures.building_blocks import (
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.mixes_and_sizes import MixesAndSizes
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import LONGEST_S, Depth, Jobs, means
+from tkperf.procedures.profiles.profile_tables import LONGEST_S, Depth, Jobs, means
 
 SECTION = "Latency"
 

@@ -18,7 +18,15 @@ from tkperf.procedures import random_write_state, wording
 from tkperf.procedures.building_blocks import describe_missed, expect_round, keeps_up, unjudged
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import BlockSizeKib, Depth, Jobs, Percents, PreconditioningTable, Seconds, means
+from tkperf.procedures.profiles.profile_tables import (
+    BlockSizeKib,
+    Depth,
+    Jobs,
+    Percents,
+    PreconditioningTable,
+    Seconds,
+    means,
+)
 from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
 
 STATE_SECTION = "Random writes before demand"

@@ -9,7 +9,7 @@ import msgspec
 from tkperf.model.units import KIB, format_block_size, format_mix
 from tkperf.model.workload import BlockShare, Zone
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
+from tkperf.procedures.profiles.profile_tables import (
     MOST_VALUES,
     BlockSizeKib,
     BlockSizesKib,

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, distributed, drawn
-from tkperf.model.phases import Continuous, Course, Procedure, Purge, Reply, SectionOutcome, Yielded
+from tkperf.model.phases import Continuous, PhaseSequence, Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.quantity import PERCENTILES
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access
@@ -17,7 +17,7 @@ from tkperf.procedures import random_write_state, wording
 from tkperf.procedures.building_blocks import unjudged, workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
+from tkperf.procedures.profiles.profile_tables import (
     MOST_SLICES,
     BlockSizeKib,
     Depth,
@@ -132,7 +132,7 @@ def rounds_in_one_stream(
     """Run rounds of a warm-up and a measured slice, without any pause in between."""
     workload = profile.workload(stream.access, stream.read_percent, table.block_size_kib, table.jobs, table.io_depth)
     longest_s = table.rounds * (table.warm_up_s + table.measured_s)
-    yield Course(
+    yield PhaseSequence(
         phases=tuple(
             Continuous(
                 section=stream.section,

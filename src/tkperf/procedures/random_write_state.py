@@ -7,14 +7,14 @@ from math import ceil
 from typing import Annotated
 
 from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, drawn
-from tkperf.model.phases import Course, Purge, Reply, SectionOutcome, Yielded
+from tkperf.model.phases import PhaseSequence, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import slices_of, unjudged, workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import MOST_SLICES, BlockSizeKib, Seconds, TestTable, means
+from tkperf.procedures.profiles.profile_tables import MOST_SLICES, BlockSizeKib, Seconds, TestTable, means
 
 
 class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ def write_randomly(
     yield workload_independent_preconditioning(profile, section)
     workload = profile.workload(Access.RANDOM, 0, table.precondition_block_size_kib)
     count, slice_s = table.precondition_slices, table.precondition_slice_s
-    yield Course(phases=tuple(slices_of(section, workload, slice_s, count)))
+    yield PhaseSequence(phases=tuple(slices_of(section, workload, slice_s, count)))
     return unjudged(section, f"ran its full time of {format_duration(count * slice_s)}")
 
 

@@ -30,7 +30,7 @@ from tkperf.procedures.building_blocks import (
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import BlockSizesKib, Depth, Jobs, SteppedTable, means
+from tkperf.procedures.profiles.profile_tables import BlockSizesKib, Depth, Jobs, SteppedTable, means
 
 
 class ThroughputTable(SteppedTable, frozen=True, kw_only=True):

@@ -13,9 +13,9 @@ from tkperf.model.phases import Continuous, Fill, Phase, Round
 from tkperf.model.units import format_block_size_kib
 from tkperf.model.workload import Step, Workload
 from tkperf.procedures.descriptor import Test
-from tkperf.procedures.plan import longest_course
+from tkperf.procedures.forecast import longest_phases
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import find_fault
+from tkperf.procedures.profiles.profile_tables import find_fault
 
 MOST_STEPS = 200_000  # of one test, all rounds or areas together
 LONGEST_STREAM_S = 366 * 86400
@@ -26,7 +26,7 @@ _ANY_DEVICE_BYTES = 1 << 40
 def walk(test: Test, profile: Profile, active_range_bytes: int) -> Iterator[Phase]:
     """Yield all phases of a test's longest course."""
     procedure = test.procedure(profile, active_range_bytes)
-    return longest_course(procedure, active_range_bytes=active_range_bytes)
+    return longest_phases(procedure, active_range_bytes=active_range_bytes)
 
 
 def find_workloads(test: Test, profile: Profile, active_range_bytes: int) -> tuple[Workload, ...]:

@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
-from tkperf.analysis.batch import BatchAnswer, BatchDriveResult, ModelGroup
-from tkperf.analysis.comparing.arrangements import CohortFigure
+from tkperf.analysis.batch_verdict import BatchDriveResult, BatchResult, ModelGroup
+from tkperf.analysis.comparing.arrangements import CohortValue
 from tkperf.analysis.verdict import judge_run
-from tkperf.model.batch import DriveStage
+from tkperf.model.batch_state import DriveStage
 from tkperf.model.units import drop_controls
-from tkperf.page.batch_answer import describe_batch_verdict
+from tkperf.page.batch_results_page import describe_batch_verdict
 from tkperf.page.check import describe_cells
-from tkperf.page.comparison.words import name_headlines
+from tkperf.page.comparison.ratio_texts import name_headlines
 from tkperf.render.export_check import count_cases, render_matrix_junit, write_junit
 from tkperf.render.export_json import build_verdict, finite
 from tkperf.render.export_tables import DataTable
@@ -22,7 +22,7 @@ BATCH_SCHEMA = "tkperf-batch/1"
 _SKIPPED = (DriveStage.WAITING, DriveStage.RUNNING)
 
 
-def render_batch_json(answer: BatchAnswer) -> str:
+def render_batch_json(answer: BatchResult) -> str:
     """Return the verdict, the drives with their claims and headline figures, the distributions. "Not
     measured" is null.
     """
@@ -45,7 +45,7 @@ def render_batch_json(answer: BatchAnswer) -> str:
     return json.dumps(finite(document), indent=2, allow_nan=False)
 
 
-def build_batch_tables(answer: BatchAnswer) -> Iterator[DataTable]:
+def build_batch_tables(answer: BatchResult) -> Iterator[DataTable]:
     """Yield the tables: drives, their headline figures, their claims."""
     rows = [_facts(one, answer) for one in answer.drives]
     yield DataTable(name="drives", columns=tuple(rows[0]), rows=tuple(tuple(row.values()) for row in rows))
@@ -59,7 +59,7 @@ def build_batch_tables(answer: BatchAnswer) -> Iterator[DataTable]:
         )
 
 
-def render_batch_junit(answer: BatchAnswer) -> str:
+def render_batch_junit(answer: BatchResult) -> str:
     """Return a suite for each drive with its claims; without claims a suite with a case for each drive."""
     if answer.has_claims:
         return render_matrix_junit([one.file for one in answer.drives])
@@ -76,7 +76,7 @@ def render_batch_junit(answer: BatchAnswer) -> str:
     return write_junit(suite)
 
 
-def _facts(one: BatchDriveResult, answer: BatchAnswer) -> dict[str, str | int | float | bool | None]:
+def _facts(one: BatchDriveResult, answer: BatchResult) -> dict[str, str | int | float | bool | None]:
     """Return what is known of a drive, by the names of columns."""
     drive, shown = one.state, one.state.shown
     device = {} if one.result is None else one.result.info.device
@@ -110,7 +110,7 @@ def _text(value: object) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
-def _drive(one: BatchDriveResult, answer: BatchAnswer) -> dict[str, object]:
+def _drive(one: BatchDriveResult, answer: BatchResult) -> dict[str, object]:
     figures: dict[str, float | None] = {}
     for group in answer.groups:
         places = {each.number: place for place, each in enumerate(group.drives)}
@@ -122,13 +122,13 @@ def _drive(one: BatchDriveResult, answer: BatchAnswer) -> dict[str, object]:
     return {**_facts(one, answer), "figures": figures, "cells": cells}
 
 
-def _figures(group: ModelGroup) -> list[tuple[str, CohortFigure]]:
+def _figures(group: ModelGroup) -> list[tuple[str, CohortValue]]:
     """Return the headline figures over the drives, each with its name."""
     names = name_headlines(group.compared)
     return [(names[figure.row.place], figure) for figure in group.figures]
 
 
-def _figure(name: str, figure: CohortFigure) -> Iterator[tuple[str, object]]:
+def _figure(name: str, figure: CohortValue) -> Iterator[tuple[str, object]]:
     found = figure.distribution
     yield "figure", name
     yield "unit", figure.row.quantity.unit
@@ -153,7 +153,7 @@ def _figure(name: str, figure: CohortFigure) -> Iterator[tuple[str, object]]:
     )
 
 
-def _figure_rows(answer: BatchAnswer) -> Iterator[tuple[str | int | float | None, ...]]:
+def _figure_rows(answer: BatchResult) -> Iterator[tuple[str | int | float | None, ...]]:
     for group in answer.groups:
         for name, figure in _figures(group):
             strays = {stray.name for stray in figure.outliers}
@@ -173,7 +173,7 @@ def _figure_rows(answer: BatchAnswer) -> Iterator[tuple[str | int | float | None
                 )
 
 
-def _claim_rows(answer: BatchAnswer) -> Iterator[tuple[str | int | float | None, ...]]:
+def _claim_rows(answer: BatchResult) -> Iterator[tuple[str | int | float | None, ...]]:
     for one in answer.drives:
         shown, checked = one.state.shown, one.checked
         for finding in () if checked is None else checked.findings:

@@ -7,19 +7,19 @@ from dataclasses import asdict
 from typing import Any
 
 from tkperf.analysis.comparing.arrangements import Cohort, History
+from tkperf.analysis.comparing.comparability import ComparisonReason
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import ComparedRow, Entry
-from tkperf.analysis.comparing.verdict import ComparisonReason
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import Judgement
-from tkperf.page.comparison.findings import (
+from tkperf.page.comparison.conclusions import (
     describe_comparison_verdict,
     find_common_notices,
-    find_findings,
+    find_conclusions,
     find_verdict,
 )
-from tkperf.page.comparison.telemetry import find_telemetry_differences
-from tkperf.page.comparison.words import describe_loads, name_reference
+from tkperf.page.comparison.drive_conditions import find_telemetry_differences
+from tkperf.page.comparison.ratio_texts import describe_loads, name_reference
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import find_notices
 from tkperf.render.export_json import build_verdict, finite
@@ -39,7 +39,7 @@ def render_comparison_json(comparison: Comparison) -> str:
         "arrangement": comparison.arrangement.value,
         "ratios_to": name_reference(comparison),
         "verdict": _verdict(comparison, find_verdict(comparison, conditions)),
-        "findings": tuple(find_findings(comparison)),
+        "findings": tuple(find_conclusions(comparison)),
         "notices": find_common_notices(comparison),
         "runs": [_run(name, result) for name, result in zip(comparison.names, comparison.results, strict=True)],
         "headlines": [

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from tkperf.analysis.batch_outlook import BatchOutlook
-from tkperf.analysis.outlook import Outlook
+from tkperf.analysis.batch_plan_verdict import BatchEstimate
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.analysis.run_estimate import RunEstimate
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, Measure
 from tkperf.model.units import escape_controls
@@ -22,7 +22,7 @@ from tkperf.model.workload import Workload
 from tkperf.page.batch_plan import describe_batch_plan_verdict
 from tkperf.page.findings import findings, headlines
 from tkperf.page.plan import describe_plan_verdict
-from tkperf.page.verdict import Verdict, describe_verdict
+from tkperf.page.verdict_texts import Verdict, describe_verdict
 from tkperf.page.words.run import (
     describe_progress,
     describe_resumption,
@@ -222,23 +222,23 @@ def _row(workload: Workload, direction: Direction, measure: Measure, value: floa
     )
 
 
-def render_plan_json(outlook: Outlook, audit: list[dict[str, object]]) -> str:
+def render_plan_json(estimate: RunEstimate, audit: list[dict[str, object]]) -> str:
     """Render a plan as JSON; times in seconds, amounts in bytes. ``audit``: findings about the host."""
-    return _render_plan({"schema": "tkperf-plan/1", **_build_plan(outlook, audit)})
+    return _render_plan({"schema": "tkperf-plan/1", **_build_plan(estimate, audit)})
 
 
-def render_batch_plan_json(outlook: BatchOutlook) -> str:
+def render_batch_plan_json(estimate: BatchEstimate) -> str:
     """Render the plan of a batch as JSON; ``plan`` of a drive has the keys of a single plan, null with a fault."""
     return _render_plan(
         {
             "schema": "tkperf-batch-plan/1",
-            "verdict": build_verdict(describe_batch_plan_verdict(outlook)),
-            "name": outlook.name,
-            "shortest_s": outlook.bounds_s[0],
-            "longest_s": outlook.bounds_s[1],
-            "least_written_bytes": outlook.written_bytes[0],
-            "most_written_bytes": outlook.written_bytes[1],
-            "refused": outlook.refused or None,
+            "verdict": build_verdict(describe_batch_plan_verdict(estimate)),
+            "name": estimate.name,
+            "shortest_s": estimate.bounds_s[0],
+            "longest_s": estimate.bounds_s[1],
+            "least_written_bytes": estimate.written_bytes[0],
+            "most_written_bytes": estimate.written_bytes[1],
+            "refused": estimate.refused or None,
             "groups": [
                 {
                     "drives": group.drives,
@@ -255,7 +255,7 @@ def render_batch_plan_json(outlook: BatchOutlook) -> str:
                     ],
                     "cpus": cpus,
                 }
-                for group, cpus in zip(outlook.groups, outlook.cpus, strict=True)
+                for group, cpus in zip(estimate.groups, estimate.cpus, strict=True)
             ],
             "drives": [
                 {
@@ -265,9 +265,9 @@ def render_batch_plan_json(outlook: BatchOutlook) -> str:
                     "path": drive.path,
                     "slot": drive.slot,
                     "refusals": drive.refusals,
-                    "plan": drive.outlook and _build_plan(drive.outlook, drive.host),
+                    "plan": drive.estimate and _build_plan(drive.estimate, drive.host),
                 }
-                for drive in outlook.drives
+                for drive in estimate.drives
             ],
         }
     )
@@ -277,25 +277,25 @@ def _render_plan(document: dict[str, object]) -> str:
     return json.dumps(msgspec.to_builtins(document), indent=2)
 
 
-def _build_plan(outlook: Outlook, audit: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    shares = outlook.shares
+def _build_plan(estimate: RunEstimate, audit: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    shares = estimate.shares
     return {
-        "verdict": build_verdict(describe_plan_verdict(outlook)),
-        "device": outlook.device,
-        "profile": outlook.profile.name,
-        "choices": outlook.choices,
-        "alterations": outlook.alterations,
-        "shortest_s": outlook.shortest_s,
-        "longest_s": outlook.longest_s,
-        "least_written_bytes": outlook.least_bytes,
-        "most_written_bytes": outlook.most_bytes,
-        "capacity_bytes": outlook.capacity_bytes,
-        "rate_bytes_per_s": outlook.rates.bytes_per_s,
-        "rate_source": outlook.rates.source,
-        "rated_bytes": outlook.rated_bytes,
+        "verdict": build_verdict(describe_plan_verdict(estimate)),
+        "device": estimate.device,
+        "profile": estimate.profile.name,
+        "choices": estimate.choices,
+        "alterations": estimate.alterations,
+        "shortest_s": estimate.shortest_s,
+        "longest_s": estimate.longest_s,
+        "least_written_bytes": estimate.least_bytes,
+        "most_written_bytes": estimate.most_bytes,
+        "capacity_bytes": estimate.capacity_bytes,
+        "rate_bytes_per_s": estimate.rates.bytes_per_s,
+        "rate_source": estimate.rates.source,
+        "rated_bytes": estimate.rated_bytes,
         "least_share_of_rating": shares and shares[0],
         "most_share_of_rating": shares and shares[1],
-        "stages": outlook.stages,
+        "stages": estimate.stages,
         "host": audit,
-        "warnings": outlook.warnings,
+        "warnings": estimate.warnings,
     }

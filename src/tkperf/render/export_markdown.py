@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tkperf.model.units import drop_controls
 from tkperf.page.page import Block, FactBlocks, ReportView, SectionView, TableView, TestView
-from tkperf.page.verdict import NoteLevel
+from tkperf.page.verdict_texts import NoteLevel
 
 
 def inert(value: object) -> str:

@@ -17,7 +17,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.model.measurement import Sample
 from tkperf.model.record import StepRecord, UnfinishedStep
 from tkperf.model.run_info import RunInfo
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import drop_controls
 from tkperf.render.export_tables import SAMPLE_PERCENTILES, Samples
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.host import HOST_FACTS
+from tkperf.analysis.host_results import HOST_FACTS
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
 from tkperf.model.measurement import Sample
 from tkperf.model.quantity import QUANTITIES, Direction, to_us
 from tkperf.model.record import StepRecord
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import drop_controls
 from tkperf.render.export_json import U95, UNCERTAINTY, u95_row, uncertainty_rows
 from tkperf.render.export_workload import WORKLOAD, Row, workload_row

@@ -38,7 +38,7 @@ _END_OF_BUNDLE = "\n/* end of Vega */\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class PageFrame:
     """Parts of a page that a server shows: the address of ``render_script()``, and HTML of its own.
 
     The server's headers have the content security policy.
@@ -50,7 +50,7 @@ class Frame:
     live: str = ""
 
 
-def render_view(view: ReportView, frame: Frame | None = None) -> str:
+def render_view(view: ReportView, frame: PageFrame | None = None) -> str:
     """Return the whole page. Every text from outside is escaped; scripts come from the package.
 
     Args:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import build_details, loads_by_test
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.selection import Selection, find_selected_parts
+from tkperf.analysis.selected_part import PartSelection, find_selected_parts
 from tkperf.model.record import RunRecord
 from tkperf.model.user_facts import UserFacts
 from tkperf.render.packages import packages_of
@@ -21,7 +21,7 @@ from tkperf.runfile.reader import RunFile
 if TYPE_CHECKING:
     from tkperf.analysis.comparing.comparison import Comparison
     from tkperf.page.page import ReportView
-    from tkperf.render.html import Frame
+    from tkperf.render.html import PageFrame
     from tkperf.render.printing import Printer
 
 
@@ -60,7 +60,7 @@ def build_run_view(
     record: RunRecord,
     result: RunResult,
     checked: Checked | None = None,
-    selections: Sequence[Selection] = (),
+    selections: Sequence[PartSelection] = (),
     user_facts: UserFacts | None = None,
 ) -> ReportView:
     """Build the report of a run, with the details of its figures, and histograms asked for.
@@ -86,7 +86,7 @@ def build_run_view(
     )
 
 
-def render_html(view: ReportView, frame: Frame | None = None) -> str:
+def render_html(view: ReportView, frame: PageFrame | None = None) -> str:
     with _packages():
         from tkperf.render.html import render_view  # noqa: PLC0415
     return render_view(view, frame)
@@ -109,7 +109,7 @@ def print_pdf(view: ReportView, printer: Printer) -> None:
 def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:
     """Draw tkperf-cmp's pictures as PNG, by the names of its files."""
     with _packages():
-        from tkperf.page.comparison.page import build_tkperf_plots  # noqa: PLC0415
+        from tkperf.page.comparison.build_page import build_tkperf_plots  # noqa: PLC0415
         from tkperf.render.charts.draw import draw  # noqa: PLC0415
         from tkperf.render.pdf import draw_png  # noqa: PLC0415
     return {f"{chart.key}.png": draw_png(draw(chart.chart)) for chart in build_tkperf_plots(comparison)}

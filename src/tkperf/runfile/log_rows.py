@@ -14,7 +14,7 @@ from tkperf.model.throttling import Intervals, find_stretches, is_throttled
 from tkperf.model.units import drop_controls
 from tkperf.runfile.columns import SECOND_BYTES, SecondsTotal, decode_newest_samples, decode_total
 from tkperf.runfile.limits import MOST_DISTURBANCES_OF_A_STEP, MOST_NEWEST_SECONDS, Meter, require_few
-from tkperf.runfile.rows import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
+from tkperf.runfile.row_records import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
 from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
 from tkperf.runfile.step_rows import HISTOGRAM_COLUMNS, STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
 

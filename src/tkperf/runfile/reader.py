@@ -37,7 +37,7 @@ from tkperf.runfile.limits import (
     require_few,
 )
 from tkperf.runfile.log_rows import count_samples
-from tkperf.runfile.rows import BAD_ROW
+from tkperf.runfile.row_records import BAD_ROW
 from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import require_damage
 from tkperf.runfile.schema import require_schema

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tkperf.model.batch import find_snapshot
+from tkperf.model.batch_state import find_snapshot
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import (
     LeftOut,
@@ -21,11 +21,11 @@ from tkperf.model.record import (
     TestRecord,
     VerdictRecord,
 )
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.throttling import count_throttled_steps, with_throttled_steps
 from tkperf.runfile.limits import MOST_CELLS, MOST_DRIVES, MOST_ROWS, MOST_SECTIONS, Meter, require_few
 from tkperf.runfile.log_rows import LogRows
-from tkperf.runfile.rows import (
+from tkperf.runfile.row_records import (
     BAD_ROW,
     Columns,
     RunEnd,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from tkperf.model.errors import reason_of
 from tkperf.model.record import LeftOut
 from tkperf.runfile.limits import MOST_LEFT_OUT, ExcessError, Meter, require_few, require_rows
-from tkperf.runfile.rows import BAD_ROW, Columns
+from tkperf.runfile.row_records import BAD_ROW, Columns
 
 # The file or its disk is the obstacle, and not merely a lock.
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)

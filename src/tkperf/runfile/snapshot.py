@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from tkperf.model.batch import SnapshotMark
+from tkperf.model.batch_state import SnapshotMark
 from tkperf.model.errors import RunFileError, reason_of
 from tkperf.runfile.limits import open_metered
 from tkperf.runfile.schema import HOST_ID, require_schema

@@ -15,7 +15,7 @@ from tkperf.model.measurement import Sample
 from tkperf.model.record import RunStatus, RunWarning, StepKind
 from tkperf.runfile.backlog import SqlStatement
 from tkperf.runfile.columns import compress_output, encode_second_histograms, encode_seconds, possible_samples
-from tkperf.runfile.rows import (
+from tkperf.runfile.row_records import (
     BAD_ROW,
     Columns,
     mend_fact,

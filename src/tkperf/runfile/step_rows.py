@@ -16,7 +16,7 @@ from tkperf.model.measurement import CpuUse, IoStats, Measurement, add_all
 from tkperf.model.record import StepRecord, UnfinishedStep
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload, Zone
 from tkperf.runfile.columns import DIRECTIONS, SecondsTotal, decode_histogram, encode_histogram
-from tkperf.runfile.rows import (
+from tkperf.runfile.row_records import (
     BAD_ROW,
     Columns,
     Count,

@@ -13,7 +13,7 @@ from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Answer, Continuous, Interruption, Phase, Procedure, Round
 from tkperf.procedures import Test
-from tkperf.procedures.plan import (
+from tkperf.procedures.forecast import (
     Case,
     expected_s,
     following_phases,

@@ -2,7 +2,7 @@
 file.
 
 The runner emits events in order; an observer is any callable that takes one. A process that has only the run file
-looks at it again and again: ``follow.py`` turns the new rows into the same events."""
+looks at it again and again: ``run_file_events.py`` turns the new rows into the same events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tkperf.model.record import (
 )
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Workload
 
 

@@ -13,13 +13,13 @@ from tkperf.model.errors import StepDisturbedError, StepFailedError
 from tkperf.model.host_use import HostLooks
 from tkperf.model.measurement import Measurement, Sample, as_answer
 from tkperf.model.phases import Answer, Continuous, Fill, Idle, Phase, Purge, Round
-from tkperf.model.plausibility import Plan, require_plausible
+from tkperf.model.plausibility import RequestedLoad, require_plausible
 from tkperf.model.record import OnNote, OnProgress, PurgeRecord, PurgeResult, RunNote, RunWarning, StepRecord
 from tkperf.model.run_info import RunInfo
-from tkperf.model.telemetry.reading import Telemetry
+from tkperf.model.telemetry.drive_reading import Telemetry
 from tkperf.model.workload import Workload
 from tkperf.procedures import Test
-from tkperf.procedures.plan import Case
+from tkperf.procedures.forecast import Case
 from tkperf.procedures.profiles import Profile
 from tkperf.runner.ahead import Ahead
 from tkperf.runner.events import (
@@ -271,7 +271,7 @@ class Performer:
     def _believe(self, step: StepStarted, execution: Execution, *, continues: bool = False) -> Observations:
         """Return the observations of a step apart from fio's report, or raise if the report cannot be true."""
         device = self.run.info.device.get("path") or "the device"
-        plan = Plan(workload=step.workload, duration_s=step.planned_s, running=continues)
+        plan = RequestedLoad(workload=step.workload, duration_s=step.planned_s, running=continues)
         require_plausible(execution.measurement, plan, execution.evidence, device=device)
         return self.watch.step_ended(
             step.kind,

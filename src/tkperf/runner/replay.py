@@ -26,7 +26,7 @@ from tkperf.model.phases import (
 )
 from tkperf.model.record import GoesOn, LogEntry, PurgeRecord, Resumption, StepRecord, VerdictRecord
 from tkperf.model.workload import Workload
-from tkperf.procedures.plan import drive
+from tkperf.procedures.forecast import drive
 from tkperf.procedures.profiles import Profile
 from tkperf.runner.events import describe_phase
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode, describe_count, find_codes, find_doubtful
-from tkperf.model.disturbance.host import (
+from tkperf.model.disturbance.host_activity import (
     COLD_START_LIMIT_S,
     HANDOVER_LIMIT_S,
     judge_gap,
@@ -21,7 +21,7 @@ from tkperf.model.errors import StepDisturbedError, StepFailedError
 from tkperf.model.host_use import HostLook, HostLooks, HostUse, compare_looks
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.record import RunWarning, StepKind, StepRecord
-from tkperf.model.telemetry.reading import Telemetry
+from tkperf.model.telemetry.drive_reading import Telemetry
 from tkperf.model.throttling import TelemetryLog
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access, Workload
@@ -241,8 +241,8 @@ class RunWatch:
     def _look(self, *, only_latest: bool = False) -> None:
         counters = self._looking
         if counters is not None:
-            glances = counters.take()
-            self._step.look(glances[-1:] if only_latest else glances)
+            device_looks = counters.take()
+            self._step.look(device_looks[-1:] if only_latest else device_looks)
 
     def step_ended(
         self,

@@ -13,7 +13,7 @@ from tkperf.model.phases import Answer, Phase, Procedure, SectionOutcome, Statem
 from tkperf.model.record import GoesOn, RunStatus
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.procedures import Test
-from tkperf.procedures.plan import drive, section_names
+from tkperf.procedures.forecast import drive, section_names
 from tkperf.runner.ahead import Ahead
 from tkperf.runner.events import (
     Event,

@@ -17,8 +17,8 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
-from tkperf.model.disturbance.host import LEAST_IDLE_S, LEAST_STOP_S, LEAST_SUSPENDED_S
-from tkperf.model.disturbance.io import TIMING_S, Compared, Counts, Glance, Side
+from tkperf.model.disturbance.host_activity import LEAST_IDLE_S, LEAST_STOP_S, LEAST_SUSPENDED_S
+from tkperf.model.disturbance.io import TIMING_S, Compared, Counts, DeviceLook, Side
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.workload import Workload
 
@@ -35,7 +35,7 @@ LEAST_PAUSE_S = 1.0
 USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
 # Number of glances from which the usual rate before an idle time is computed.
-USUAL_GLANCES = 6
+USUAL_DEVICE_LOOKS = 6
 # With fewer I/Os between two glances, chance alone would make a part of the time look idle.
 LEAST_USUAL_IOS = 30
 # The time after a step's end from which the rate of its follower is taken.
@@ -97,7 +97,7 @@ class StepWatch:
     idle_spans: list[tuple[float, float]] = field(default_factory=list)
     stops: list[tuple[float, float]] = field(default_factory=list)
     sleeps: list[tuple[float, float]] = field(default_factory=list)
-    _glances: list[Glance] = field(default_factory=list)
+    _device_looks: list[DeviceLook] = field(default_factory=list)
     _pending: list[_Document] = field(default_factory=list)
     _newest: _Document = _NOTHING
     _offset_s: float | None = None
@@ -113,7 +113,7 @@ class StepWatch:
     # The bytes that the steps before lacked; after ``finish`` with this step's.
     _lacked_bytes: _Pair = field(default_factory=_nothing)
     # The beginning of the step is clear only after its end: keep the glances until its first document.
-    _first_glances: list[Glance] = field(default_factory=list)
+    _first_device_looks: list[DeviceLook] = field(default_factory=list)
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
     _counting: bool = True
@@ -126,24 +126,24 @@ class StepWatch:
         self._lacked_bytes = before._lacked_bytes
         # Steps shorter than SETTLE_S forget nothing themselves.
         before._forget_before(self._previous_end_s - SETTLE_S - 1.0)
-        for glance in before._glances:
-            if glance.at_s < self._previous_end_s:
-                self._glances.append(glance)
+        for device_look in before._device_looks:
+            if device_look.at_s < self._previous_end_s:
+                self._device_looks.append(device_look)
             else:
-                self.look([glance])
+                self.look([device_look])
         # The step before has reported all that began before its end.
         self.stops = [stop for stop in self.stops if stop[0] >= self._previous_end_s]
         self.sleeps = [sleep for sleep in self.sleeps if sleep[0] >= self._previous_end_s]
 
-    def look(self, glances: Sequence[Glance]) -> None:
+    def look(self, device_looks: Sequence[DeviceLook]) -> None:
         """Take in glances at the device; stretches without I/O are kept."""
-        for glance in glances:
-            if self._glances:
-                self._follow(self._glances[-1], glance)
-            self._counting = self._counting and glance.counting is True
-            self._glances.append(glance)
+        for device_look in device_looks:
+            if self._device_looks:
+                self._follow(self._device_looks[-1], device_look)
+            self._counting = self._counting and device_look.counting is True
+            self._device_looks.append(device_look)
 
-    def _follow(self, before: Glance, now: Glance) -> None:
+    def _follow(self, before: DeviceLook, now: DeviceLook) -> None:
         if now.at_s - before.at_s >= LEAST_STOP_S:
             self.stops.append((before.at_s, now.at_s - before.at_s))
         if now.suspended_s - before.suspended_s >= LEAST_SUSPENDED_S:
@@ -160,7 +160,7 @@ class StepWatch:
         elif is_idle:
             self._forget_short_idle()
             self._usual_ios_per_s = self._usual_rate()
-            idle_s = self._idle_part_s(*self._glances[-2:])
+            idle_s = self._idle_part_s(*self._device_looks[-2:])
             self.idle_spans.append((before.at_s - idle_s, now.at_s))
         elif goes_on:
             idle_s = self._idle_part_s(before, now)
@@ -168,24 +168,24 @@ class StepWatch:
 
     def _usual_rate(self) -> float:
         """Return the I/Os a second before the last two glances; 0 if the rate is not known."""
-        earlier = self._glances[-USUAL_GLANCES - 1 : -1]
+        earlier = self._device_looks[-USUAL_DEVICE_LOOKS - 1 : -1]
         if len(earlier) < 2 or earlier[0].counts is None or earlier[-1].counts is None:
             return 0.0
         lasted_s = earlier[-1].at_s - earlier[0].at_s
         ios = earlier[-1].counts.ios - earlier[0].counts.ios
         return ios / lasted_s if lasted_s > 0 else 0.0
 
-    def _idle_part_s(self, *glances: Glance) -> float:
+    def _idle_part_s(self, *device_looks: DeviceLook) -> float:
         """Return for how long the device was idle between two glances. An idle time is next to this
         interval.
 
         The device is assumed to have done I/O at the usual rate for the rest of the interval.
         Return 0 if the usual rate is too low for an estimate.
         """
-        counts = [glance.counts for glance in glances if glance.counts is not None]
+        counts = [device_look.counts for device_look in device_looks if device_look.counts is not None]
         if len(counts) < 2:
             return 0.0
-        lasted_s = glances[1].at_s - glances[0].at_s
+        lasted_s = device_looks[1].at_s - device_looks[0].at_s
         usual_ios = self._usual_ios_per_s * lasted_s
         if usual_ios < LEAST_USUAL_IOS:
             return 0.0
@@ -206,7 +206,7 @@ class StepWatch:
         if not self._comparable:
             self._note_pause(sample, arrived_s)
         if self._newest is _NOTHING:
-            self._first_glances = list(self._glances)
+            self._first_device_looks = list(self._device_looks)
         self._newest = document
         self._pending.append(document)
         # A document can only be late: the least delay is nearest to the truth.
@@ -253,7 +253,7 @@ class StepWatch:
         overlap_s = 0.0 if handed_over_s is None else max(0.0, ended_s - handed_over_s)
         # On a slow host fio's first I/O comes late after its clock. Until its follower is let go,
         # or fio has ended, all I/O of the device is this step's.
-        until_s = self._glances[-1].at_s if alone and self._glances else handed_over_s
+        until_s = self._device_looks[-1].at_s if alone and self._device_looks else handed_over_s
         ended_s = self._ended_s = max(ended_s, until_s or ended_s)
         ahead = self._follower_rates(ended_s)
         uses = (workload.read_percent > 0, workload.read_percent < 100)
@@ -261,9 +261,13 @@ class StepWatch:
         self._bytes_per_s = done / measurement.duration_s
         self._settle(self._pending, offset_s)
         base_s = self._set_base(earliest_s)
-        end = self._glances[-1].counts if alone and self._glances else self._counts_at(ended_s, self._glances)
+        end = (
+            self._device_looks[-1].counts
+            if alone and self._device_looks
+            else self._counts_at(ended_s, self._device_looks)
+        )
         self._follower_bytes = overlap_s * ahead
-        let_go = [glance.counts for glance in self._glances if glance.at_s <= ended_s - overlap_s]
+        let_go = [device_look.counts for device_look in self._device_looks if device_look.at_s <= ended_s - overlap_s]
         if handed_over_s is not None and end is not None and let_go and let_go[-1] is not None:
             # On a side that this step does not use, all bytes since then may be a burst of the follower's.
             since = _moved(end) - _moved(let_go[-1])
@@ -278,8 +282,8 @@ class StepWatch:
         if end.others_bytes is not None and self._base.others_bytes is not None:
             others_bytes = end.others_bytes - self._base.others_bytes
         neighbours = self._before_bytes_per_s + ahead
-        blurred = self._blur_about_s(base_s, self._first_glances) * self._before_bytes_per_s
-        blurred += self._blur_about_s(ended_s, self._glances) * ahead
+        blurred = self._blur_about_s(base_s, self._first_device_looks) * self._before_bytes_per_s
+        blurred += self._blur_about_s(ended_s, self._device_looks) * ahead
         inner = self._inner_bytes(offset_s, ended_s)
         outstanding_bytes = workload.total_outstanding_ios * workload.block_size_bytes
         sides = tuple(
@@ -313,10 +317,10 @@ class StepWatch:
 
     def _most_bytes(self, earliest_s: float) -> int | None:
         """Return all bytes of the device from ``earliest_s`` until now, after fio's last document; None: unknown."""
-        before = [glance for glance in self._first_glances if glance.at_s <= earliest_s]
-        if not before or not self._glances:
+        before = [device_look for device_look in self._first_device_looks if device_look.at_s <= earliest_s]
+        if not before or not self._device_looks:
             return None
-        first, last = before[-1].counts, self._glances[-1].counts
+        first, last = before[-1].counts, self._device_looks[-1].counts
         if first is None or last is None:
             return None
         return last.read_bytes + last.write_bytes - first.read_bytes - first.write_bytes
@@ -345,8 +349,8 @@ class StepWatch:
         """Compare documents with the counters of their moments."""
         for document in list(documents):
             self._pending.remove(document)
-            counts = self._counts_at(offset_s + document.elapsed_s, self._glances)
-            most = self._counts_at(document.arrived_s, self._glances)
+            counts = self._counts_at(offset_s + document.elapsed_s, self._device_looks)
+            most = self._counts_at(document.arrived_s, self._device_looks)
             if counts is None or most is None:
                 continue
             self._excesses.append(
@@ -363,17 +367,17 @@ class StepWatch:
         base_s = earliest_s
         if self._previous_end_s > base_s:
             base_s, self._base_bytes = self._previous_end_s, self._ahead_bytes
-        self._first_glances = self._first_glances or self._glances
-        self._base = self._counts_at(base_s, self._first_glances)
+        self._first_device_looks = self._first_device_looks or self._device_looks
+        self._base = self._counts_at(base_s, self._first_device_looks)
         return base_s
 
     @staticmethod
-    def _counts_at(moment_s: float, glances: Sequence[Glance]) -> Counts | None:
+    def _counts_at(moment_s: float, device_looks: Sequence[DeviceLook]) -> Counts | None:
         """Return the counters at a moment, interpolated between glances; None if these lie far apart."""
-        after = bisect_left(glances, moment_s, key=_at_s)
-        if after in (0, len(glances)):
+        after = bisect_left(device_looks, moment_s, key=_at_s)
+        if after in (0, len(device_looks)):
             return None
-        before, next_ = glances[after - 1], glances[after]
+        before, next_ = device_looks[after - 1], device_looks[after]
         if before.counts is None or next_.counts is None or next_.at_s - before.at_s > BLIND_S:
             return None
         share = (moment_s - before.at_s) / (next_.at_s - before.at_s)
@@ -385,9 +389,9 @@ class StepWatch:
         return Counts(**between, in_flight=a.in_flight, others_bytes=b.others_bytes)
 
     @staticmethod
-    def _blur_about_s(moment_s: float, glances: Sequence[Glance]) -> float:
+    def _blur_about_s(moment_s: float, device_looks: Sequence[DeviceLook]) -> float:
         """Return the longest time without a look about a moment, beyond the usual interval."""
-        times = [glance.at_s for glance in glances if abs(glance.at_s - moment_s) <= FOLLOWER_S]
+        times = [device_look.at_s for device_look in device_looks if abs(device_look.at_s - moment_s) <= FOLLOWER_S]
         about = [
             later - before
             for before, later in pairwise(times)
@@ -397,11 +401,11 @@ class StepWatch:
 
     def _follower_rates(self, ended_s: float) -> _Pair:
         """Return the bytes a second, read and written, just after the step's end."""
-        start = self._counts_at(ended_s, self._glances)
+        start = self._counts_at(ended_s, self._device_looks)
         later = [
-            glance
-            for glance in self._glances
-            if ended_s < glance.at_s <= ended_s + FOLLOWER_S and glance.counts is not None
+            device_look
+            for device_look in self._device_looks
+            if ended_s < device_look.at_s <= ended_s + FOLLOWER_S and device_look.counts is not None
         ]
         if start is None or not later or later[-1].counts is None:
             return _nothing()
@@ -409,8 +413,8 @@ class StepWatch:
 
     def _forget_before(self, moment_s: float) -> None:
         """Forget glances before a moment: a fill takes hours, and nothing needs them later."""
-        keep = next((index for index, glance in enumerate(self._glances) if glance.at_s >= moment_s), 0)
-        del self._glances[:keep]
+        keep = next((index for index, device_look in enumerate(self._device_looks) if device_look.at_s >= moment_s), 0)
+        del self._device_looks[:keep]
 
 
 def _moved(counts: Counts) -> _Pair:

@@ -38,7 +38,7 @@ def read_host(*, root: Path = Path("/")) -> dict[str, object]:
 
 
 def now_utc() -> str:
-    """Return the time to a second, as run files and books have it."""
+    """Return the time to a second, as run files and ledgers have it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

@@ -33,7 +33,7 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::([0-9]{1,5}))?", re
 _MOST_PORT = 65535
 
 
-class Access:
+class AccessGuard:
     """ASGI middleware that lets requests through, or answers them itself.
 
     Args:

@@ -17,17 +17,17 @@ from starlette.types import ASGIApp
 
 from tkperf.system.user_cache import find_cache_folder
 from tkperf.web import library_page
-from tkperf.web.access import Access
-from tkperf.web.batches import BatchPages
-from tkperf.web.compare import ComparisonPages
+from tkperf.web.access import AccessGuard
+from tkperf.web.batch_pages import BatchPages
+from tkperf.web.comparison_pages import ComparisonPages
 from tkperf.web.data import DataPages
 from tkperf.web.index import Index, find_index_path
-from tkperf.web.kept import Kept
 from tkperf.web.library import Library, read_rows_with
-from tkperf.web.live import LivePages
+from tkperf.web.live_pages import LivePages
+from tkperf.web.page_cache import PageCache
 from tkperf.web.pages import render_error, serve_static
 from tkperf.web.runs import RunPages
-from tkperf.web.site import AmbiguousError, ChartScript, Site
+from tkperf.web.shared_parts import AmbiguousError, ChartScript, SharedParts
 from tkperf.web.workers import JobError, Workers
 
 
@@ -46,8 +46,8 @@ def build_app(
     index = Index(find_index_path(served))
     library = Library(served, index, read_rows_with(workers))
     charts = ChartScript(workers)
-    kept = Kept(find_cache_folder("pages"))
-    site = Site(library=library, workers=workers, kept=kept, charts=charts, ending=ending or asyncio.Event())
+    kept = PageCache(find_cache_folder("pages"))
+    parts = SharedParts(library=library, workers=workers, kept=kept, charts=charts, ending=ending or asyncio.Event())
 
     @asynccontextmanager
     async def live(_: Starlette) -> AsyncIterator[None]:
@@ -63,19 +63,19 @@ def build_app(
 
     app = Starlette(
         routes=[
-            *LivePages(site).build_routes(),
-            *RunPages(site).build_routes(),
-            *DataPages(site).build_routes(),
-            *ComparisonPages(site).build_routes(),
-            *BatchPages(site).build_routes(),
+            *LivePages(parts).build_routes(),
+            *RunPages(parts).build_routes(),
+            *DataPages(parts).build_routes(),
+            *ComparisonPages(parts).build_routes(),
+            *BatchPages(parts).build_routes(),
             Route("/static/{version}/charts.js", charts.serve),
             Route("/static/{version}/{name}", serve_static),
-            *library_page.build_routes(site),
+            *library_page.build_routes(parts),
         ],
         exception_handlers={JobError: _show_job_error, HTTPException: _show_http_error, Exception: _show_defect},
         lifespan=live,
     )
-    return Access(app, names=names, token=token)  # around everything: errors get its headers, too
+    return AccessGuard(app, names=names, token=token)  # around everything: errors get its headers, too
 
 
 def _show_job_error(request: Request, error: Exception) -> Response:

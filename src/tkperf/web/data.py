@@ -21,7 +21,7 @@ from tkperf.web.bounds import MOST_FOR_LISTS
 from tkperf.web.files import look_again
 from tkperf.web.library import ListedRun, Listing
 from tkperf.web.pages import answer_in_pieces, encode_json
-from tkperf.web.site import Site
+from tkperf.web.shared_parts import SharedParts
 from tkperf.web.workers import BusyError, JobError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -42,8 +42,8 @@ class _Points(NamedTuple):
 class DataPages:
     """Pages ``/api/runs`` and ``/metrics``."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, parts: SharedParts) -> None:
+        self._site = parts
         # Of each run under way, whose file changes with each step.
         self._points: dict[str, _Points] = {}
         self._reading = asyncio.Lock()

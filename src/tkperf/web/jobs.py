@@ -8,30 +8,30 @@ from contextlib import contextmanager
 
 import msgspec
 
+from tkperf.analysis.drive_telemetry import place_readings
 from tkperf.analysis.overview import build_overview
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.telemetry import place_readings
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.record import RunRecord, RunStatus
 from tkperf.page.page import ReportView
-from tkperf.pipeline.following import find_clock_s
-from tkperf.pipeline.kept_results import find_results
+from tkperf.pipeline.result_cache import find_results
+from tkperf.pipeline.running_runs import find_clock_s
 from tkperf.render.document import compose
 from tkperf.render.export_json import render_json
 from tkperf.render.export_series import SeriesPoint, build_progress, build_reading, build_second, label_run, label_step
 from tkperf.render.export_tables import build_tables
-from tkperf.render.html import Frame, render_script, render_view
+from tkperf.render.html import PageFrame, render_script, render_view
 from tkperf.render.pdf import set_document
 from tkperf.render.reports import build_run_view
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Delta
 from tkperf.web.bounds import LISTED_WITHIN_S
 from tkperf.web.files import KnownFile, reach
-from tkperf.web.following import follow_batch, follow_run
 from tkperf.web.index import encode_row
+from tkperf.web.live_jobs import follow_batch, follow_run
 from tkperf.web.many import make_batch, make_comparison, pack_tables
 from tkperf.web.pages import render_text
-from tkperf.web.reading import read_batch_row, read_run_row
+from tkperf.web.row_reader import read_batch_row, read_run_row
 from tkperf.web.workers import Jobs
 
 
@@ -40,7 +40,7 @@ def make_page(file: KnownFile, run_id: str, script_address: str, differs: str) -
     this run, if any differ.
     """
     content = {"run_id": run_id, "name": file.name, "differs": differs}
-    frame = Frame(
+    frame = PageFrame(
         script_address=script_address,
         head=render_text("run_head.html.j2"),
         above=render_text("run_bar.html.j2", **content),

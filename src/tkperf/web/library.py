@@ -27,7 +27,7 @@ from tkperf.runfile.writers import is_being_written, state_of
 from tkperf.web.bounds import AGAIN_AFTER_LATE_S, AGAIN_AFTER_S, MOST_ENTRIES, MOST_FILES
 from tkperf.web.files import KnownFile
 from tkperf.web.index import FileKey, Index, Row, Unreadable, decode_row
-from tkperf.web.rows import BatchRow, RunRow
+from tkperf.web.library_rows import BatchRow, RunRow
 from tkperf.web.workers import BusyError, FileError, JobError, LateError, LockedError, Workers
 
 # Each search of the folders costs a stat of each file.
@@ -46,7 +46,7 @@ def read_rows_with(workers: Workers) -> ReadRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundFiles:
     """The files of one look.
 
     Attributes:
@@ -148,7 +148,7 @@ class Library:
         self._folders = tuple(folder.resolve() for folder in folders)
         self._index = index
         self._read_row = read_row
-        self._found = Found()
+        self._found = FoundFiles()
         self._due: list[KnownFile] = []
         self._read_s: dict[FileKey, float] = {}
         # Pauses before files that could not be read are read again, if the reason may pass.
@@ -195,7 +195,7 @@ class Library:
             await self._list()
         self._looked.set()
 
-    def _look(self) -> tuple[Found, bool, list[KnownFile]]:
+    def _look(self) -> tuple[FoundFiles, bool, list[KnownFile]]:
         """Return the files, whether they have changed since the last search, and the files to read,
         with the newest file last.
         """
@@ -267,7 +267,7 @@ class Library:
         return changed and (read_s is None or time.monotonic() - read_s >= pause_s)
 
 
-def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: False) -> Found:
+def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: False) -> FoundFiles:
     """Return the run files and batches below folders. No link is followed; a file in two of the folders counts once.
 
     Args:
@@ -284,14 +284,14 @@ def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: Fal
         for entry, place in _walk(folder):
             entries += 1
             if entries > MOST_ENTRIES or len(files) >= MOST_FILES or ending():
-                return Found(files=tuple(files.values()), cut_short=True)
+                return FoundFiles(files=tuple(files.values()), cut_short=True)
             if entry.name.endswith((RUN_FILE_SUFFIX, BATCH_SUFFIX)):
                 with suppress(OSError):
                     status = entry.stat(follow_symlinks=False)
                     if S_ISREG(status.st_mode):
                         known = KnownFile(folder=folder, place=place, stamp=state_of(status))
                         files.setdefault(entry.path, known)
-    return Found(files=tuple(files.values()), missing=tuple(missing))
+    return FoundFiles(files=tuple(files.values()), missing=tuple(missing))
 
 
 def _walk(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
@@ -307,7 +307,7 @@ def _walk(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
                     waiting.append(place)
 
 
-def build_listing(found: Found, index: Index) -> Listing:
+def build_listing(found: FoundFiles, index: Index) -> Listing:
     """Return what is known of the files by their rows."""
     runs: dict[str, dict[bytes, list[tuple[KnownFile, RunRow]]]] = {}
     batches: dict[str, dict[bytes, list[tuple[KnownFile, BatchRow]]]] = {}

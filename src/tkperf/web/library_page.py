@@ -8,13 +8,13 @@ from starlette.routing import Route
 
 from tkperf.model.units import format_count
 from tkperf.page.facts import format_moment
-from tkperf.page.verdict import NoteLevel
+from tkperf.page.verdict_texts import NoteLevel
 from tkperf.web.bounds import MOST_FILES, MOST_NAMED, MOST_UNREADABLE, PAGE_RUNS
 from tkperf.web.library import Listing, describe_difference
+from tkperf.web.library_rows import RunRow
+from tkperf.web.library_search import SORTS, FoundRuns, Query, parse_query, select
 from tkperf.web.pages import answer_in_pieces, draw_course, render_page
-from tkperf.web.rows import RunRow
-from tkperf.web.selection import SORTS, Query, Selection, parse_query, select
-from tkperf.web.site import Site
+from tkperf.web.shared_parts import SharedParts
 
 # A page about slow folders says that they are being looked through.
 _LOOK_LIMIT_S = 2.0
@@ -41,7 +41,7 @@ _SIGNS = {NoteLevel.INFORMATION: "✓", NoteLevel.CAUTION: "!", NoteLevel.FAILUR
 _UNJUDGED = ("running", "interrupted", "not judged")
 
 
-def build_routes(site: Site) -> list[Route]:
+def build_routes(parts: SharedParts) -> list[Route]:
     """Return the route of the library."""
 
     async def show(request: Request) -> Response:
@@ -49,10 +49,10 @@ def build_routes(site: Site) -> list[Route]:
         if (without := request.query_params.get("without")) is not None:
             key, _, value = without.partition("=")
             return RedirectResponse(query.without(key, value), status_code=303)
-        await site.library.wait_for_look(_LOOK_LIMIT_S)
-        listing = site.library.listing
+        await parts.library.wait_for_look(_LOOK_LIMIT_S)
+        listing = parts.library.listing
         asked = (query.address(page=query.page), "page of the list")
-        page = await site.lists.get(listing, asked, lambda: bytes(render_library(listing, query).body))
+        page = await parts.lists.get(listing, asked, lambda: bytes(render_library(listing, query).body))
         return answer_in_pieces(page, "text/html; charset=utf-8")
 
     return [Route("/", show)]
@@ -84,7 +84,7 @@ def render_library(listing: Listing, query: Query) -> Response:
     )
 
 
-def _count(selection: Selection, query: Query) -> str:
+def _count(selection: FoundRuns, query: Query) -> str:
     """Return ``12 measured runs and 3 simulated ones of 40``."""
     found = format_count(selection.measured, "measured run")
     if selection.simulated:

@@ -10,24 +10,24 @@ from pathlib import Path
 
 import msgspec
 
-from tkperf.analysis.batch import BatchAnswer
+from tkperf.analysis.batch_verdict import BatchResult
 from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.results import RunResult
+from tkperf.batch.batch_results import read_answer
+from tkperf.batch.ledger import read_batch
 from tkperf.model.errors import UsageError
-from tkperf.page.batch_answer import build_batch_mail, build_batch_page
-from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.batch_results_page import build_batch_mail, build_batch_page
+from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.page import ReportView
-from tkperf.pipeline.batch.answer import read_answer
-from tkperf.pipeline.batch.book import read_batch
-from tkperf.pipeline.kept_results import read_results
+from tkperf.pipeline.result_cache import read_results
 from tkperf.render.document import compose
 from tkperf.render.export_batch import build_batch_tables, render_batch_json
 from tkperf.render.export_comparison import render_comparison_json
 from tkperf.render.export_tables import DataTable, build_comparison_table, render_csv
-from tkperf.render.html import Frame, render_view
+from tkperf.render.html import PageFrame, render_view
 from tkperf.render.pdf import set_document
 from tkperf.web.files import KnownFile, reach
-from tkperf.web.reading import reach_batch
+from tkperf.web.row_reader import reach_batch
 
 
 def make_comparison(
@@ -45,7 +45,7 @@ def make_comparison(
 
 
 def make_batch(
-    *, book: KnownFile, addresses: Mapping[str, str], kind: str, frame: Mapping[str, str] | None, **files: KnownFile
+    *, ledger: KnownFile, addresses: Mapping[str, str], kind: str, frame: Mapping[str, str] | None, **files: KnownFile
 ) -> bytes:
     """Return a batch as a page or another kind of file.
 
@@ -53,24 +53,24 @@ def make_batch(
         files: run files by their names.
         addresses: the pages of runs, by the same names.
     """
-    answer = _read_batch(book, files)
+    answer = _read_batch(ledger, files)
     match kind:
         case "mail":
             return "\n".join((*build_batch_mail(answer), "")).encode()
         case "json":
             return render_batch_json(answer).encode()
         case "csv":
-            return pack_tables(build_batch_tables(answer), book.name)
+            return pack_tables(build_batch_tables(answer), ledger.name)
     if frame is not None:
         drives = tuple(replace(one, report=addresses.get(Path(one.state.run_file).name, "")) for one in answer.drives)
         answer = replace(answer, drives=drives)
     return _render(build_batch_page(answer), kind, frame)
 
 
-def _read_batch(book: KnownFile, files: Mapping[str, KnownFile]) -> BatchAnswer:
-    """Read a batch with the runs that the library knows, and no other file that its book may name."""
-    state = read_batch(reach_batch(book))
-    folder = book.folder / Path(book.place).parent
+def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResult:
+    """Read a batch with the runs that the library knows, and no other file that its ledger may name."""
+    state = read_batch(reach_batch(ledger))
+    folder = ledger.folder / Path(ledger.place).parent
 
     def find(run_file: str) -> str:
         known = files.get(Path(run_file).name)
@@ -78,7 +78,7 @@ def _read_batch(book: KnownFile, files: Mapping[str, KnownFile]) -> BatchAnswer:
         return str(folder / ".") if known is None else str(reach(known))
 
     def load_baseline(path: Path) -> RunResult:
-        if not path.resolve().is_relative_to(book.folder):
+        if not path.resolve().is_relative_to(ledger.folder):
             raise UsageError(f"the baseline {path.name} of its claims is not below the served folder")
         return read_results(path)
 
@@ -95,7 +95,7 @@ def _read(known: KnownFile) -> RunResult:
 def _render(view: ReportView, kind: str, frame: Mapping[str, str] | None) -> bytes:
     if kind == "pdf":
         return set_document(compose(view))
-    return render_view(view, None if frame is None else Frame(**frame)).encode()
+    return render_view(view, None if frame is None else PageFrame(**frame)).encode()
 
 
 def pack_tables(tables: Iterable[DataTable], name: str) -> bytes:

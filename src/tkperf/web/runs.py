@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tkperf.web.kept import DOWNLOADS, stream
 from tkperf.web.library import describe_difference
-from tkperf.web.live import render_live
-from tkperf.web.site import Site, find_run
+from tkperf.web.live_pages import render_live
+from tkperf.web.page_cache import DOWNLOADS, stream
+from tkperf.web.shared_parts import SharedParts, find_run
 
 _DOWNLOADS = DOWNLOADS | {"run": (".tkperf", "application/vnd.sqlite3")}
 
@@ -20,8 +20,8 @@ _DOWNLOADS = DOWNLOADS | {"run": (".tkperf", "application/vnd.sqlite3")}
 class RunPages:
     """Pages below ``/runs/ID`` and ``/api/runs/ID``."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, parts: SharedParts) -> None:
+        self._site = parts
 
     def build_routes(self) -> list[Route]:
         return [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.analysis.sharing.cpus import assign_cpus
+from tkperf.analysis.sharing.cpu_assignment import assign_cpus
 from tkperf.model.drive_path import DrivePath
 from tkperf.model.sharing import BudgetState, CpuPlan
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tkperf.interop.fio_jobfile.reading import read_jobs
+from tkperf.interop.fio_jobfile.job_sections import read_jobs
 from tkperf.model.errors import UsageError
 
 

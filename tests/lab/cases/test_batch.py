@@ -18,11 +18,11 @@ import pytest
 from tests.lab import disks
 from tests.lab.cases.conftest import PROFILE, Drive, Monitor, find, shell, tkperf
 from tests.lab.cases.test_faults import mapped, no_fio_left
-from tkperf.analysis.batch import exit_code_of
-from tkperf.model.batch import DriveStage, DriveState, find_place
+from tkperf.analysis.batch_verdict import exit_code_of
+from tkperf.batch.ledger import read_batch
+from tkperf.model.batch_state import DriveStage, DriveState, find_place
 from tkperf.model.errors import ExitCode
 from tkperf.model.record import RunStatus
-from tkperf.pipeline.batch.book import read_batch
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writers import find_writer
 
@@ -246,7 +246,7 @@ def test_one_slow_one_failing_one_pulled(
         record = read_run(Path(drive.run_file))
         assert record.status is RunStatus.FAILED
         assert str(path) in drive.text
-        # The book has no more than a thousand characters of it, on one line, and what to do next.
+        # The ledger has no more than a thousand characters of it, on one line, and what to do next.
         assert record.ended_because
         assert drive.text.startswith(record.ended_because[:60])
     assert "Input/output error" in failed[0].text
@@ -266,7 +266,7 @@ def test_one_slow_one_failing_one_pulled(
 def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Path) -> None:
     """Drives that run go on without it; the one that waited is untouched, asked about again, and measured then."""
     drives = (nvme, sata, scsi)
-    book = tmp_path / "b.batch"
+    ledger = tmp_path / "b.batch"
     before = [drive.written_bytes() for drive in drives]
     options = ("-rt", 2, "--parallel", 2)
     with measuring(tmp_path, [one.path for one in drives], [one.serial for one in drives], *options) as batch:
@@ -277,7 +277,7 @@ def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Pa
                 break
         batch.process.kill()
         batch.process.wait()
-        assert find_writer(book) is None
+        assert find_writer(ledger) is None
         # Drives begin in the order of their slots.
         (left,) = {1, 2, 3} - begun
         last = drives[left - 1]
@@ -291,14 +291,14 @@ def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Pa
         assert last.written_bytes() == before[left - 1]
         done = [Path(drive.run_file) for drive in batch.drives if drive.shown.number in begun]
         runs = [path.read_bytes() for path in done]
-        refused = tkperf("resume", book)
+        refused = tkperf("resume", ledger)
         assert refused.status == ExitCode.REFUSED, refused.stderr
         assert "--yes-destroy-file" in refused.stderr
         # Lines of drives that are done are none of those that are asked about.
-        refused = tkperf("resume", book, "--yes-destroy-file", tmp_path / "yes.txt")
+        refused = tkperf("resume", ledger, "--yes-destroy-file", tmp_path / "yes.txt")
         assert refused.status == ExitCode.REFUSED, refused.stderr
         assert last.written_bytes() == before[left - 1]
-        ended = tkperf("resume", book, "--yes-destroy-file", consent_file(tmp_path, [last.serial]))
+        ended = tkperf("resume", ledger, "--yes-destroy-file", consent_file(tmp_path, [last.serial]))
         assert ended.status == ExitCode.DONE, ended.stderr
         assert batch.stages == [DriveStage.DONE] * 3
         assert [path.read_bytes() for path in done] == runs

@@ -8,7 +8,7 @@ import pytest
 
 import tkperf
 from tkperf.page.plan import build_plan_page
-from tkperf.pipeline.outlook import ASSUMED, look_out, parse_rating
+from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rating
 from tkperf.render.terminal.console import OutputConsole
 from tkperf.render.terminal.plan import print_plan
 
@@ -19,9 +19,9 @@ def test_80_columns_break_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
     console = OutputConsole(file=shown, width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr("tkperf.render.terminal.plan.open_console", lambda: console)
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["lat", "cbw", "hir"])
-    outlook = look_out(plan, ASSUMED, parse_rating("600TBW"))
-    print_plan(outlook)
-    page = build_plan_page(outlook)
+    estimate = estimate_run(plan, ASSUMED, parse_rating("600TBW"))
+    print_plan(estimate)
+    page = build_plan_page(estimate)
     cells = [cell for table in page.tables for row in table.rows for cell in row]
     facts = [text for _, texts in page.disclosure for _, text in texts]
     words = {word for text in (*cells, *facts) for word in text.split()}

@@ -12,7 +12,7 @@ from rich.console import Console
 from tkperf.analysis.overview import RunOverview
 from tkperf.analysis.verdict import VerdictState
 from tkperf.page.status import build_status
-from tkperf.page.verdict import NoteLevel
+from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.status import print_status
 
 RUNNING = RunOverview(

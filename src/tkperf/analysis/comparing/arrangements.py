@@ -160,7 +160,7 @@ class Outlier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CohortFigure:
+class CohortValue:
     """A headline figure over the drives.
 
     Attributes:
@@ -193,7 +193,7 @@ class Cohort:
 
     model: str | None
     distinct: bool
-    figures: tuple[CohortFigure, ...]
+    figures: tuple[CohortValue, ...]
 
 
 def build_cohort(names: Sequence[str], devices: Sequence[Mapping[str, object]], rows: Sequence[ComparedRow]) -> Cohort:
@@ -209,7 +209,7 @@ def build_cohort(names: Sequence[str], devices: Sequence[Mapping[str, object]], 
     )
 
 
-def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortFigure | None:
+def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortValue | None:
     known = [
         (name, entry, entry.value) for name, entry in zip(names, row.entries, strict=True) if entry.value is not None
     ]
@@ -237,7 +237,7 @@ def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortFigure | Non
         )
         of_median = build_ratio(value, entry.uncertainty, middle, build_exact(middle))
         (unsure if of_median.covers(1.0) else outliers).append(far)
-    return CohortFigure(
+    return CohortValue(
         row=row,
         distribution=distribution,
         own_percent=median(halves) if halves else None,
@@ -265,7 +265,7 @@ _MINUTE = Period(label="minute", days=1 / 1440)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryFigure:
+class HistoryValue:
     """Trend of a headline figure.
 
     Attributes:
@@ -302,7 +302,7 @@ class History:
     serial: str | None
     period: Period
     days: tuple[float, ...]
-    figures: tuple[HistoryFigure, ...]
+    figures: tuple[HistoryValue, ...]
     firmware: tuple[FirmwareChange, ...]
 
 
@@ -323,7 +323,7 @@ def build_history(
     )
 
 
-def _history_figure(row: ComparedRow, days: Sequence[float], period: Period) -> HistoryFigure:
+def _history_figure(row: ComparedRow, days: Sequence[float], period: Period) -> HistoryValue:
     known = [
         ((day - days[0]) / period.days, entry.value)
         for day, entry in zip(days, row.entries, strict=True)
@@ -331,7 +331,7 @@ def _history_figure(row: ComparedRow, days: Sequence[float], period: Period) -> 
     ]
     middle = median([value for _, value in known])
     trend = find_trend([place for place, _ in known], [100 * value / middle for _, value in known]) if middle else None
-    return HistoryFigure(row=row, median=middle, trend=trend, change=_judge(row, trend))
+    return HistoryValue(row=row, median=middle, trend=trend, change=_judge(row, trend))
 
 
 def _judge(row: ComparedRow, trend: Trend | None) -> Change:

@@ -12,8 +12,8 @@ import numpy as np
 
 from tkperf.analysis.characteristics import SOUGHT_ALWAYS
 from tkperf.analysis.comparing.arrangements import Cohort, History, build_cohort, build_history
+from tkperf.analysis.comparing.compared_rows import build_rows
 from tkperf.analysis.comparing.entries import ComparedRow
-from tkperf.analysis.comparing.rows import build_rows
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import PERCENTILES, QUANTITIES

@@ -47,7 +47,7 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FittedChange:
     """Change of the line fitted through a part of a series, from its first value to its last.
 
     Attributes:
@@ -100,7 +100,7 @@ def fit_change(series: Series, first: int, end: int) -> float:
     return slope * float(series.place[end - 1] - series.place[first])
 
 
-def measure_change_to_end(series: Series, first: int) -> Change:
+def measure_change_to_end(series: Series, first: int) -> FittedChange:
     """Return the fitted change from ``first`` to the end of a series, and the change that its noise explains.
 
     For fewer than 30 values, the noise is computed from the last 30 values; in a short series, from
@@ -112,7 +112,9 @@ def measure_change_to_end(series: Series, first: int) -> Change:
         noise = measure_noise(series.values[first_for_noise:])
     else:
         noise = measure_noise(values, _LIKELY)
-    return Change(amount=fit_change(series, first, len(series)), by_chance=CHANGE_SIGMAS * noise.of_change(values.size))
+    return FittedChange(
+        amount=fit_change(series, first, len(series)), by_chance=CHANGE_SIGMAS * noise.of_change(values.size)
+    )
 
 
 def _points(series: Series, first: int, end: int) -> tuple[FloatArray, FloatArray]:

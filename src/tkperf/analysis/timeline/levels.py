@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.timeline.flatness import (
-    Change,
+    FittedChange,
     Noise,
     fit_change,
     measure_change_to_end,
@@ -234,7 +234,7 @@ class _End:
 
     value: float
     noise: Noise
-    change: Change
+    change: FittedChange
     begin: int | None
     is_level_throughout: bool
     is_too_short: bool
@@ -267,7 +267,7 @@ def _find_end(series: Series) -> _End:
     )
 
 
-def _is_too_short(series: Series, tail: int, change: Change, level: float) -> bool:
+def _is_too_short(series: Series, tail: int, change: FittedChange, level: float) -> bool:
     """Return whether only the noise of few values hides a change of the last part.
 
     Noise of few values is estimated at the upper end of what is plausible, so that it explains nearly any change. The

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from tkperf.cli.calling import Command, CommandGroup, offer
 from tkperf.cli.commands.suites import hdd, ssd
 from tkperf.cli.kinds import Device, InputFile, offer_files
-from tkperf.cli.options import SuiteCommand, common, on_mail, on_target, on_test
+from tkperf.cli.suite_options import SuiteCommand, common, on_mail, on_target, on_test
 from tkperf.model.choices import NO_BATCH_OF_SETS
 
 FILE = "BATCH.toml"
@@ -264,7 +264,7 @@ def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:
     if batch_options.push is not None and not request.hosts:
         raise click.UsageError("--push is for drives of other hosts, and the batch names none")
     if request.hosts:
-        from tkperf.cli.fleet_session import run_fleet
+        from tkperf.cli.hosts_session import run_fleet
 
         raise click.exceptions.Exit(run_fleet(request, batch_options))
     raise click.exceptions.Exit(run_batch(request, batch_options))

@@ -9,7 +9,7 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE, InputFile, find_run_file_instead, offer_files
-from tkperf.cli.options import json_option, output_file
+from tkperf.cli.suite_options import json_option, output_file
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError
 
@@ -122,7 +122,7 @@ def check(
 
     _require_claims_file(claims_file)
     if any(run_file.suffix == BATCH_SUFFIX for run_file in run_files):
-        from tkperf.cli.batch_answer import expand_batches
+        from tkperf.cli.batch_output import expand_batches
 
         run_files = expand_batches(run_files)
     outputs = Outputs((*files.values(), STDOUT if as_json else None), inputs=(*run_files, claims_file))
@@ -149,7 +149,7 @@ class _Work(NamedTuple):
         from tkperf.render.export_markdown import render_markdown
         from tkperf.render.reports import render_html
         from tkperf.render.terminal.console import open_console
-        from tkperf.render.terminal.page import print_check
+        from tkperf.render.terminal.page_text import print_check
 
         if self.as_json:
             click.echo(render_json())

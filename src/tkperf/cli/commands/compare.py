@@ -14,7 +14,7 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FOLDER, RUN_FILE
-from tkperf.cli.options import output_file
+from tkperf.cli.suite_options import output_file
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError
 
@@ -85,7 +85,7 @@ def compare(
     from tkperf.render.terminal.console import open_console
 
     if any(run_file.suffix == BATCH_SUFFIX for run_file in run_files):
-        from tkperf.cli.batch_answer import expand_batches
+        from tkperf.cli.batch_output import expand_batches
 
         run_files = expand_batches(run_files)
     if zipped and folder is None:
@@ -121,8 +121,8 @@ def compare(
 
 
 def _print(comparison: Comparison, console: Console) -> None:
-    from tkperf.page.comparison.page import build_comparison_page
-    from tkperf.render.terminal.page import print_page
+    from tkperf.page.comparison.build_page import build_comparison_page
+    from tkperf.render.terminal.page_text import print_page
 
     most_across = max(2, (console.width - _LABELS) // _COLUMN)
     view = build_comparison_page(comparison, most_across)
@@ -133,7 +133,7 @@ def _print(comparison: Comparison, console: Console) -> None:
 
 def _render(comparison: Comparison, kinds: Collection[str], *, plots: bool) -> dict[str, bytes | str]:
     """Return the content of each kind of file, and of each plot by its name."""
-    from tkperf.page.comparison.page import build_comparison_page
+    from tkperf.page.comparison.build_page import build_comparison_page
     from tkperf.render.export_comparison import render_comparison_json
     from tkperf.render.export_markdown import render_markdown
     from tkperf.render.export_tables import build_comparison_table, render_csv

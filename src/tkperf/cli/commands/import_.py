@@ -8,7 +8,7 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FOLDER, InputFile
-from tkperf.cli.streams import complain
+from tkperf.cli.standard_streams import complain
 
 # Kinds of warnings that the command line shows; the run file has them all.
 MOST_SHOWN = 12

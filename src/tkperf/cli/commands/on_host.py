@@ -10,6 +10,6 @@ from tkperf.cli.calling import Command
 @click.command(cls=Command, hidden=True)
 def on_host() -> None:
     """Take part in a batch that is conducted on another host: its orders come on stdin. For programs only."""
-    from tkperf.cli.on_host import serve
+    from tkperf.cli.remote_orders import serve
 
     serve()

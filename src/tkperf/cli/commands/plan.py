@@ -48,7 +48,7 @@ def _add(command: click.Command, device: str) -> None:
         from dataclasses import replace
 
         from tkperf.cli.run_options import given_rates, rating_of, read_options
-        from tkperf.pipeline.outlook import ASSUMED, look_out, probe_rates
+        from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, probe_rates
         from tkperf.pipeline.run_plan import plan_run
         from tkperf.render.export_json import render_plan_json
         from tkperf.render.terminal.plan import print_plan
@@ -59,15 +59,15 @@ def _add(command: click.Command, device: str) -> None:
         rates = given_rates(run_options, made)
         if rates is None:
             # Reports an impossible plan before the ten seconds of reading.
-            look_out(made, ASSUMED, rating)
-            rates = ASSUMED if no_probe else probe_rates(made.subject)
-        outlook = look_out(made, rates, rating)
+            estimate_run(made, ASSUMED, rating)
+            rates = ASSUMED if no_probe else probe_rates(made.dut)
+        estimate = estimate_run(made, rates, rating)
         if run_options.yes_destroy or run_options.force:
-            outlook = replace(outlook, asks=False)
+            estimate = replace(estimate, asks=False)
         if as_json:
-            click.echo(render_plan_json(outlook, made.audit.as_plain_data()))
+            click.echo(render_plan_json(estimate, made.audit.as_plain_data()))
         else:
-            print_plan(outlook)
+            print_plan(estimate)
 
     plan.add_command(
         type(command)(
@@ -91,7 +91,7 @@ def _look_at_batch(name: str, suite: str | None, options: dict[str, Any]) -> Non
     draft, batch_options = read_batch(name, suite, options)
     settled = draft.settle(name)
     if settled.request.hosts:
-        from tkperf.cli.fleet_session import plan_fleet
+        from tkperf.cli.hosts_session import plan_fleet
 
         request = settled.require_sound()
         click.echo(plan_fleet(request, batch_options, no_probe=no_probe, as_json=as_json))

@@ -6,7 +6,7 @@ import click
 
 from tkperf.cli.calling import Command, CommandGroup
 from tkperf.cli.kinds import ProfileName
-from tkperf.cli.options import json_option
+from tkperf.cli.suite_options import json_option
 from tkperf.model.choices import built_in_profiles
 from tkperf.model.errors import closest, not_known
 from tkperf.model.input_files import is_toml_path

@@ -13,8 +13,8 @@ import click
 
 from tkperf.cli.calling import Command, HeadedOption, Heading
 from tkperf.cli.kinds import RUN_FILE, InputFile
-from tkperf.cli.options import FACT, FACT_FILE, json_option, output_file, output_folder
-from tkperf.cli.streams import complain, without_garbage_collection
+from tkperf.cli.standard_streams import complain, without_garbage_collection
+from tkperf.cli.suite_options import FACT, FACT_FILE, json_option, output_file, output_folder
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
 
@@ -98,7 +98,7 @@ def report(
         )
         if given := [option for value, option in of_runs if value]:
             raise UsageError(f"{given[0]} is for a single run: name the run file of a drive")
-        from tkperf.cli.batch_answer import BatchFiles, write_batch
+        from tkperf.cli.batch_output import BatchFiles, write_batch
 
         asked = BatchFiles(
             html=html_file,
@@ -115,13 +115,13 @@ def report(
         raise UsageError(
             "--junit and --mail are for a batch: RUN_FILE is NAME.batch then; for a run see tkperf check --junit"
         )
-    from tkperf.analysis.selection import parse_selection
-    from tkperf.analysis.telemetry import place_readings
+    from tkperf.analysis.drive_telemetry import place_readings
+    from tkperf.analysis.selected_part import parse_selection
     from tkperf.cli.output import Outputs, files_in
     from tkperf.model.user_facts import UserFacts, parse_facts
     from tkperf.page.view import build_view
     from tkperf.pipeline.api import read_and_check
-    from tkperf.pipeline.kept_results import find_results
+    from tkperf.pipeline.result_cache import find_results
     from tkperf.render.export_json import write_json
     from tkperf.render.export_markdown import render_markdown
     from tkperf.render.export_series import build_points, render_line_protocol, render_openmetrics
@@ -246,12 +246,12 @@ def show(run_file: Path, as_json: bool) -> None:
       tkperf show D3-S4510.tkperf --json | jq '.tests[].sections[].steady'
     """
     if run_file.suffix == BATCH_SUFFIX:
-        from tkperf.cli.batch_answer import show_batch
+        from tkperf.cli.batch_output import show_batch
 
         show_batch(run_file, as_json=as_json)
         return
     if not as_json:
-        from tkperf.cli.results import print_run
+        from tkperf.cli.print_results import print_run
 
         print_run(run_file)
         return

@@ -12,7 +12,7 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE, Device, InputFile
-from tkperf.cli.options import CONSENT, STRICT, VIEWS, common, on_target, purge_command
+from tkperf.cli.suite_options import CONSENT, STRICT, VIEWS, common, on_target, purge_command
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
 
@@ -88,7 +88,7 @@ def resume(run_file: Path, **options: Any) -> None:
     """
     from tkperf.cli.run_options import RunOptions
     from tkperf.cli.session import resume_session
-    from tkperf.pipeline.resume import ResumeRequest
+    from tkperf.pipeline.resume_plan import ResumeRequest
 
     if run_file.suffix == BATCH_SUFFIX:
         _resume_batch(run_file, options)
@@ -108,9 +108,9 @@ def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
         UsageError: an option is for a single run.
         click.exceptions.Exit: with the batch's exit code.
     """
+    from tkperf.batch.ledger import read_log
     from tkperf.cli.batch_options import BatchOptions
     from tkperf.cli.batch_session import resume_batch
-    from tkperf.pipeline.batch.book import read_log
 
     own = {field.name for field in fields(BatchOptions)}
     ctx = click.get_current_context()
@@ -124,7 +124,7 @@ def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
     asked = {name: value for name, value in options.items() if name in own}
     batch_options = BatchOptions(name=path.stem, folder=path.parent, command_line=tuple(sys.argv), **asked)
     if read_log(path).begun.request.hosts:
-        from tkperf.cli.fleet_session import resume_fleet
+        from tkperf.cli.hosts_session import resume_fleet
 
         raise click.exceptions.Exit(resume_fleet(batch_options, without=without))
     raise click.exceptions.Exit(resume_batch(batch_options, without=without))

@@ -10,7 +10,7 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import Count, RunFolder
-from tkperf.cli.streams import complain, ended_by_signals
+from tkperf.cli.standard_streams import complain, ended_by_signals
 from tkperf.model.errors import RefusedError, UsageError
 
 DESCRIPTORS = 64

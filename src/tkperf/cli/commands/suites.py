@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tkperf.cli.kinds import InputFile
-from tkperf.cli.options import (
+from tkperf.cli.suite_options import (
     AUTO_DEMAND,
     CONSENT,
     DEMAND,

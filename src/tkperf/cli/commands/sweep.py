@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tkperf.cli.calling import Command
-from tkperf.cli.options import CONSENT, LOAD, PURGE, RESULT, RUN_ARGUMENTS, SIZE, TRUST, common, profile_option
+from tkperf.cli.suite_options import CONSENT, LOAD, PURGE, RESULT, RUN_ARGUMENTS, SIZE, TRUST, common, profile_option
 from tkperf.model.errors import UsageError
 from tkperf.model.units import KIB, parse_size_bytes
 from tkperf.model.workload import Access
@@ -106,7 +106,7 @@ def sweep(profile: str, **options: Any) -> None:
     from tkperf.cli.run_options import read_options
     from tkperf.cli.session import run_session
     from tkperf.procedures import load_profile, with_numbers
-    from tkperf.procedures.sweep import TEST, SweepTable
+    from tkperf.procedures.workload_sweep import TEST, SweepTable
 
     numbers = {str(option.name): options.pop(str(option.name)) for option in _LISTS}
     numbers = {key: value for key, value in numbers.items() if value is not None}

@@ -15,14 +15,14 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE
-from tkperf.cli.options import PROGRESS, VERBOSE, json_option
-from tkperf.cli.streams import complain, without_garbage_collection
+from tkperf.cli.standard_streams import complain, without_garbage_collection
+from tkperf.cli.suite_options import PROGRESS, VERBOSE, json_option
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError, reason_of
 
 if TYPE_CHECKING:
     from tkperf.analysis.overview import RunOverview
-    from tkperf.model.batch import BatchState
+    from tkperf.model.batch_state import BatchState
     from tkperf.runfile.writers import Writer
 
 
@@ -37,10 +37,10 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
       tkperf attach D3-S4510.tkperf
       ssh testhost tkperf attach D3-S4510.tkperf --progress plain
     """
-    from tkperf.cli.progress import follow
-    from tkperf.cli.results import describe_ended
-    from tkperf.cli.streams import ended_by_signals
-    from tkperf.pipeline.following import FollowedFile, format_stop_command
+    from tkperf.cli.print_results import describe_ended
+    from tkperf.cli.run_views import follow
+    from tkperf.cli.standard_streams import ended_by_signals
+    from tkperf.pipeline.running_runs import FollowedFile, format_stop_command
     from tkperf.render.terminal.console import plain, print_lines
 
     if run_file.suffix == BATCH_SUFFIX:
@@ -80,10 +80,10 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
       tkperf status
       tkperf status D3-S4510.tkperf --json | jq '.runs[0].remaining_longest_s'
     """
-    from tkperf.model.batch import DriveStage
+    from tkperf.batch.ledger import read_batch
+    from tkperf.model.batch_state import DriveStage
     from tkperf.page.status import build_status
-    from tkperf.pipeline.batch.book import read_batch
-    from tkperf.pipeline.following import find_run_files, format_stop_command, read_overview
+    from tkperf.pipeline.running_runs import find_run_files, format_stop_command, read_overview
     from tkperf.render.export_json import build_verdict
     from tkperf.render.terminal.console import open_console
     from tkperf.render.terminal.status import print_status
@@ -165,10 +165,10 @@ def _hint_at_sudo(command: str, path: Path) -> Iterator[None]:
 
 
 def _show_batch(path: Path) -> None:
+    from tkperf.batch.batch_watch import WatchedBatch
     from tkperf.page.batch_progress import build_batch_progress
-    from tkperf.pipeline.batch.watching import WatchedBatch
     from tkperf.render.terminal.console import open_console
-    from tkperf.render.terminal.page import print_page
+    from tkperf.render.terminal.page_text import print_page
 
     watched = WatchedBatch(path)
     watched.look_at_all()
@@ -204,8 +204,8 @@ def stop(run_file: Path, no_wait: bool) -> None:
     Examples:
       tkperf stop D3-S4510.tkperf
     """
-    from tkperf.cli.results import describe_ended
-    from tkperf.pipeline.following import find_writing, interrupt, look_first
+    from tkperf.cli.print_results import describe_ended
+    from tkperf.pipeline.running_runs import find_writing, interrupt, look_first
     from tkperf.render.terminal.console import plain, print_lines
 
     if run_file.suffix == BATCH_SUFFIX:
@@ -228,9 +228,9 @@ def stop(run_file: Path, no_wait: bool) -> None:
 
 def _stop_batch(path: Path, *, no_wait: bool) -> None:
     """Ask the batch's process to end, which ends all its runs; without one, each run itself."""
+    from tkperf.batch.ledger import ask_batch_to_end, read_batch
     from tkperf.cli.batch_view import describe_batch_end
-    from tkperf.model.batch import DriveStage
-    from tkperf.pipeline.batch.book import ask_batch_to_end, read_batch
+    from tkperf.model.batch_state import DriveStage
     from tkperf.render.terminal.console import plain, print_lines
 
     state = read_batch(path)
@@ -256,7 +256,7 @@ def _stop_batch(path: Path, *, no_wait: bool) -> None:
 
 
 def _wait(run_file: Path, writer: Writer) -> None:
-    from tkperf.pipeline.following import describe_wait, find_writing
+    from tkperf.pipeline.running_runs import describe_wait, find_writing
     from tkperf.render.terminal.console import print_lines
     from tkperf.runfile.writers import is_being_written
 

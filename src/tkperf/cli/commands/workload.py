@@ -9,8 +9,8 @@ import click
 
 from tkperf.cli.calling import Command, CommandGroup
 from tkperf.cli.kinds import OUTPUT_FILE, InputFile
-from tkperf.cli.options import json_option, profile_option
-from tkperf.cli.streams import complain
+from tkperf.cli.standard_streams import complain
+from tkperf.cli.suite_options import json_option, profile_option
 from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
 

@@ -17,7 +17,7 @@ from tkperf.device.identity import DeviceIdentity, TargetKind, find_interface
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.ata import find_ata_sanitize, in_order, offer_ata
 from tkperf.device.purge.generic import offer_command, offer_discard, offer_hole_punching
-from tkperf.device.purge.method import NO_WATCH, Offer, PurgeMethod, PurgeRefusal, PurgeWatch, look_at
+from tkperf.device.purge.method import NO_WATCH, Offer, PurgeMethod, PurgeRefusal, PurgeWatch, sample_content
 from tkperf.device.purge.nvme import find_nvme_sanitize, offer_nvme
 from tkperf.device.purge.scsi import find_scsi_erase, offer_scsi
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
@@ -151,8 +151,8 @@ def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: PurgeWatch = N
         RefusedError: the permit no longer holds.
     """
     permit.recheck()
-    before = look_at(permit)
+    before = sample_content(permit)
     method.act(permit, watch)
     permit.recheck()
-    after = look_at(permit)
+    after = sample_content(permit)
     return before.compare(after, method=method.title, reads_zero=method.reads_zero)

@@ -115,7 +115,7 @@ def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limi
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SampledContent:
     """Digests of samples spread evenly over a device, by offset; None if reading failed."""
 
     path: str
@@ -159,7 +159,7 @@ class Look:
         return "not verifiable: there was nothing but zeros before"
 
 
-def look_at(permit: ErasePermit) -> Look:
+def sample_content(permit: ErasePermit) -> SampledContent:
     """Read samples past the page cache, with the first and the last block.
 
     Raises:
@@ -181,4 +181,4 @@ def look_at(permit: ErasePermit) -> Look:
                 digests[offset] = hashlib.blake2b(data).digest()
     finally:
         os.close(descriptor)
-    return Look(identity.path, digests)
+    return SampledContent(identity.path, digests)

@@ -334,7 +334,7 @@ def find_silent_modules(sys_root: Path) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileState:
+class FileUse:
     """State of a file; None means not known.
 
     Attributes:
@@ -346,7 +346,7 @@ class FileState:
     open_elsewhere: bool | None = None
 
 
-def ask_file_state(path: str, file: FileId, *, count: bool, swap: bool, file_system: str | None) -> FileState:
+def ask_file_state(path: str, file: FileId, *, count: bool, swap: bool, file_system: str | None) -> FileUse:
     """Ask the kernel about a file; writes nothing, and its times stay.
 
     Args:
@@ -363,13 +363,13 @@ def ask_file_state(path: str, file: FileId, *, count: bool, swap: bool, file_sys
     except OSError as error:
         # The file is a running program, or another process has a lease on it.
         busy = error.errno in (errno.ETXTBSY, errno.EWOULDBLOCK)
-        return FileState(open_elsewhere=True if busy else None)
+        return FileUse(open_elsewhere=True if busy else None)
     try:
         status = os.fstat(descriptor)
         if (status.st_dev, status.st_ino) != file:
-            return FileState()
+            return FileUse()
         count = count and file_system not in _SERVER_FILE_SYSTEMS
-        return FileState(
+        return FileUse(
             swap=_is_swap(descriptor) if swap else None, open_elsewhere=is_open_elsewhere(descriptor) if count else None
         )
     finally:

@@ -10,7 +10,7 @@ import numpy as np
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.engine.simulation.service import Latency, Moods, Response, Second, balance, mean_units
 from tkperf.engine.simulation.translation import SLICES, FlashTranslation, WriteSpread
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 # A full buffer takes writes in bursts: this share of them waits so many times as long as the others,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tkperf.engine.simulation.models import Misbehaviour
 from tkperf.model.errors import EngineError
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, Arrival, BlockShare, Workload
 
 Floats = NDArray[np.float64]

@@ -6,9 +6,9 @@
 | ``drives.py`` | the drive's queue and link, and other drives on that link |
 | ``system.py`` | virtual machine, io_uring, services; control groups and limits of the process |
 | ``activity.py`` | pressure and swap; work on drives that runs already, or is due |
-| ``site.py`` | the audited host, and the findings |
+| ``audited_host.py`` | the audited host, and the findings |
 
-Each module is pure, except that it reads files below ``Site.root`` and calls tools through ``Site.run``.
+Each module is pure, except that it reads files below ``AuditedHost.root`` and calls tools through ``AuditedHost.run``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import replace
 from functools import partial
 
 from tkperf.host.audit.activity import audit_load, audit_timers, audit_work
+from tkperf.host.audit.audited_host import Audit, AuditedDrive, AuditedHost, AuditLevel, AuditResult, Topic
 from tkperf.host.audit.cpus import audit_cpus, audit_interrupts, audit_numa
 from tkperf.host.audit.drives import audit_links, audit_neighbours, audit_queue, count_io, find_neighbours
-from tkperf.host.audit.site import Audit, AuditedDrive, AuditFinding, AuditLevel, Site, Topic
 from tkperf.host.audit.system import audit_limits, audit_system
 from tkperf.model.errors import reason_of
 
@@ -31,14 +31,14 @@ _ODD_KERNEL = "the kernel shows a value that tkperf does not understand"
 
 
 def audit_host(
-    site: Site,
+    audited: AuditedHost,
     drives: Sequence[AuditedDrive] = (),
     *,
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Audit:
     """Return everything that might disturb a run on the drives. Never raises: unreadable values become "not known"."""
-    neighbours = {drive.name: find_neighbours(site, drive) for drive in drives}
+    neighbours = {drive.name: find_neighbours(audited, drive) for drive in drives}
     # Another tested drive loads the link all the same: it stays a neighbour.
     everyone = tuple({one.name: one for found in neighbours.values() for one in found}.values())
     names = {one.name for one in everyone}
@@ -46,21 +46,21 @@ def audit_host(
     tested = {drive.disk.resolve().name for drive in drives}
     before, began_s = count_io(everyone), clock()
     of_host = [
-        *_guarded("CPUs", partial(audit_cpus, site)),
-        *_guarded("system", partial(audit_system, site, drives)),
-        *_guarded("limits", partial(audit_limits, site, drives)),
-        *_guarded("load", partial(audit_load, site)),
-        *_guarded("timers", partial(audit_timers, site, shares=bool(names - tested))),
-        *_guarded("scrubs", partial(audit_work, site, names)),
+        *_guarded("CPUs", partial(audit_cpus, audited)),
+        *_guarded("system", partial(audit_system, audited, drives)),
+        *_guarded("limits", partial(audit_limits, audited, drives)),
+        *_guarded("load", partial(audit_load, audited)),
+        *_guarded("timers", partial(audit_timers, audited, shares=bool(names - tested))),
+        *_guarded("scrubs", partial(audit_work, audited, names)),
     ]
     of_drives = [
         replace(finding, device=drive.name)
         for drive in drives
         for finding in (
-            *_guarded("queue settings", partial(audit_queue, site, drive)),
-            *_guarded("interrupts", partial(audit_interrupts, site, drive)),
-            *_guarded("NUMA node", partial(audit_numa, site, drive)),
-            *_guarded("link", partial(audit_links, site, drive)),
+            *_guarded("queue settings", partial(audit_queue, audited, drive)),
+            *_guarded("interrupts", partial(audit_interrupts, audited, drive)),
+            *_guarded("NUMA node", partial(audit_numa, audited, drive)),
+            *_guarded("link", partial(audit_links, audited, drive)),
         )
     ]
     if everyone:
@@ -72,9 +72,9 @@ def audit_host(
     return Audit((*of_drives, *of_links, *of_host))
 
 
-def _guarded(subject: str, look: Callable[[], Iterable[AuditFinding]]) -> list[AuditFinding]:
+def _guarded(subject: str, look: Callable[[], Iterable[AuditResult]]) -> list[AuditResult]:
     """Return the findings of a look, with "not known" for the rest if the kernel gives unexpected values."""
-    found: list[AuditFinding] = []
+    found: list[AuditResult] = []
     try:
         for finding in look():
             found.append(finding)
@@ -84,4 +84,4 @@ def _guarded(subject: str, look: Callable[[], Iterable[AuditFinding]]) -> list[A
     return found
 
 
-__all__ = ["WATCH_S", "Audit", "AuditFinding", "AuditLevel", "AuditedDrive", "Site", "audit_host"]
+__all__ = ["WATCH_S", "Audit", "AuditResult", "AuditLevel", "AuditedDrive", "Site", "audit_host"]

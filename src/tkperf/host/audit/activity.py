@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tkperf.device.sysfs import find_disk, text
-from tkperf.host.audit.site import ADVICE_LIMIT_S, AuditFinding, AuditLevel, Site, Topic
+from tkperf.host.audit.audited_host import ADVICE_LIMIT_S, AuditedHost, AuditLevel, AuditResult, Topic
 from tkperf.model.errors import EngineError
 from tkperf.model.units import format_capacity, format_duration
 from tkperf.system.host import read_memory
@@ -61,21 +61,21 @@ _CRON_FOLDERS = {
 _CRON_SERVICES = ("cron", "crond", "cronie", "fcron", "anacron")
 
 
-def audit_load(site: Site) -> Iterator[AuditFinding]:
+def audit_load(audited: AuditedHost) -> Iterator[AuditResult]:
     """Yield pressure on CPUs, memory and I/O, and memory that is swapped out."""
     for resource, limits in _PRESSURES.items():
-        yield _pressure(site, resource, *limits)
-    yield _swap(site)
+        yield _pressure(audited, resource, *limits)
+    yield _swap(audited)
 
 
-def _pressure(site: Site, resource: str, topic: Topic, advice_pct: float, disturbs_pct: float) -> AuditFinding:
-    words = (text(site.proc / "pressure" / resource) or "").split()
+def _pressure(audited: AuditedHost, resource: str, topic: Topic, advice_pct: float, disturbs_pct: float) -> AuditResult:
+    words = (text(audited.proc / "pressure" / resource) or "").split()
     shares = [word.partition("=")[2] for word in words if word.startswith("avg10=")]
     try:
         share_pct = float(shares[0])
     except (IndexError, ValueError):
         if resource == "cpu":
-            return _load_average(site, topic)
+            return _load_average(audited, topic)
         return topic.not_known("the kernel does not measure it (the boot option psi=1 turns it on)")
     level = AuditLevel.OK
     if share_pct >= advice_pct:
@@ -87,30 +87,30 @@ def _pressure(site: Site, resource: str, topic: Topic, advice_pct: float, distur
     )
 
 
-def _load_average(site: Site, topic: Topic) -> AuditFinding:
+def _load_average(audited: AuditedHost, topic: Topic) -> AuditResult:
     """Check the load average, where the kernel measures no pressure: it shows less."""
-    words = (text(site.proc / "loadavg") or "").split()
+    words = (text(audited.proc / "loadavg") or "").split()
     try:
         load = float(words[0])
     except (IndexError, ValueError):
         return topic.not_known()
-    busy = load / max(len(site.cpus), 1)
+    busy = load / max(len(audited.cpus), 1)
     return topic.find(
         AuditLevel.ADVICE if busy >= 0.5 else AuditLevel.NOTE,
-        f"load average {load:g} on {len(site.cpus)} CPUs (the kernel measures no pressure)",
+        f"load average {load:g} on {len(audited.cpus)} CPUs (the kernel measures no pressure)",
         otherwise="find the program with top or pidstat, and end or move it",
     )
 
 
-def _swap(site: Site) -> AuditFinding:
-    facts = read_memory(site.proc)
+def _swap(audited: AuditedHost) -> AuditResult:
+    facts = read_memory(audited.proc)
     total, free = facts.get("SwapTotal"), facts.get("SwapFree")
     memory, available = facts.get("MemTotal"), facts.get("MemAvailable")
     if total is None or free is None or memory is None or available is None:
         return _SWAP.not_known("/proc/meminfo does not show it")
     used = total - free
     short = available < _LITTLE_MEMORY * memory
-    spaces = [row.split()[0] for row in (text(site.proc / "swaps") or "").splitlines()[1:] if row]
+    spaces = [row.split()[0] for row in (text(audited.proc / "swaps") or "").splitlines()[1:] if row]
     found = "none"
     if total:
         found = f"{format_capacity(used)} of {format_capacity(total)} in use on {', '.join(spaces)}"
@@ -126,15 +126,15 @@ def _swap(site: Site) -> AuditFinding:
     )
 
 
-def audit_work(site: Site, neighbours: Collection[str]) -> Iterator[AuditFinding]:
+def audit_work(audited: AuditedHost, neighbours: Collection[str]) -> Iterator[AuditResult]:
     """Yield findings on work on drives that runs. ``neighbours`` are drives on the tested one's link."""
-    yield from _audit_md(site, neighbours)
-    yield from _audit_zfs(site)
-    yield _audit_programs(site)
+    yield from _audit_md(audited, neighbours)
+    yield from _audit_zfs(audited)
+    yield _audit_programs(audited)
 
 
-def _audit_md(site: Site, neighbours: Collection[str]) -> Iterator[AuditFinding]:
-    for folder in sorted((site.sys / "block").glob("md*/md")):
+def _audit_md(audited: AuditedHost, neighbours: Collection[str]) -> Iterator[AuditResult]:
+    for folder in sorted((audited.sys / "block").glob("md*/md")):
         action = text(folder / "sync_action")
         if action not in _MD_WORK:
             continue
@@ -150,11 +150,11 @@ def _audit_md(site: Site, neighbours: Collection[str]) -> Iterator[AuditFinding]
         )
 
 
-def _audit_zfs(site: Site) -> Iterator[AuditFinding]:
-    if not (site.proc / "spl/kstat/zfs").is_dir():
+def _audit_zfs(audited: AuditedHost) -> Iterator[AuditResult]:
+    if not (audited.proc / "spl/kstat/zfs").is_dir():
         return
     try:
-        done = site.run(["zpool", "status"], timeout_s=ADVICE_LIMIT_S)
+        done = audited.run(["zpool", "status"], timeout_s=ADVICE_LIMIT_S)
     except EngineError as error:
         yield Topic("scrub of ZFS", _RUNS).not_known(str(error))
         return
@@ -172,11 +172,11 @@ def _audit_zfs(site: Site) -> Iterator[AuditFinding]:
             )
 
 
-def _audit_programs(site: Site) -> AuditFinding:
-    if site.processes is None:
+def _audit_programs(audited: AuditedHost) -> AuditResult:
+    if audited.processes is None:
         return _PROGRAMS.not_known("/proc shows no processes")
-    running = sorted(set(_PROGRAM_NAMES) & site.processes)
-    if "btrfs" in site.processes:
+    running = sorted(set(_PROGRAM_NAMES) & audited.processes)
+    if "btrfs" in audited.processes:
         running.append("btrfs (a scrub or balance)")
     return _PROGRAMS.advise(
         bool(running),
@@ -185,31 +185,33 @@ def _audit_programs(site: Site) -> AuditFinding:
     )
 
 
-def audit_timers(site: Site, *, shares: bool) -> Iterator[AuditFinding]:
+def audit_timers(audited: AuditedHost, *, shares: bool) -> Iterator[AuditResult]:
     """Yield systemd's timers that are due within the run, and cron jobs, whenever they are due.
 
     Args:
         shares: untested drives share a controller or link with a tested one.
     """
-    yield _audit_systemd(site, AuditLevel.DISTURBS if shares else AuditLevel.ADVICE)
-    yield _audit_cron(site)
+    yield _audit_systemd(audited, AuditLevel.DISTURBS if shares else AuditLevel.ADVICE)
+    yield _audit_cron(audited)
 
 
-def _audit_systemd(site: Site, level: AuditLevel) -> AuditFinding:
+def _audit_systemd(audited: AuditedHost, level: AuditLevel) -> AuditResult:
     try:
-        done = site.run(["systemctl", "list-timers", "--all", "--no-pager", "--output=json"], timeout_s=ADVICE_LIMIT_S)
+        done = audited.run(
+            ["systemctl", "list-timers", "--all", "--no-pager", "--output=json"], timeout_s=ADVICE_LIMIT_S
+        )
         timers = _parse_timers(done.stdout)
     except EngineError as error:
         return _TIMERS.not_known("there is no systemctl" if "not installed" in str(error) else str(error))
     except (ValueError, RecursionError):
         words = " ".join(done.stderr.split()) or "it printed no list of timers"
         return _TIMERS.not_known(f"systemctl: {words[:120]}")
-    left_s = {unit: at_s - site.now_s for unit, at_s in timers.items()}
-    due = sorted((max(left, 0.0), unit) for unit, left in left_s.items() if left <= site.lasts_s)
+    left_s = {unit: at_s - audited.now_s for unit, at_s in timers.items()}
+    due = sorted((max(left, 0.0), unit) for unit, left in left_s.items() if left <= audited.lasts_s)
     heavy = [(left, unit) for left, unit in due if _HEAVY.search(unit)]
     if not heavy:
         others = f"; {len(due)} of other kinds" if due else ""
-        within = format_duration(site.lasts_s)
+        within = format_duration(audited.lasts_s)
         return _TIMERS.ok(f"none that works on drives within {within}{others}")
     return _TIMERS.find(
         level,
@@ -237,13 +239,13 @@ def _parse_timers(printed: str) -> dict[str, float]:
     return timers
 
 
-def _audit_cron(site: Site) -> AuditFinding:
-    if site.processes is None:
+def _audit_cron(audited: AuditedHost) -> AuditResult:
+    if audited.processes is None:
         return _CRON.not_known("/proc shows no processes, such as cron")
-    service = next((name for name in _CRON_SERVICES if name in site.processes), None)
+    service = next((name for name in _CRON_SERVICES if name in audited.processes), None)
     if service is None:
         return _CRON.ok("no cron runs")
-    due, closed = _find_cron_work(site.root)
+    due, closed = _find_cron_work(audited.root)
     if closed and not due:
         return _CRON.not_known(f"{', '.join(closed)} cannot be read")
     return _CRON.advise(

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tkperf.device.sysfs import find_nvme_controller, find_pci_function, number, text
-from tkperf.host.audit.site import (
+from tkperf.host.audit.audited_host import (
     AuditedDrive,
-    AuditFinding,
+    AuditedHost,
     AuditLevel,
-    Site,
+    AuditResult,
     Topic,
     find_place_on_bus,
     parse_list,
@@ -38,17 +38,17 @@ _QUEUES = Topic("NVMe queues", "CPUs that share a queue of the drive wait for ea
 _BALANCING = Topic("irqbalance", "irqbalance moves interrupts between CPUs while it is measured")
 
 
-def audit_cpus(site: Site) -> Iterator[AuditFinding]:
-    policies = sorted((site.cpu_folder / "cpufreq").glob("policy*"))
+def audit_cpus(audited: AuditedHost) -> Iterator[AuditResult]:
+    policies = sorted((audited.cpu_folder / "cpufreq").glob("policy*"))
     yield _governor(policies)
     yield from _preference(policies)
     yield from _limits(policies)
-    yield _turbo(site)
-    yield _idle_states(site)
-    yield _mitigations(site)
+    yield _turbo(audited)
+    yield _idle_states(audited)
+    yield _mitigations(audited)
 
 
-def _governor(policies: list[Path]) -> AuditFinding:
+def _governor(policies: list[Path]) -> AuditResult:
     counts = Counter(text(policy / "scaling_governor") for policy in policies)
     names = set(counts) - {None}
     if not names:
@@ -68,7 +68,7 @@ def _governor(policies: list[Path]) -> AuditFinding:
     )
 
 
-def _preference(policies: list[Path]) -> Iterator[AuditFinding]:
+def _preference(policies: list[Path]) -> Iterator[AuditResult]:
     name = "energy_performance_preference"
     counts = Counter(text(policy / name) for policy in policies)
     names = {value for value in counts if value is not None}
@@ -80,7 +80,7 @@ def _preference(policies: list[Path]) -> Iterator[AuditFinding]:
         )
 
 
-def _limits(policies: list[Path]) -> Iterator[AuditFinding]:
+def _limits(policies: list[Path]) -> Iterator[AuditResult]:
     lowered = []
     for policy in policies:
         allowed, possible = number(policy / "scaling_max_freq"), number(policy / "cpuinfo_max_freq")
@@ -100,20 +100,20 @@ def _limits(policies: list[Path]) -> Iterator[AuditFinding]:
         yield _LIMIT.ok("none below the maximum")
 
 
-def _turbo(site: Site) -> AuditFinding:
-    no_turbo = number(site.cpu_folder / "intel_pstate/no_turbo")
-    boost = number(site.cpu_folder / "cpufreq/boost")
+def _turbo(audited: AuditedHost) -> AuditResult:
+    no_turbo = number(audited.cpu_folder / "intel_pstate/no_turbo")
+    boost = number(audited.cpu_folder / "cpufreq/boost")
     is_on = no_turbo == 0 if no_turbo is not None else None if boost is None else boost == 1
     if is_on is None:
         return _TURBO.not_known()
     return _TURBO.note("on" if is_on else "off")
 
 
-def _idle_states(site: Site) -> AuditFinding:
-    driver = text(site.cpu_folder / "cpuidle/current_driver")
+def _idle_states(audited: AuditedHost) -> AuditResult:
+    driver = text(audited.cpu_folder / "cpuidle/current_driver")
     states: dict[str, int] = {}
-    for cpu in sorted(site.cpus) or [0]:
-        for file in (site.cpu_folder / f"cpu{cpu}/cpuidle").glob("state*/latency"):
+    for cpu in sorted(audited.cpus) or [0]:
+        for file in (audited.cpu_folder / f"cpu{cpu}/cpuidle").glob("state*/latency"):
             latency_us, state = number(file), file.parent
             name = text(state / "name")
             if latency_us is not None and name and number(state / "disable") == 0:
@@ -130,8 +130,8 @@ def _idle_states(site: Site) -> AuditFinding:
     )
 
 
-def _mitigations(site: Site) -> AuditFinding:
-    files = sorted((site.cpu_folder / "vulnerabilities").glob("*"))
+def _mitigations(audited: AuditedHost) -> AuditResult:
+    files = sorted((audited.cpu_folder / "vulnerabilities").glob("*"))
     states = {file.name: text(file) or "" for file in files}
     if not any(states.values()):
         return _MITIGATIONS.not_known("the kernel does not list them")
@@ -152,10 +152,10 @@ def _counted(counts: Counter[str | None]) -> str:
     )
 
 
-def audit_numa(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+def audit_numa(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
     """Yield the distance between the drive and the CPUs that tkperf may run on."""
-    folder = site.sys / "devices/system/node"
-    nodes = read_nodes(site.sys)
+    folder = audited.sys / "devices/system/node"
+    nodes = read_nodes(audited.sys)
     if len(nodes) == 1:
         yield _NUMA.ok("the host has one")
         return
@@ -164,10 +164,10 @@ def audit_numa(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
     if node is None or node not in nodes:
         yield _NUMA.not_known("the firmware does not give it" if nodes else "the kernel shows none")
         return
-    near = nodes[node] & site.cpus
-    far = site.cpus - near
+    near = nodes[node] & audited.cpus
+    far = audited.cpus - near
     distances = [int(word) for word in (text(folder / f"node{node}/distance") or "").split()]
-    found = f"drive at node {node}; {len(near)} of the {len(site.cpus)} CPUs that may run are there"
+    found = f"drive at node {node}; {len(near)} of the {len(audited.cpus)} CPUs that may run are there"
     if far and distances:
         found += f", the others at distance up to {max(distances)} (near: {min(distances)})"
     yield _NUMA.find(
@@ -178,10 +178,10 @@ def audit_numa(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
     )
 
 
-def audit_interrupts(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+def audit_interrupts(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
     """Yield the CPUs that answer the drive's interrupts, and the service that may move these."""
     function = find_pci_function(find_place_on_bus(drive.disk))
-    vectors = {} if function is None else _read_vectors(site, function)
+    vectors = {} if function is None else _read_vectors(audited, function)
     if not vectors:
         yield _INTERRUPTS.not_known("the kernel shows no vectors of a PCI function above the drive")
         return
@@ -189,9 +189,9 @@ def audit_interrupts(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
     if not cpus:
         yield _INTERRUPTS.not_known("the kernel does not show their CPUs")
         return
-    outside = bool(site.cpus) and not cpus & site.cpus
-    on_one = len(vectors) > 2 and len(cpus) == 1 and len(site.cpus) > 1
-    allowed = format_ranges(site.cpus)
+    outside = bool(audited.cpus) and not cpus & audited.cpus
+    on_one = len(vectors) > 2 and len(cpus) == 1 and len(audited.cpus) > 1
+    allowed = format_ranges(audited.cpus)
     yield _INTERRUPTS.advise(
         on_one or outside,
         f"{len(vectors)} vector{'s' * (len(vectors) > 1)} (IRQ {format_ranges(set(map(int, vectors)))})"
@@ -200,41 +200,41 @@ def audit_interrupts(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
         command=f"for i in {' '.join(sorted(vectors, key=int))}; do echo {allowed} | "
         "sudo tee /proc/irq/$i/smp_affinity_list; done",
     )
-    yield from _queues(site, drive)
-    yield _balancing(site, drive)
+    yield from _queues(audited, drive)
+    yield _balancing(audited, drive)
 
 
-def _read_vectors(site: Site, function: Path) -> dict[str, frozenset[int]]:
+def _read_vectors(audited: AuditedHost, function: Path) -> dict[str, frozenset[int]]:
     """Return the CPUs that each vector of a PCI function is delivered to, for vectors with a handler."""
     numbers = [entry.name for entry in (function / "msi_irqs").glob("[0-9]*")]
     if not numbers and (single := number(function / "irq")):
         numbers = [str(single)]
     vectors = {}
     for irq in numbers:
-        folder = site.proc / "irq" / irq
+        folder = audited.proc / "irq" / irq
         cpus = text(folder / "effective_affinity_list") or text(folder / "smp_affinity_list")
         # A vector that no driver has taken has no handler.
-        if folder.is_dir() and text(site.sys / f"kernel/irq/{irq}/actions") is not None:
+        if folder.is_dir() and text(audited.sys / f"kernel/irq/{irq}/actions") is not None:
             vectors[irq] = parse_list(cpus)
     return vectors
 
 
-def _queues(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+def _queues(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
     """Compare the number of an NVMe drive's queues with the number of CPUs."""
     if find_nvme_controller(drive.disk) is None:
         return
     if not drive.hardware_queues:
         yield _QUEUES.not_known("the kernel does not list them")
         return
-    online = len(parse_list(text(site.cpu_folder / "online"))) or len(site.cpus)
+    online = len(parse_list(text(audited.cpu_folder / "online"))) or len(audited.cpus)
     found = f"{drive.hardware_queues} for {online} CPUs"
     yield _QUEUES.ok(found) if drive.hardware_queues >= online else _QUEUES.note(found)
 
 
-def _balancing(site: Site, drive: AuditedDrive) -> AuditFinding:
-    if site.processes is None:
+def _balancing(audited: AuditedHost, drive: AuditedDrive) -> AuditResult:
+    if audited.processes is None:
         return _BALANCING.not_known("/proc shows no processes")
-    if "irqbalance" not in site.processes:
+    if "irqbalance" not in audited.processes:
         return _BALANCING.ok("does not run")
     if drive.is_nvme:
         return _BALANCING.ok("runs, but the kernel itself keeps the vectors of NVMe drives")

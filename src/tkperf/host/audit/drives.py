@@ -9,13 +9,13 @@ from pathlib import Path
 from tkperf.device.kernel_watch import parse_stat
 from tkperf.device.links import find_narrower_bridge, read_link
 from tkperf.device.sysfs import SECTOR_BYTES, binary, find_selected, number, text
-from tkperf.host.audit.site import (
+from tkperf.host.audit.audited_host import (
     MATTERS,
     USB_HUB_CLASS,
     AuditedDrive,
-    AuditFinding,
+    AuditedHost,
     AuditLevel,
-    Site,
+    AuditResult,
     Topic,
     find_place_on_bus,
 )
@@ -69,13 +69,13 @@ def choose_scheduler(drive: AuditedDrive, now: str) -> str:
     return now if drive.rotates and now == "mq-deadline" else "none"
 
 
-def audit_queue(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+def audit_queue(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
     queue = drive.disk / "queue"
     if not queue.is_dir():
         yield Topic("queue settings", _SCHEDULER.why).not_known("the kernel shows none")
         return
     yield _scheduler(drive, queue)
-    yield _requests(site, drive, queue)
+    yield _requests(audited, drive, queue)
     for topic, name, describe_number in _DISCLOSED:
         setting = number(queue / name)
         may_lack = " (or has none)" * (name == "wbt_lat_usec")
@@ -89,7 +89,7 @@ def audit_queue(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
     yield _other_settings(queue)
 
 
-def _scheduler(drive: AuditedDrive, queue: Path) -> AuditFinding:
+def _scheduler(drive: AuditedDrive, queue: Path) -> AuditResult:
     now = find_selected(text(queue / "scheduler"))
     if now is None:
         return _SCHEDULER.not_known()
@@ -97,21 +97,21 @@ def _scheduler(drive: AuditedDrive, queue: Path) -> AuditFinding:
     return _SCHEDULER.advise(now != wanted, now, command=_echo(drive, "scheduler", wanted))
 
 
-def _requests(site: Site, drive: AuditedDrive, queue: Path) -> AuditFinding:
+def _requests(audited: AuditedHost, drive: AuditedDrive, queue: Path) -> AuditResult:
     """Check the requests of the queue: the number is for each of the device's hardware queues."""
     requests = number(queue / "nr_requests")
     if requests is None:
         return _REQUESTS.not_known()
     queues = drive.hardware_queues or 1
-    asked = f", {site.outstanding} I/Os will be outstanding" if site.outstanding else ""
+    asked = f", {audited.outstanding} I/Os will be outstanding" if audited.outstanding else ""
     return _REQUESTS.advise(
-        site.outstanding is not None and requests * queues < site.outstanding,
+        audited.outstanding is not None and requests * queues < audited.outstanding,
         f"{requests} in each of {queues} hardware queue{'s' * (queues > 1)}{asked}",
-        command=_echo(drive, "nr_requests", site.outstanding),
+        command=_echo(drive, "nr_requests", audited.outstanding),
     )
 
 
-def _largest(queue: Path) -> AuditFinding:
+def _largest(queue: Path) -> AuditResult:
     now, possible = number(queue / "max_sectors_kb"), number(queue / "max_hw_sectors_kb")
     if now is None:
         return _LARGEST.not_known()
@@ -120,7 +120,7 @@ def _largest(queue: Path) -> AuditFinding:
     return _LARGEST.ok(found) if now >= LARGEST_IO_KIB else _LARGEST.note(found)
 
 
-def _statistics(drive: AuditedDrive, queue: Path) -> AuditFinding:
+def _statistics(drive: AuditedDrive, queue: Path) -> AuditResult:
     setting = number(queue / "iostats")
     if setting is None:
         return _STATISTICS.not_known()
@@ -128,7 +128,7 @@ def _statistics(drive: AuditedDrive, queue: Path) -> AuditFinding:
     return _STATISTICS.advise(not setting, "on" if setting else "off", command=command)
 
 
-def _other_settings(queue: Path) -> AuditFinding:
+def _other_settings(queue: Path) -> AuditResult:
     polls, ahead_kib = number(queue / "io_poll"), number(queue / "read_ahead_kb")
     polling = "not known" if polls is None else "on" if polls else "off"
     ahead = "not known" if ahead_kib is None else f"{ahead_kib} KiB"
@@ -139,7 +139,7 @@ def _echo(drive: AuditedDrive, name: str, value: object) -> str:
     return f"echo {value} | sudo tee /sys/block/{drive.disk.name}/queue/{name}"
 
 
-def audit_links(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+def audit_links(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
     """Yield the drive's link, links upstream that carry less than it, and their power management."""
     link = read_link(drive.disk)
     if link is None:
@@ -160,10 +160,10 @@ def audit_links(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
             f"{narrower.negotiated} at {narrower.source}, less than the drive's own link",
             otherwise="move the drive to a slot with a faster link to the CPU",
         )
-    yield from _power(site, drive)
+    yield from _power(audited, drive)
 
 
-def _power(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+def _power(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
     for folder in drive.disk.resolve().parents:
         if folder.name.startswith("host") and folder.name[4:].isdigit():
             path = f"scsi_host/{folder.name}/link_power_management_policy"
@@ -175,7 +175,7 @@ def _power(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
                     command=f"echo max_performance | sudo tee /sys/class/{path}",
                 )
             return
-    policy = text(site.sys / "module/pcie_aspm/parameters/policy") or ""
+    policy = text(audited.sys / "module/pcie_aspm/parameters/policy") or ""
     if drive.is_nvme and "[" in policy:
         state = find_selected(policy) or ""
         sleeps = state.startswith(("powersave", "powersupersave"))
@@ -195,11 +195,11 @@ class Neighbour:
     disk: Path
 
 
-def find_neighbours(site: Site, drive: AuditedDrive) -> tuple[Neighbour, ...]:
+def find_neighbours(audited: AuditedHost, drive: AuditedDrive) -> tuple[Neighbour, ...]:
     """Return the disks that share a controller, expander, hub or bridge with the drive, tested ones as well."""
     place = find_place_on_bus(drive.disk)
     found = []
-    for disk in sorted((site.sys / "block").glob("*")):
+    for disk in sorted((audited.sys / "block").glob("*")):
         if disk.resolve() == drive.disk.resolve() or not (disk / "device").exists():
             continue
         shares = _find_shared(place, find_place_on_bus(disk))
@@ -239,7 +239,7 @@ def audit_neighbours(
     before: Mapping[str, tuple[int, int]],
     after: Mapping[str, tuple[int, int]],
     seconds: float,
-) -> AuditFinding:
+) -> AuditResult:
     """Return the finding on the neighbours: their shared link, and their I/O between two looks."""
     if not neighbours:
         # Without other drives it stays so, unlike their load of the moment.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.device.sysfs import find_selected, number, text
-from tkperf.host.audit.site import AuditedDrive, AuditFinding, AuditLevel, Site, Topic
+from tkperf.host.audit.audited_host import AuditedDrive, AuditedHost, AuditLevel, AuditResult, Topic
 from tkperf.model.units import format_capacity
 from tkperf.system.host import ControlGroups, find_control_groups
 
@@ -61,26 +61,26 @@ _IO = Topic("limit of I/O", "the result then shows the limit, not the drive")
 _PROCESS = Topic("limits of the process", "fio could not open files, lock memory or start threads")
 
 
-def audit_system(site: Site, drives: Sequence[AuditedDrive]) -> Iterator[AuditFinding]:
-    yield _virtual_machine(site)
-    yield _io_uring(site)
-    yield _lockdown(site)
-    yield _tuners(site)
-    yield from _services_that_ask(site, drives)
+def audit_system(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> Iterator[AuditResult]:
+    yield _virtual_machine(audited)
+    yield _io_uring(audited)
+    yield _lockdown(audited)
+    yield _tuners(audited)
+    yield from _services_that_ask(audited, drives)
 
 
-def _virtual_machine(site: Site) -> AuditFinding:
-    rows = (text(site.proc / "cpuinfo") or "").splitlines()
+def _virtual_machine(audited: AuditedHost) -> AuditResult:
+    rows = (text(audited.proc / "cpuinfo") or "").splitlines()
     flags = next((row for row in rows if row.startswith(("flags", "Features"))), None)
-    kind = text(site.sys / "hypervisor/type")
+    kind = text(audited.sys / "hypervisor/type")
     if flags is None and kind is None:
         return _VIRTUAL.not_known("/proc/cpuinfo does not show it")
     if kind is None and "hypervisor" not in (flags or "").split():
         return _VIRTUAL.ok("no")
-    dmi = site.sys / "class/dmi/id"
+    dmi = audited.sys / "class/dmi/id"
     names = (kind, text(dmi / "sys_vendor"), text(dmi / "product_name"))
     maker = " ".join(name for name in names if name)
-    stolen_pct = _stolen_pct(site)
+    stolen_pct = _stolen_pct(audited)
     stolen = "steal not known" if stolen_pct is None else f"{stolen_pct:.2g} % of CPU time stolen"
     takes = stolen_pct is not None and stolen_pct >= STOLEN_PCT
     return _VIRTUAL.find(
@@ -90,69 +90,69 @@ def _virtual_machine(site: Site) -> AuditFinding:
     )
 
 
-def _stolen_pct(site: Site) -> float | None:
+def _stolen_pct(audited: AuditedHost) -> float | None:
     """Return the share of CPU time since boot, in percent, that the hypervisor took (proc(5): the eighth number)."""
-    words = (text(site.proc / "stat") or "").partition("\n")[0].split()[1:]
+    words = (text(audited.proc / "stat") or "").partition("\n")[0].split()[1:]
     if len(words) < 8 or not all(word.isdecimal() for word in words):
         return None
     times = [int(word) for word in words[:8]]  # guest time is part of user time
     return 100 * times[7] / sum(times) if sum(times) else None
 
 
-def _io_uring(site: Site) -> AuditFinding:
+def _io_uring(audited: AuditedHost) -> AuditResult:
     """Tell whether fio can use io_uring.
 
     The trial decides, because no file shows limits and seccomp filters.
     """
-    file = site.proc / "sys/kernel/io_uring_disabled"
+    file = audited.proc / "sys/kernel/io_uring_disabled"
     setting = number(file)
     meaning = {None: "", 0: "open to all", 1: "open to privileged processes", 2: "switched off"}
     switch = f"{meaning.get(setting, 'not known to tkperf')} (io_uring_disabled {setting})"
     if setting is None:
         switch = "its switch cannot be read" if file.exists() else "the kernel has no switch for it"
-    is_off = setting == 2 or (setting == 1 and not site.is_root)
-    if site.ioengine == "io_uring":
+    is_off = setting == 2 or (setting == 1 and not audited.is_root)
+    if audited.ioengine == "io_uring":
         limit = ""
-        if site.rounding is not None:
+        if audited.rounding is not None:
             limit = (
-                f"; {site.rounding} rounds a queue depth such as 6 up to a power of two, so runs with "
+                f"; {audited.rounding} rounds a queue depth such as 6 up to a power of two, so runs with "
                 "such a depth use libaio"
             )
         return _URING.ok(f"fio can use it; {switch}{limit}")
     command = "sudo sysctl kernel.io_uring_disabled=0" if is_off else None
-    if site.ioengine is None:
+    if audited.ioengine is None:
         if is_off:
             return _URING.find(AuditLevel.ADVICE, switch, command=command)
         return _URING.not_known(f"fio could not try it; {switch}")
-    reason = (site.instead_of or "").removeprefix("io_uring: ")
+    reason = (audited.instead_of or "").removeprefix("io_uring: ")
     others = (text for number, text in _URING_REMEDIES.items() if reason.startswith(os.strerror(number)))
     return _URING.find(
         AuditLevel.ADVICE,
-        f"io_uring cannot be used, so {site.ioengine} will be used: {switch if is_off else reason}",
+        f"io_uring cannot be used, so {audited.ioengine} will be used: {switch if is_off else reason}",
         command=command,
         otherwise=None if is_off else next(others, None),
     )
 
 
-def _lockdown(site: Site) -> AuditFinding:
-    mode = find_selected(text(site.sys / "kernel/security/lockdown"))
+def _lockdown(audited: AuditedHost) -> AuditResult:
+    mode = find_selected(text(audited.sys / "kernel/security/lockdown"))
     if not mode:
         return _LOCKDOWN.not_known("securityfs does not show it")
     return _LOCKDOWN.note(mode)
 
 
-def _tuners(site: Site) -> AuditFinding:
-    if site.processes is None:
+def _tuners(audited: AuditedHost) -> AuditResult:
+    if audited.processes is None:
         return _TUNERS.not_known("/proc shows no processes")
-    running = [service for name, service in _TUNING_SERVICES.items() if name in site.processes]
+    running = [service for name, service in _TUNING_SERVICES.items() if name in audited.processes]
     return _TUNERS.advise(
         bool(running), ", ".join(running) or "none runs", command=f"sudo systemctl stop {' '.join(running)}"
     )
 
 
-def _services_that_ask(site: Site, drives: Sequence[AuditedDrive]) -> Iterator[AuditFinding]:
+def _services_that_ask(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> Iterator[AuditResult]:
     """Yield findings on services that ask drives for their health meanwhile. tkperf does not stop them."""
-    running = site.processes or frozenset()
+    running = audited.processes or frozenset()
     if "smartd" in running and drives:
         command = "sudo systemctl stop smartmontools"
         yield _SMARTD.find(AuditLevel.ADVICE, "runs", command=command)
@@ -160,9 +160,9 @@ def _services_that_ask(site: Site, drives: Sequence[AuditedDrive]) -> Iterator[A
         yield replace(_UDISKSD.note("runs"), command="sudo systemctl stop udisks2")
 
 
-def audit_limits(site: Site, drives: Sequence[AuditedDrive]) -> Iterator[AuditFinding]:
+def audit_limits(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> Iterator[AuditResult]:
     """Yield the limits of control groups, version 1 and 2, and of the process."""
-    groups = find_control_groups(site.root)
+    groups = find_control_groups(audited.root)
     if groups is None:
         yield _GROUPS.not_known("the kernel shows none here")
     else:
@@ -171,10 +171,10 @@ def audit_limits(site: Site, drives: Sequence[AuditedDrive]) -> Iterator[AuditFi
         yield _task_limit(groups)
         for drive in drives:
             yield replace(_io_limit(groups, drive), device=drive.name)
-    yield _process_limits(site)
+    yield _process_limits(audited)
 
 
-def _cpu_limit(groups: ControlGroups) -> AuditFinding:
+def _cpu_limit(groups: ControlGroups) -> AuditResult:
     limits = []
     for folder in groups.folders_of("cpu"):
         quota, _, period = (text(folder / "cpu.max") or "max").partition(" ")
@@ -192,7 +192,7 @@ def _cpu_limit(groups: ControlGroups) -> AuditFinding:
     )
 
 
-def _memory_limit(groups: ControlGroups) -> AuditFinding:
+def _memory_limit(groups: ControlGroups) -> AuditResult:
     limits = []
     for folder in groups.folders_of("memory"):
         for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
@@ -210,7 +210,7 @@ def _memory_limit(groups: ControlGroups) -> AuditFinding:
     )
 
 
-def _task_limit(groups: ControlGroups) -> AuditFinding:
+def _task_limit(groups: ControlGroups) -> AuditResult:
     rooms = []
     for folder in groups.folders_of("pids"):
         most, now = number(folder / "pids.max"), number(folder / "pids.current")
@@ -226,7 +226,7 @@ def _task_limit(groups: ControlGroups) -> AuditFinding:
     )
 
 
-def _io_limit(groups: ControlGroups, drive: AuditedDrive) -> AuditFinding:
+def _io_limit(groups: ControlGroups, drive: AuditedDrive) -> AuditResult:
     major_minor = drive.major_minor
     if major_minor is None:
         return _IO.not_known("the kernel does not show the drive's number")
@@ -245,9 +245,9 @@ def _io_limit(groups: ControlGroups, drive: AuditedDrive) -> AuditFinding:
     return _IO.ok("none")
 
 
-def _process_limits(site: Site) -> AuditFinding:
+def _process_limits(audited: AuditedHost) -> AuditResult:
     """Check the limits that ``ulimit`` shows: the soft ones, since they are the ones that fail."""
-    rows = (text(site.proc / "self/limits") or "").splitlines()
+    rows = (text(audited.proc / "self/limits") or "").splitlines()
     limits = {
         name: row[len(name) :].split()[0]
         for name in ("Max open files", "Max locked memory", "Max processes")
@@ -262,7 +262,7 @@ def _process_limits(site: Site) -> AuditFinding:
     commands = []
     if files.isdecimal() and int(files) < NEEDED_FILES:
         commands.append(f"ulimit -n {NEEDED_FILES}")
-    if tasks.isdecimal() and int(tasks) < NEEDED_PIDS and not site.is_root:
+    if tasks.isdecimal() and int(tasks) < NEEDED_PIDS and not audited.is_root:
         commands.append(f"ulimit -u {10 * NEEDED_PIDS}")
     return _PROCESS.advise(
         bool(commands),

@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from tkperf.interop.fio_jobfile.job_sections import Job, read_jobs
 from tkperf.interop.fio_jobfile.loads import JobLoad, read_load
-from tkperf.interop.fio_jobfile.options import JobOptions, Refusal, list_outcomes, list_refusals
-from tkperf.interop.fio_jobfile.reading import Job, read_jobs
+from tkperf.interop.fio_jobfile.option_rules import JobOptions, Refusal, list_outcomes, list_refusals
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import format_count, on_one_line
 from tkperf.procedures import load_profile, with_workload

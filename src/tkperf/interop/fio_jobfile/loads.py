@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from tkperf.engine.fio_job import MIX_ALIGNMENT_BYTES
-from tkperf.interop.fio_jobfile.options import (
+from tkperf.interop.fio_jobfile.option_rules import (
     DEFAULT_BLOCKS,
     Blocks,
     JobOptions,
@@ -29,7 +29,7 @@ from tkperf.model.choices import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.model.units import KIB, format_block_size
 from tkperf.model.workload import Access, Arrival, Zone
 from tkperf.procedures.own_workloads.parts import Load
-from tkperf.procedures.profiles.tables import LARGEST_BLOCK_KIB, LONGEST_S, MOST_PASSES
+from tkperf.procedures.profiles.profile_tables import LARGEST_BLOCK_KIB, LONGEST_S, MOST_PASSES
 
 # fio's default on Linux. Waiting engines wait for each I/O: their queue depth is 1, whatever iodepth says.
 DEFAULT_IOENGINE = "psync"

@@ -50,7 +50,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class DeviceLook:
     """One look at the device. ``at_s`` is the run's clock; ``suspended_s`` is the time that the host slept so far.
 
     ``counts`` is None if there is nothing to count, as with a file. ``counting``: the
@@ -66,7 +66,7 @@ class Glance:
 class Counters(Protocol):
     """Looks at the device all the time: tens of times a second, or five to ten times after ``look_seldom``."""
 
-    def take(self) -> Sequence[Glance]:
+    def take(self) -> Sequence[DeviceLook]:
         """Return all looks since the last call, oldest first; the last one is from this moment."""
         ...
 

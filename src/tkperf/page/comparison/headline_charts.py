@@ -6,15 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median, quantiles
 
-from tkperf.analysis.comparing.arrangements import History, HistoryFigure, find_trend
+from tkperf.analysis.comparing.arrangements import History, HistoryValue, find_trend
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.model.quantity import Better
 from tkperf.model.units import format_number
 from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Mark, Place, Point, Rule, RuleKind, Scale
-from tkperf.page.comparison.findings import describe_trend
-from tkperf.page.comparison.tables import MOST_ACROSS, describe_exactly
-from tkperf.page.comparison.words import describe_loads, name_headlines, name_reference, sort_figures, sort_headlines
+from tkperf.page.comparison.conclusions import describe_trend
+from tkperf.page.comparison.ratio_tables import MOST_ACROSS, describe_exactly
+from tkperf.page.comparison.ratio_texts import (
+    describe_loads,
+    name_headlines,
+    name_reference,
+    sort_figures,
+    sort_headlines,
+)
 from tkperf.page.figures.curves import flag
 from tkperf.page.page import ChartView
 from tkperf.page.words.uncertainty import INTERVAL
@@ -210,7 +216,7 @@ def _over_dates(comparison: Comparison, history: History) -> Iterator[ChartView]
         yield _of_figure(comparison, history, figure, load, key)
 
 
-def _of_figure(comparison: Comparison, history: History, figure: HistoryFigure, load: str, key: str) -> ChartView:
+def _of_figure(comparison: Comparison, history: History, figure: HistoryValue, load: str, key: str) -> ChartView:
     measure = figure.row.quantity
     points: list[Point] = []
     for name, day, result, entry in zip(

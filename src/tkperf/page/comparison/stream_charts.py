@@ -11,10 +11,10 @@ from tkperf.analysis.results import SectionResult
 from tkperf.model.histogram import COARSE_WIDTH
 from tkperf.model.quantity import IOPS, LATENCY_MAX, Quantity, find_quantities
 from tkperf.page.chart import DASH_COUNT, NEUTRAL, PALETTE, Axis, Chart, Curve, Point, Scale
-from tkperf.page.comparison.tables import MOST_ACROSS
+from tkperf.page.comparison.ratio_tables import MOST_ACROSS
 from tkperf.page.figures.curves import flag
 from tkperf.page.figures.response_times import exceedance_points
-from tkperf.page.figures.streams import Over, draw_stream, drive_fills, over_time
+from tkperf.page.figures.streams import StreamAxis, draw_stream, drive_fills, over_time
 from tkperf.page.findings.headlines import find_highest_spikes
 from tkperf.page.naming import capitalise, find_naming, name_figure, shorten_names
 from tkperf.page.page import ChartView
@@ -136,7 +136,7 @@ def _in_all(comparison: Comparison, test: str, wanted: Callable[[SectionResult],
 
 
 def _draw_streams(
-    sections: Sections, title: str, over: Mapping[str, Over], quantity: Quantity = IOPS, *, log: bool = False
+    sections: Sections, title: str, over: Mapping[str, StreamAxis], quantity: Quantity = IOPS, *, log: bool = False
 ) -> Chart:
     """Return a quantity of every slice, a curve for each run; ``over`` is the place of each run's slices."""
     called = shorten_names(sections, _LONGEST_NAME)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, OFFERED, WorkloadAxis, find_axes, place_of
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristic
 from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.workload_axes import BLOCKS, DEPTH, JOBS, MIX, OFFERED, WorkloadAxis, find_axes, place_of
 from tkperf.model.figures import Figure
 from tkperf.model.quantity import IOPS, Quantity, find_quantities
 from tkperf.model.workload import Workload
@@ -15,30 +15,30 @@ from tkperf.page.chart import NEUTRAL, Axis, Bars3D, Chart, Curve, Mark, Place, 
 from tkperf.page.figures.curves import SURE, build_curves, colour_quantity, colour_values, describe_sure, flag
 from tkperf.page.naming import Naming, arrange, capitalise, describe_axes, describe_curves, find_naming, list_words
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import NO_LINKS, SectionSubject
-from tkperf.page.tables.results import build_areas, build_listing, build_matrices
+from tkperf.page.shown_section import NO_LINKS, ShownSection
+from tkperf.page.tables.cell_tables import build_areas, build_listing, build_matrices
 
 OUTSTANDING = "Outstanding I/Os in total (TC x QD)"
 _MOST_BARS = 400
 IDEAL = "ideal: all that is offered"
 
 
-def show_matrix(subject: SectionSubject, figure: Figure) -> Views:
-    yield from build_matrices(subject, find_quantities(figure.quantities))
+def show_matrix(shown: ShownSection, figure: Figure) -> Views:
+    yield from build_matrices(shown, find_quantities(figure.quantities))
 
 
-def show_listing(subject: SectionSubject, figure: Figure) -> Views:
-    if subject.section.cells:
-        yield build_listing(subject, figure)
+def show_listing(shown: ShownSection, figure: Figure) -> Views:
+    if shown.section.cells:
+        yield build_listing(shown, figure)
 
 
-def show_over_axis(subject: SectionSubject, figure: Figure, *, bars: bool = False) -> Views:
-    section = subject.section
+def show_over_axis(shown: ShownSection, figure: Figure, *, bars: bool = False) -> Views:
+    section = shown.section
     if len(section.cells) < 2:
         return
     x, *others = order_axes((cell.workload for cell in section.cells), figure.axis)
     if x is OFFERED:
-        yield from _over_offered(subject, figure)
+        yield from _over_offered(shown, figure)
         return
     if figure.axis not in ("", x.key):
         return
@@ -49,7 +49,7 @@ def show_over_axis(subject: SectionSubject, figure: Figure, *, bars: bool = Fals
         yield ChartView(
             key="2d",
             text=f"{title}: means over the window{parts}.",
-            chart=_draw_over_axis(subject, figure, quantity, title, bars=bars),
+            chart=_draw_over_axis(shown, figure, quantity, title, bars=bars),
         )
 
 
@@ -62,14 +62,14 @@ def _point(
     return cell.workload, of_cell
 
 
-def _draw_over_axis(subject: SectionSubject, figure: Figure, quantity: Quantity, title: str, *, bars: bool) -> Chart:
+def _draw_over_axis(shown: ShownSection, figure: Figure, quantity: Quantity, title: str, *, bars: bool) -> Chart:
     """Return a quantity over one axis of its workloads, a curve, or bars, for each value of the others."""
-    cells = subject.section.cells
+    cells = shown.section.cells
     x, *others = order_axes((cell.workload for cell in cells), figure.axis)
     naming = Naming(axes=tuple(others))
     places = dict(sorted({x.order(cell.workload): x.text(cell.workload) for cell in cells}.items()))
     points = (
-        _point(cell, x.text(cell.workload), quantity, links=subject.links)
+        _point(cell, x.text(cell.workload), quantity, links=shown.links)
         for cell in sorted(cells, key=lambda cell: x.order(cell.workload))
     )
     mark = Mark.BAR if bars else Mark.LINE
@@ -87,8 +87,8 @@ def _scale(figure: Figure) -> Scale:
     return Scale.LOG if figure.log else Scale.LINEAR
 
 
-def _over_offered(subject: SectionSubject, figure: Figure) -> Views:
-    section = subject.section
+def _over_offered(shown: ShownSection, figure: Figure) -> Views:
+    section = shown.section
     naming = Naming(axes=order_axes(cell.workload for cell in section.cells)[1:])
     curves = describe_curves(naming.axes)
     marks = tuple(
@@ -97,13 +97,13 @@ def _over_offered(subject: SectionSubject, figure: Figure) -> Views:
         if found.key in (NO_BACKLOG.key, SATURATED.key) and found.value is not None
     )
     marked = f" Marked: {', '.join(map(_name_mark, marks))}." if marks else ""
-    shown = [
+    displayed = [
         quantity
         for quantity in find_quantities(figure.quantities)
         if any(cell.value(quantity) is not None for cell in section.cells)
     ]
     # Curves of several loads have the colours, and so each quantity its chart.
-    together = [shown] if shown and not naming.axes else [[quantity] for quantity in shown]
+    together = [displayed] if displayed and not naming.axes else [[quantity] for quantity in displayed]
     for quantities in together:
         title = figure.title or f"{capitalise(quantities[0].label)} v offered IOPS"
         ideal = " Dashed: all that was offered." if IOPS in quantities else ""
@@ -111,12 +111,12 @@ def _over_offered(subject: SectionSubject, figure: Figure) -> Views:
         yield ChartView(
             key="2d",
             text=f"{title}: {of} of every level{curves}.{ideal}{marked}",
-            chart=_draw_over_offered(subject, figure, quantities, title, naming, marks),
+            chart=_draw_over_offered(shown, figure, quantities, title, naming, marks),
         )
 
 
 def _draw_over_offered(
-    subject: SectionSubject,
+    shown: ShownSection,
     figure: Figure,
     quantities: Sequence[Quantity],
     title: str,
@@ -124,11 +124,11 @@ def _draw_over_offered(
     marks: Sequence[Characteristic],
 ) -> Chart:
     """Return quantities of one unit over the offered rate; a chart of IOPS also has the ideal line."""
-    cells = subject.section.cells
+    cells = shown.section.cells
     curves: list[Curve] = []
     for quantity in quantities:
         points = (
-            _point(cell, cell.workload.offered_iops or 0.0, quantity, links=subject.links)
+            _point(cell, cell.workload.offered_iops or 0.0, quantity, links=shown.links)
             for cell in cells
             if cell.value(quantity) is not None
         )
@@ -161,8 +161,8 @@ def _name_mark(mark: Characteristic) -> str:
     return f"{mark.measure.label} {mark.text()} {mark.measure.unit}"
 
 
-def show_bars_3d(subject: SectionSubject, figure: Figure) -> Views:
-    section = subject.section
+def show_bars_3d(shown: ShownSection, figure: Figure) -> Views:
+    section = shown.section
     for quantity in find_quantities(figure.quantities):
         title = figure.title or f"{_name_by_axes(section, quantity.title)}, 3-D"
         chart = _build_bars(section, quantity, title)
@@ -223,9 +223,9 @@ def _name_edge(axis: WorkloadAxis, workload: Workload) -> str:
     return axis.text(workload) if axis in (MIX, BLOCKS) else axis.words(workload)
 
 
-def show_against(subject: SectionSubject, figure: Figure) -> Views:
+def show_against(shown: ShownSection, figure: Figure) -> Views:
     """Yield one quantity drawn over another; nothing for a single cell."""
-    cells = subject.section.cells
+    cells = shown.section.cells
     quantities = find_quantities(figure.quantities)
     if len(cells) < 2 or len(quantities) != 2:
         return
@@ -252,8 +252,8 @@ def show_against(subject: SectionSubject, figure: Figure) -> Views:
     )
 
 
-def show_over_demand(subject: SectionSubject, figure: Figure) -> Views:
-    cells = sorted(subject.section.cells, key=lambda cell: cell.workload.total_outstanding_ios)
+def show_over_demand(shown: ShownSection, figure: Figure) -> Views:
+    cells = sorted(shown.section.cells, key=lambda cell: cell.workload.total_outstanding_ios)
     places = tuple(dict.fromkeys(cell.workload.total_outstanding_ios for cell in cells))
     if len(places) < 2:
         return
@@ -304,13 +304,13 @@ def order_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[WorkloadA
     return (x, *(axis for axis in axes if axis is not x))
 
 
-def show_over_areas(subject: SectionSubject, figure: Figure) -> Views:
-    section = subject.section
+def show_over_areas(shown: ShownSection, figure: Figure) -> Views:
+    section = shown.section
     if not section.areas:
         return
     for quantity in find_quantities(figure.quantities):
         if section.cells:
-            yield build_areas(subject, quantity)
+            yield build_areas(shown, quantity)
         points = [
             (cell.workload, Point(area.number, cell.value(quantity), flag=flag(cell)))
             for area, cell in section.cells_of_rounds()
@@ -329,8 +329,8 @@ def show_over_areas(subject: SectionSubject, figure: Figure) -> Views:
         )
 
 
-def show_spread(subject: SectionSubject, figure: Figure) -> Views:
-    section = subject.section
+def show_spread(shown: ShownSection, figure: Figure) -> Views:
+    section = shown.section
     if not section.areas:
         return
     cells = [cell for _, cell in section.cells_of_rounds()]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, Order, WorkloadAxis, place_of
 from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.spread import COVERED
+from tkperf.analysis.workload_axes import BLOCKS, DEPTH, JOBS, MIX, Order, WorkloadAxis, place_of
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, LATENCY_WITH_WAIT, THROUGHPUT, Quantity
 from tkperf.model.units import KIB, NOT_MEASURED
 from tkperf.model.workload import Workload

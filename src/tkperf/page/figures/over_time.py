@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import isclose, isfinite
 
 from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import LevelKind
+from tkperf.analysis.timeline.timelines import Recorded, Timeline, preferred
 from tkperf.model.figures import Figure
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, PERCENTILES, QUANTITIES, Direction, Quantity, find_quantities
@@ -17,7 +17,14 @@ from tkperf.model.units import format_capacity, unit_for_people
 from tkperf.model.workload import Workload
 from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Point, Rule, RuleKind, Scale, Spot, SpotKind
 from tkperf.page.figures.curves import build_curves, flag
-from tkperf.page.figures.streams import MOST_SLICES_DRAWN, TOTAL_WRITTEN, Over, draw_stream, drive_fills, over_time
+from tkperf.page.figures.streams import (
+    MOST_SLICES_DRAWN,
+    TOTAL_WRITTEN,
+    StreamAxis,
+    draw_stream,
+    drive_fills,
+    over_time,
+)
 from tkperf.page.figures.telemetry import align, show_course_below
 from tkperf.page.figures.timeline import draw_seconds, find_recorded
 from tkperf.page.naming import (
@@ -30,8 +37,8 @@ from tkperf.page.naming import (
     list_words,
 )
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import SectionSubject
-from tkperf.page.tables.results import directions_of
+from tkperf.page.shown_section import ShownSection
+from tkperf.page.tables.cell_tables import directions_of
 
 MOST_SPIKES = 2000
 
@@ -91,15 +98,15 @@ def _spikes(timeline: Timeline, scale: float) -> Iterator[Spot]:
         yield Spot(kind=SpotKind.SPIKE, x=place * scale, y=None, text=words)
 
 
-def show_over_rounds(subject: SectionSubject, figure: Figure) -> Views:
+def show_over_rounds(shown: ShownSection, figure: Figure) -> Views:
     """Yield one chart for the mixes that the figure names; one for each mix if it names none."""
-    section = subject.section
+    section = shown.section
     measured = {cell.workload for _, cell in section.cells_of_rounds()}
     mixes = sorted({workload.read_percent for workload in measured})
     for mix in (None,) if figure.read_percents else mixes:
-        shown = figure.read_percents if mix is None else (mix,)
+        displayed = figure.read_percents if mix is None else (mix,)
         of = "" if mix is None else f": {describe_direction(measured, mix)}"
-        curves = _shown_over_rounds(section, shown, most_threads=figure.most_threads)
+        curves = _shown_over_rounds(section, displayed, most_threads=figure.most_threads)
         naming = find_naming(curves)
         threads = "; of the most threads alone" if figure.most_threads else ""
         for quantity in find_quantities(figure.quantities):
@@ -108,8 +115,8 @@ def show_over_rounds(subject: SectionSubject, figure: Figure) -> Views:
                 key="convergence",
                 text=f"{title}: {quantity.title} of every round{describe_curves(naming.axes)}{threads}.",
                 chart=mark_found(
-                    _draw_over_rounds(subject, quantity, title, curves, log=figure.log),
-                    _timelines_of(subject, Recorded.ROUNDS, curves),
+                    _draw_over_rounds(shown, quantity, title, curves, log=figure.log),
+                    _timelines_of(shown, Recorded.ROUNDS, curves),
                     (quantity,),
                 ),
                 choice=(describe_direction(measured, mix),) if mix is not None and len(mixes) > 1 else (),
@@ -130,11 +137,11 @@ def _shown_over_rounds(
 
 
 def _draw_over_rounds(
-    subject: SectionSubject, quantity: Quantity, title: str, shown: Sequence[Workload], *, log: bool
+    shown: ShownSection, quantity: Quantity, title: str, displayed: Sequence[Workload], *, log: bool
 ) -> Chart:
     """Return a quantity over the rounds, a curve for each workload; a point opens its round of the cell."""
-    naming = find_naming(shown)
-    places = frozenset(shown)
+    naming = find_naming(displayed)
+    places = frozenset(displayed)
     points = (
         (
             cell.workload,
@@ -142,13 +149,13 @@ def _draw_over_rounds(
                 each.number,
                 cell.value(quantity),
                 flag=flag(cell),
-                link=address(subject.links.get(cell.workload, ""), str(each.number)),
+                link=address(shown.links.get(cell.workload, ""), str(each.number)),
             ),
         )
-        for each, cell in subject.section.cells_of_rounds()
+        for each, cell in shown.section.cells_of_rounds()
         if cell.workload in places
     )
-    rounds = tuple(each.number for each in subject.section.rounds)
+    rounds = tuple(each.number for each in shown.section.rounds)
     return Chart(
         title=title,
         x=Axis(title="Round", scale=Scale.ORDINAL, places=rounds),
@@ -158,9 +165,9 @@ def _draw_over_rounds(
     )
 
 
-def show_window(subject: SectionSubject, figure: Figure) -> Views:
+def show_window(shown: ShownSection, figure: Figure) -> Views:
     """Yield the judged window, once for each tracking variable; nothing without a judged window."""
-    verdicts = subject.section.window_verdicts
+    verdicts = shown.section.window_verdicts
     for number, verdict in enumerate(verdict for verdict in verdicts if verdict.judged):
         title = figure.title or "Steady state verification: the window"
         if len(verdicts) > 1:
@@ -169,20 +176,20 @@ def show_window(subject: SectionSubject, figure: Figure) -> Views:
             key=f"window{number or ''}",
             text=f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of "
             "it, and the best linear fit. The lines are a convention; the criterion is the range.",
-            chart=_draw_window(subject, verdict, title),
+            chart=_draw_window(shown, verdict, title),
             choice=(verdict.tracking,) if len(verdicts) > 1 else (),
         )
 
 
-def _draw_window(subject: SectionSubject, verdict: SteadyStateVerdict, title: str) -> Chart:
+def _draw_window(shown: ShownSection, verdict: SteadyStateVerdict, title: str) -> Chart:
     """Return the tracking variable in the window, its average, 110 % and 90 % lines and best fit."""
-    cells = _tracked_cells(subject.section, verdict)
+    cells = _tracked_cells(shown.section, verdict)
     measured = tuple(
         Point(
             number,
             value,
             flag=flag(cells.get(number)),
-            link=address(subject.links.get(cells[number].workload, ""), str(number)) if number in cells else "",
+            link=address(shown.links.get(cells[number].workload, ""), str(number)) if number in cells else "",
         )
         for number, value in zip(verdict.rounds, verdict.values, strict=True)
         if isfinite(value)
@@ -191,7 +198,7 @@ def _draw_window(subject: SectionSubject, verdict: SteadyStateVerdict, title: st
     return Chart(
         title=title,
         x=Axis(
-            title=capitalise(subject.section.part_name),
+            title=capitalise(shown.section.part_name),
             domain=(verdict.rounds[0], verdict.rounds[-1]),
             ticks=tuple(verdict.rounds),
         ),
@@ -232,72 +239,72 @@ def _tracked_cells(section: SectionResult, verdict: SteadyStateVerdict) -> dict[
     }
 
 
-def show_over_time(subject: SectionSubject, figure: Figure) -> Views:
-    slices = subject.section.slices
+def show_over_time(shown: ShownSection, figure: Figure) -> Views:
+    slices = shown.section.slices
     if len(slices) > 1:
         over = over_time(slices[-1].end_s)
-        yield _stream(subject, figure, "time", over, "over time", "over time")
-        asked = (each for each in subject.section.plan.figures if each.kind is figure.kind)
-        if subject.course is not None and figure is next(asked):
-            yield from show_course_below(subject.course)
+        yield _stream(shown, figure, "time", over, "over time", "over time")
+        asked = (each for each in shown.section.plan.figures if each.kind is figure.kind)
+        if shown.course is not None and figure is next(asked):
+            yield from show_course_below(shown.course)
 
 
-def show_over_written(subject: SectionSubject, figure: Figure) -> Views:
-    if _written_known(subject):
+def show_over_written(shown: ShownSection, figure: Figure) -> Views:
+    if _written_known(shown):
         text = "over the total amount written (TGBW)"
-        yield _stream(subject, figure, "tgbw", TOTAL_WRITTEN, "over total GB written", text)
+        yield _stream(shown, figure, "tgbw", TOTAL_WRITTEN, "over total GB written", text)
 
 
-def show_over_fills(subject: SectionSubject, figure: Figure) -> Views:
-    capacity_bytes = subject.capacity_bytes
-    if capacity_bytes and _written_known(subject):
+def show_over_fills(shown: ShownSection, figure: Figure) -> Views:
+    capacity_bytes = shown.capacity_bytes
+    if capacity_bytes and _written_known(shown):
         text = f"over the amount written in multiples of {format_capacity(capacity_bytes)}, the capacity in use"
         over = drive_fills(capacity_bytes)
-        yield _stream(subject, figure, "fills", over, "over drive fills", text)
+        yield _stream(shown, figure, "fills", over, "over drive fills", text)
 
 
-def _written_known(subject: SectionSubject) -> bool:
-    slices = subject.section.slices
+def _written_known(shown: ShownSection) -> bool:
+    slices = shown.section.slices
     return len(slices) > 1 and slices[-1].total_written_bytes is not None
 
 
-def _stream(subject: SectionSubject, figure: Figure, key: str, over: Over, of: str, text: str) -> ChartView:
+def _stream(shown: ShownSection, figure: Figure, key: str, over: StreamAxis, of: str, text: str) -> ChartView:
     quantities = find_quantities(figure.quantities)
     log = ", logarithmic" if figure.log else ""
     title = figure.title or f"{capitalise(_listed(quantities))} {of}{log}"
     caption = f"{capitalise(_listed(quantities))} of each slice {text}"
-    workload = subject.section.slices[0].values.workload
+    workload = shown.section.slices[0].values.workload
     directions = directions_of(workload, apart=figure.apart)
     if len(directions) > 1:
         directions = tuple(named for named in directions if named[0] is not Direction.ALL)
         caption += ", reads and writes apart"
     if log:
         caption += ", the axis logarithmic"
-    if len(subject.section.slices) > MOST_SLICES_DRAWN:
+    if len(shown.section.slices) > MOST_SLICES_DRAWN:
         caption += (
-            f"; of {len(subject.section.slices):,} slices the lowest and the highest of neighbours, "
+            f"; of {len(shown.section.slices):,} slices the lowest and the highest of neighbours, "
             f"{MOST_SLICES_DRAWN:,} at most"
         )
     if set(quantities) & set(PERCENTILES):
         caption += f"; none where a slice had {TOO_FEW_IOS}"
     chart = draw_stream(
-        subject.section,
+        shown.section,
         quantities,
         title,
         over,
         log=figure.log,
         directions=directions,
-        link=subject.links.get(workload, ""),
+        link=shown.links.get(workload, ""),
     )
     if over.unit_s is not None:
-        if subject.course is not None:
-            chart = align(chart, subject.course.length_s / over.unit_s)
-        timelines = preferred(subject.section.timelines)
+        if shown.course is not None:
+            chart = align(chart, shown.course.length_s / over.unit_s)
+        timelines = preferred(shown.section.timelines)
         marked = mark_found(chart, timelines, quantities, scale=1 / over.unit_s)
         if marked is not chart:
             caption += ". Marked: findings over time"
         chart = marked
-    return ChartView(key=key, text=f"{caption}. Workload: {subject.section.workload}.", chart=chart)
+    return ChartView(key=key, text=f"{caption}. Workload: {shown.section.workload}.", chart=chart)
 
 
 def _listed(quantities: tuple[Quantity, ...]) -> str:
@@ -307,9 +314,9 @@ def _listed(quantities: tuple[Quantity, ...]) -> str:
     return list_words([quantity.label for quantity in quantities])
 
 
-def show_seconds(subject: SectionSubject, figure: Figure) -> Views:
+def show_seconds(shown: ShownSection, figure: Figure) -> Views:
     quantities = find_recorded(find_quantities(figure.quantities))
-    for detail in subject.details.values():
+    for detail in shown.details.values():
         if not len(detail.seconds) or not quantities:
             continue
         what = describe_quantities(quantities)
@@ -320,22 +327,22 @@ def show_seconds(subject: SectionSubject, figure: Figure) -> Views:
             "from the lowest to the highest." + (" Shaded green: the window that was judged." if judged else ""),
             chart=mark_found(
                 draw_seconds(detail, quantities, figure.title or f"{what}, every second"),
-                _timelines_of(subject, Recorded.SECONDS),
+                _timelines_of(shown, Recorded.SECONDS),
                 quantities,
                 scale=1000,  # its axis is in ms
             ),
-            cell=subject.links[detail.workload],
-            choice=(str(detail.workload),) if len(subject.details) > 1 else (),
+            cell=shown.links[detail.workload],
+            choice=(str(detail.workload),) if len(shown.details) > 1 else (),
         )
 
 
 def _timelines_of(
-    subject: SectionSubject, recorded: Recorded, workloads: Sequence[Workload] | None = None
+    shown: ShownSection, recorded: Recorded, workloads: Sequence[Workload] | None = None
 ) -> tuple[Timeline, ...]:
     """Return the timelines of these workloads and this kind of record."""
     wanted = None if workloads is None else frozenset(workloads)
     return tuple(
         timeline
-        for timeline in subject.section.timelines
+        for timeline in shown.section.timelines
         if timeline.recorded is recorded and (wanted is None or timeline.workload in wanted)
     )

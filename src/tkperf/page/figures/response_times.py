@@ -10,8 +10,8 @@ from tkperf.model.measurement import IoStats
 from tkperf.page.chart import Bucket, Distribution, Marked
 from tkperf.page.figures.curves import flag
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import SectionSubject
-from tkperf.page.tables.results import directions_of
+from tkperf.page.shown_section import ShownSection
+from tkperf.page.tables.cell_tables import directions_of
 
 # The tail; the median is close to the mean and would cover it.
 MARKED_PERCENTILES = tuple(percent for percent in REPORTED_PERCENTILES if percent >= 99)
@@ -73,7 +73,7 @@ def find_marks(whole: IoStats) -> tuple[Marked, ...]:
     return tuple(marks)
 
 
-def show_histogram(subject: SectionSubject, figure: Figure) -> Views:
+def show_histogram(shown: ShownSection, figure: Figure) -> Views:
     text = (
         f"All I/Os by response time: bars of equal logarithmic width, {BINS_A_DECADE} to a decade. Curve: the share "
         "that "
@@ -81,19 +81,19 @@ def show_histogram(subject: SectionSubject, figure: Figure) -> Views:
         "Marked: average (ART), percentiles, maximum (MRT)."
     )
     title = figure.title or "Response time histogram"
-    yield from _distribution(subject, figure, "rth", title, text)
+    yield from _distribution(shown, figure, "rth", title, text)
 
 
-def show_exceedance(subject: SectionSubject, figure: Figure) -> Views:
+def show_exceedance(shown: ShownSection, figure: Figure) -> Views:
     text = "The share of all I/Os that took longer than a response time."
     title = figure.title or "Exceedance"
-    yield from _distribution(subject, figure, "exceedance", title, text, exceedance=True)
+    yield from _distribution(shown, figure, "exceedance", title, text, exceedance=True)
 
 
 def _distribution(
-    subject: SectionSubject, figure: Figure, key: str, title: str, text: str, *, exceedance: bool = False
+    shown: ShownSection, figure: Figure, key: str, title: str, text: str, *, exceedance: bool = False
 ) -> Views:
-    for detail in subject.details.values():
+    for detail in shown.details.values():
         directions = directions_of(detail.workload, apart=figure.apart)
         directions = directions[:-1] or directions  # of a mix only reads and writes, not all together
         for direction, words in directions:

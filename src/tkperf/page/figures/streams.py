@@ -22,7 +22,7 @@ MOST_DOTTED = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Over:
+class StreamAxis:
     """An x axis of a stream's charts: ``at`` places a slice, ``unit_s`` is the unit of time, if it is of time."""
 
     title: str
@@ -30,13 +30,15 @@ class Over:
     unit_s: float | None = None
 
 
-def over_time(lasted_s: float) -> Over:
+def over_time(lasted_s: float) -> StreamAxis:
     """Return the axis of time of a stream that lasted so long."""
     unit, unit_s = find_time_unit(lasted_s)
-    return Over(title=f"Time ({unit})", at=lambda each: (each.start_s + each.duration_s / 2) / unit_s, unit_s=unit_s)
+    return StreamAxis(
+        title=f"Time ({unit})", at=lambda each: (each.start_s + each.duration_s / 2) / unit_s, unit_s=unit_s
+    )
 
 
-def over_written(title: str, unit_bytes: float) -> Over:
+def over_written(title: str, unit_bytes: float) -> StreamAxis:
     """Return the axis of the total amount written."""
 
     def place(slice_result: SliceResult) -> float:
@@ -44,13 +46,13 @@ def over_written(title: str, unit_bytes: float) -> Over:
         assert written_bytes is not None, "nothing is drawn over what is not known"
         return written_bytes / unit_bytes
 
-    return Over(title=title, at=place)
+    return StreamAxis(title=title, at=place)
 
 
 TOTAL_WRITTEN = over_written("Total written (GB)", 1e9)
 
 
-def drive_fills(capacity_bytes: float) -> Over:
+def drive_fills(capacity_bytes: float) -> StreamAxis:
     """Return the axis of the amount written in multiples of the capacity."""
     return over_written("Drive fills", capacity_bytes)
 
@@ -59,7 +61,7 @@ def draw_stream(
     section: SectionResult,
     quantities: Sequence[Quantity],
     title: str,
-    over: Over,
+    over: StreamAxis,
     *,
     log: bool = False,
     directions: Sequence[tuple[Direction, str]] = ((Direction.ALL, ""),),

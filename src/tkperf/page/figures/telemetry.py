@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.details import LoadsOfTest, TimedStep
+from tkperf.analysis.drive_telemetry import TelemetrySeries, find_telemetry_series, parse_drives
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.telemetry import TelemetryCourse, find_telemetry_course, parse_drives
 from tkperf.model.record import StepKind
-from tkperf.model.telemetry.reading import Reading
+from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.throttling import find_pauses
 from tkperf.page.chart import MANY_COLOURS, Axis, Chart, Curve, Legend, Point, Rule, RuleKind, Shade, ShadeKind
 from tkperf.page.facts import NOT_KNOWN_TEXT
@@ -22,7 +22,7 @@ _FLASH = "How much went to the flash?"
 LEAST_SPAN_C = 10.0
 
 
-def show_course(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
+def show_course(course: TelemetrySeries, of: str) -> Iterator[ChartView]:
     """Yield the charts that have data, each on the time axis of the chart before it.
 
     Args:
@@ -33,13 +33,13 @@ def show_course(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
         yield replace(chart, below=chart.question != charts[0].question)
 
 
-def show_course_below(course: TelemetryCourse) -> Iterator[ChartView]:
+def show_course_below(course: TelemetrySeries) -> Iterator[ChartView]:
     """Yield the charts of the course below a chart of the drive's work."""
     for chart in _charts(course, "the same time"):
         yield replace(chart, below=True)
 
 
-def _charts(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
+def _charts(course: TelemetrySeries, of: str) -> Iterator[ChartView]:
     drives = course.drives
     if any(len(drive.temperatures) > 1 for drive in drives):
         text = f"Temperature by the drive's own sensor over {of}"
@@ -79,7 +79,7 @@ def align(chart: Chart, length: float) -> Chart:
 
 
 def _draw(
-    course: TelemetryCourse,
+    course: TelemetrySeries,
     title: str,
     y: Axis,
     values: Mapping[str, Sequence[tuple[float, float | None]]],
@@ -115,7 +115,7 @@ def _draw(
     return align(chart, course.length_s / unit_s)
 
 
-def _draw_temperature(course: TelemetryCourse) -> Chart:
+def _draw_temperature(course: TelemetrySeries) -> Chart:
     """Return the temperatures with the drives' own limits; shaded while a drive was throttled."""
     values = {drive.facts.drive: drive.temperatures for drive in course.drives}
     rules = tuple(_limits(course))
@@ -127,7 +127,7 @@ def _draw_temperature(course: TelemetryCourse) -> Chart:
     return _draw(course, "Temperature", y, values, _throttled(course), rules)
 
 
-def _throttled(course: TelemetryCourse) -> Iterator[Shade]:
+def _throttled(course: TelemetrySeries) -> Iterator[Shade]:
     unit_s = find_time_unit(course.length_s)[1]
     for drive in course.drives:
         for began_s, ended_s in drive.throttled:
@@ -136,7 +136,7 @@ def _throttled(course: TelemetryCourse) -> Iterator[Shade]:
                 yield Shade(kind=ShadeKind.THROTTLED, begin=begin, end=end)
 
 
-def _limits(course: TelemetryCourse) -> Iterator[Rule]:
+def _limits(course: TelemetrySeries) -> Iterator[Rule]:
     """Yield a line for each limit that any of the drives has."""
     facts = [drive.facts for drive in course.drives]
     for kind, limits in (
@@ -147,7 +147,7 @@ def _limits(course: TelemetryCourse) -> Iterator[Rule]:
             yield Rule(kind=kind, y=celsius, name=f"{kind} {celsius:g} °C")
 
 
-def _draw_written(course: TelemetryCourse) -> Chart:
+def _draw_written(course: TelemetrySeries) -> Chart:
     """Return the bytes that the host wrote and the bytes that went to the flash, by the drives' counters."""
     values: dict[str, list[tuple[float, float | None]]] = {}
     for drive in course.drives:
@@ -163,7 +163,7 @@ def _draw_written(course: TelemetryCourse) -> Chart:
     return _draw(course, title, y, values)
 
 
-def _draw_amplification(course: TelemetryCourse) -> Chart:
+def _draw_amplification(course: TelemetrySeries) -> Chart:
     """Return the bytes to the flash for each of the host's, from reading to reading."""
     values = {
         drive.facts.drive: [
@@ -177,7 +177,7 @@ def _draw_amplification(course: TelemetryCourse) -> Chart:
 
 def find_test_course(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
-) -> TelemetryCourse | None:
+) -> TelemetrySeries | None:
     """Return the drives' reports from the first I/O of a test to its last; None without any."""
     if loads is None or not loads.loads:
         return None
@@ -186,7 +186,7 @@ def find_test_course(
 
 def find_section_courses(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
-) -> dict[str, TelemetryCourse]:
+) -> dict[str, TelemetrySeries]:
     """Return the drives' reports of each section that is a stream, by its name."""
     streams: dict[str, list[TimedStep]] = {}
     for load in () if loads is None else loads.loads:
@@ -196,11 +196,11 @@ def find_section_courses(
     return {name: course for name, course in found.items() if course is not None}
 
 
-def _find(result: RunResult, loads: Sequence[TimedStep], readings: Sequence[Reading]) -> TelemetryCourse | None:
+def _find(result: RunResult, loads: Sequence[TimedStep], readings: Sequence[Reading]) -> TelemetrySeries | None:
     ends_s = [load.step.started_s + load.step.measurement.duration_s for load in loads]
     facts = parse_drives(result.info.device)
     pauses = find_pauses(result.resumptions)
-    return find_telemetry_course(readings, facts, loads[0].step.started_s, max(ends_s), pauses)
+    return find_telemetry_series(readings, facts, loads[0].step.started_s, max(ends_s), pauses)
 
 
 def describe_telemetry(device: Mapping[str, object]) -> str:

@@ -6,8 +6,8 @@ Their sources are the results and the tests' plans of figures; no code here depe
 from __future__ import annotations
 
 from tkperf.analysis.results import RunResult
-from tkperf.page.findings.build import Finding, build_findings
 from tkperf.page.findings.headlines import Headline, build_headlines
+from tkperf.page.findings.test_findings import Finding, build_findings
 
 
 def headlines(result: RunResult) -> tuple[Headline, ...]:

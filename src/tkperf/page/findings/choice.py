@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from tkperf.analysis.axes import DEPTH, JOBS, find_axes
 from tkperf.analysis.characteristics import STEADY
 from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
-from tkperf.analysis.timeline.findings import Timeline
+from tkperf.analysis.timeline.timelines import Timeline
+from tkperf.analysis.workload_axes import DEPTH, JOBS, find_axes
 from tkperf.model.figures import SectionPlan, matrix_keys
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, Quantity, find_quantities
 from tkperf.model.units import KIB
@@ -35,7 +35,7 @@ def find_settled(section: SectionResult, cell: CellResult) -> float | None:
     return level.value if of_window is None else of_window
 
 
-def find_rate_course(section: SectionResult, rate: Quantity) -> Timeline | None:
+def find_rate_series(section: SectionResult, rate: Quantity) -> Timeline | None:
     """Return the timeline of the rate that has levels; None without one."""
     return next((one for one in section.timelines if one.quantity == rate.key and one.settled is not None), None)
 

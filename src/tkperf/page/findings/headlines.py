@@ -16,7 +16,7 @@ from tkperf.analysis.characteristics import (
 )
 from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
-from tkperf.analysis.timeline.findings import Timeline, preferred
+from tkperf.analysis.timeline.timelines import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.analysis.variation import Variation, find_variation
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quantity, percentile
@@ -28,14 +28,14 @@ from tkperf.page.findings.choice import (
     choose_cells,
     choose_peaks,
     find_peaks_of_sections,
-    find_rate_course,
+    find_rate_series,
     find_settled,
     find_shared,
     is_grid,
 )
-from tkperf.page.findings.words import name_demand, say_value
+from tkperf.page.findings.finding_texts import name_demand, say_value
 from tkperf.page.naming import name_figure
-from tkperf.page.words.courses import describe_period, describe_still_changing
+from tkperf.page.words.time_course import describe_period, describe_still_changing
 from tkperf.page.words.uncertainty import describe_share
 
 MOST = 6
@@ -239,7 +239,7 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
     cell = section.cells[0]
     name = name_figure(cell.workload)
     fresh, steady = (find_characteristic(section, measure) for measure in (FRESH, STEADY))
-    settled, course = find_settled(section, cell), find_rate_course(section, IOPS)
+    settled, course = find_settled(section, cell), find_rate_series(section, IOPS)
     changes = course is not None and course.changes
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
         # The mean over the whole stream mixes fresh and settled, and differs from the sentence's number.

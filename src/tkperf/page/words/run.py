@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tkperf.analysis.results import ReplacedTest, ResumptionResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.verdict import ReasonCode, judge_run
-from tkperf.model.batch import BatchPlace
+from tkperf.model.batch_state import BatchPlace
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import GoesOn, LeftOut, RunStatus, RunWarning
 from tkperf.model.sharing import SharingState
@@ -21,7 +21,7 @@ from tkperf.model.units import (
     unit_for_people,
 )
 from tkperf.page.words.uncertainty import count_disturbed
-from tkperf.runner.progress import describe_under_way
+from tkperf.runner.log_progress import describe_under_way
 
 # Most unreadable rows that get a warning each.
 _MOST_NAMED = 20

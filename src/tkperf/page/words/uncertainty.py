@@ -207,7 +207,7 @@ class Flagged(Protocol):
         ...
 
 
-class Watched(Protocol):
+class WatchedStep(Protocol):
     """A step."""
 
     @property
@@ -245,7 +245,7 @@ def describe_flags(flagged: Flagged) -> str:
     return "; ".join(words)
 
 
-def count_disturbed(steps: Iterable[Watched]) -> str:
+def count_disturbed(steps: Iterable[WatchedStep]) -> str:
     """Count the steps that others had a part in: ``24 steps, fills included``; empty if there is none."""
     count = sum(bool(find_doubtful(step.disturbances or ())) for step in steps)
     return f"{format_count(count, 'step')}, {_ALL}" if count else ""
@@ -260,7 +260,7 @@ def join_flags(words: Iterable[str]) -> str:
 
 
 def describe_counts(
-    steps: Mapping[DisturbanceCode, int] | None, not_compared_steps: int | None, watched: Iterable[Watched] = ()
+    steps: Mapping[DisturbanceCode, int] | None, not_compared_steps: int | None, watched: Iterable[WatchedStep] = ()
 ) -> str | None:
     """Count a test's disturbed steps by kind; None: none was disturbed, and all were watched and compared.
 

@@ -18,7 +18,7 @@ from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.model.strict import convert_strictly, decode_strictly, shallow
 from tkperf.model.units import drop_controls
 from tkperf.procedures.descriptor import Test
-from tkperf.procedures.own_workloads.course import course
+from tkperf.procedures.own_workloads.own_procedure import course
 from tkperf.procedures.own_workloads.parts import (
     FillPhase,
     IdlePhase,
@@ -28,9 +28,9 @@ from tkperf.procedures.own_workloads.parts import (
     RoundsPhase,
     StreamPhase,
 )
-from tkperf.procedures.own_workloads.tables import OwnWorkloadTable, table_type
-from tkperf.procedures.own_workloads.words import describe, plan_section
-from tkperf.procedures.profiles.tables import PreconditioningTable, SteadyStateTable
+from tkperf.procedures.own_workloads.workload_file import OwnWorkloadTable, table_type
+from tkperf.procedures.own_workloads.workload_texts import describe, plan_section
+from tkperf.procedures.profiles.profile_tables import PreconditioningTable, SteadyStateTable
 
 
 def test_of(table: OwnWorkloadTable) -> Test:

@@ -14,7 +14,7 @@ from tkperf.model.units import KIB, MIB, format_capacity
 from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Workload
 from tkperf.procedures.mixes_and_sizes import AT_MOST, BlockShares, ZoneShares, block_mix_of, zones_of
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import (
+from tkperf.procedures.profiles.profile_tables import (
     MOST_ROUNDS,
     MOST_VALUES,
     BlockSizeKib,

@@ -14,8 +14,8 @@ from tkperf.model.errors import UsageError
 from tkperf.model.strict import describe_values
 from tkperf.model.units import format_capacity, parse_size_bytes
 from tkperf.model.workload import ActiveRange
-from tkperf.procedures.profiles.tables import Profile as Profile
-from tkperf.procedures.profiles.tables import TestTable
+from tkperf.procedures.profiles.profile_tables import Profile as Profile
+from tkperf.procedures.profiles.profile_tables import TestTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

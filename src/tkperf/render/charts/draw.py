@@ -11,6 +11,7 @@ from tkperf.page.chart import AnyChart, Bars3D, Chart, Curve, Distribution, Lege
 from tkperf.page.naming import shorten_names
 from tkperf.render.charts.axes import CLOCK, draw_place_axis, draw_value_axis
 from tkperf.render.charts.bars_3d import draw_bars
+from tkperf.render.charts.chart_data import CurveGroup, build_rule_row, group_curves, is_sorted
 from tkperf.render.charts.distribution import draw_distribution
 from tkperf.render.charts.frame import (
     DASHES,
@@ -32,7 +33,6 @@ from tkperf.render.charts.frame import (
     order_by_ends,
     tooltip,
 )
-from tkperf.render.charts.rows import CurveGroup, build_rule_row, group_curves, is_sorted
 
 # The first disturbed seconds of a day are enough to show it.
 MOST_RINGS = 2000

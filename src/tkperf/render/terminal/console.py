@@ -20,7 +20,7 @@ from rich.text import Text
 from tkperf.model.units import drop_controls, is_copied, wrap_words
 
 if TYPE_CHECKING:
-    from tkperf.page.verdict import Verdict
+    from tkperf.page.verdict_texts import Verdict
 
 # Width of drawings and headings without a terminal.
 _WIDE = 160

@@ -12,47 +12,47 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tkperf.analysis.batch_outlook import BatchOutlook
-from tkperf.analysis.outlook import Outlook
+from tkperf.analysis.batch_plan_verdict import BatchEstimate
+from tkperf.analysis.run_estimate import RunEstimate
 from tkperf.model.record import RunWarning
 from tkperf.page.batch_plan import build_batch_plan_page
 from tkperf.page.page import ReportView
 from tkperf.page.plan import build_plan_page, describe_plan_verdict
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
-from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
+from tkperf.procedures.own_workloads.workload_file import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys
 from tkperf.render.terminal.console import open_console, plain, print_facts, print_lines, print_verdict
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 
 _CLOCK = "%a %d %b %Y %H:%M"
 
 
-def print_plan(outlook: Outlook) -> None:
+def print_plan(estimate: RunEstimate) -> None:
     """Print the page of a plan: its answer, time and amount of tests and phases, then the conditions."""
-    print_page(_build(outlook), open_console(), titled=False)
+    print_page(_build(estimate), open_console(), titled=False)
     print_lines("nothing was run, written or asked")
 
 
-def print_batch_plan(outlook: BatchOutlook) -> None:
+def print_batch_plan(estimate: BatchEstimate) -> None:
     """Print the page of a batch's plan: its answer, a row for each drive, what they share, the conditions."""
-    is_timed = not all(one.simulated for one in outlook.outlooks)
-    ends = _describe_end(outlook.bounds_s) if is_timed else ""
-    print_page(build_batch_plan_page(outlook, ends), open_console(), titled=False)
+    is_timed = not all(one.simulated for one in estimate.estimates)
+    ends = _describe_end(estimate.bounds_s) if is_timed else ""
+    print_page(build_batch_plan_page(estimate, ends), open_console(), titled=False)
     print_lines("nothing was run, written or asked")
 
 
-def print_plan_on_stderr(outlook: Outlook) -> None:
+def print_plan_on_stderr(estimate: RunEstimate) -> None:
     """Show the answer and the conditions of a plan on stderr, before the question. A lost stderr must not end a run."""
-    page = _build(outlook)
+    page = _build(estimate)
     with suppress(OSError):
-        print_verdict(describe_plan_verdict(outlook), open_console(stderr=True))
+        print_verdict(describe_plan_verdict(estimate), open_console(stderr=True))
     print_facts(fact for _, facts in page.disclosure for fact in facts)
-    print_facts((("warning", text) for text in (*outlook.refusals, *outlook.cautions)), style="yellow")
+    print_facts((("warning", text) for text in (*estimate.refusals, *estimate.cautions)), style="yellow")
 
 
-def _build(outlook: Outlook) -> ReportView:
-    ends = _describe_end((outlook.shortest_s, outlook.longest_s))
-    return build_plan_page(outlook, "" if outlook.simulated else ends)
+def _build(estimate: RunEstimate) -> ReportView:
+    ends = _describe_end((estimate.shortest_s, estimate.longest_s))
+    return build_plan_page(estimate, "" if estimate.simulated else ends)
 
 
 def _describe_end(bounds_s: tuple[float, float]) -> str:

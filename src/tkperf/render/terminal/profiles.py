@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tkperf.model.choices import DEFAULT_PROFILES, built_in_profiles
-from tkperf.pipeline.fitting import find_needs
+from tkperf.pipeline.fitted_profile import find_needs
 from tkperf.procedures import SUITES, Circumstances, Profile, Test, load_profile
 from tkperf.procedures.profiles import explain_keys, show_value
 from tkperf.render.terminal.console import open_console, plain

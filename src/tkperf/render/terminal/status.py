@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.page.page import Block, ReportView, TableView
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page_text import print_page
 
 # Longest path on the narrowest terminal.
 _LEAST_PATH = 20

@@ -1,0 +1,324 @@
+"""Judge a batch of drives: by the stages of its drives, their runs, claims and outliers; its exit code, its remaining
+time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimKind
+from tkperf.analysis.comparing.arrangements import CohortValue, Outlier
+from tkperf.analysis.comparing.comparison import FEWEST_TOGETHER, Arrangement, Comparison, compare
+from tkperf.analysis.drive_telemetry import DriveTelemetry
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.verdict import (
+    Judgement,
+    NamedReason,
+    VerdictCode,
+    VerdictState,
+    count_damages,
+    judge_by_gravest,
+    judge_run,
+)
+from tkperf.model.batch_state import BatchState, DriveStage, DriveState
+from tkperf.model.errors import ExitCode, UsageError
+
+
+class BatchCode(VerdictCode):
+    """Reasons for the verdict on a batch."""
+
+    DRIVE_FAILED = "drive-failed", VerdictState.NOT_VALID
+    RUN_NOT_VALID = "run-not-valid", VerdictState.NOT_VALID
+    CLAIM_FAILED = "claim-failed", VerdictState.FAIL
+    UNDER_WAY = "drive-under-way", VerdictState.RUNNING
+    NOT_ENDED = "drive-not-measured-to-its-end", VerdictState.INTERRUPTED
+    CLAIM_NOT_JUDGED = "claim-not-judged", VerdictState.NOT_JUDGED
+    NOT_CHECKED = "not-checked", VerdictState.NOT_JUDGED
+    RUN_NOT_JUDGED = "run-not-judged", VerdictState.NOT_JUDGED
+    OUTLIER = "drive-unlike-the-others", VerdictState.CAUTIONS
+    RUN_WITH_CAUTIONS = "run-with-cautions", VerdictState.CAUTIONS
+
+
+_STAGES = {
+    DriveStage.FAILED: BatchCode.DRIVE_FAILED,
+    DriveStage.RUNNING: BatchCode.UNDER_WAY,
+    DriveStage.WAITING: BatchCode.UNDER_WAY,
+    DriveStage.KILLED: BatchCode.NOT_ENDED,
+    DriveStage.STOPPED: BatchCode.NOT_ENDED,
+    DriveStage.CONSENT_ENDED: BatchCode.NOT_ENDED,
+}
+_RUNS = {
+    VerdictState.NOT_VALID: BatchCode.RUN_NOT_VALID,
+    VerdictState.NOT_JUDGED: BatchCode.RUN_NOT_JUDGED,
+    VerdictState.CAUTIONS: BatchCode.RUN_WITH_CAUTIONS,
+}
+_CLAIMS = {ClaimKind.FAILED: BatchCode.CLAIM_FAILED, ClaimKind.NOT_JUDGED: BatchCode.CLAIM_NOT_JUDGED}
+# Exit codes of drives, the gravest first; any other number comes before them, as it is not tkperf's own.
+_GRAVITY = (
+    ExitCode.DEFECT,
+    ExitCode.REFUSED,
+    ExitCode.DEVICE,
+    ExitCode.FIO,
+    ExitCode.RUN_FILE,
+    ExitCode.WRONG_USE,
+    ExitCode.STOPPED,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDriveResult:
+    """A drive of a batch with what its run came to.
+
+    Attributes:
+        result: None: no run file yet, or it cannot be read, for the reason in ``error``.
+        checked: the claims of the batch on it; None: there are none, or ``not_checked`` says why not.
+        report: the file of its own report next to the batch's page; empty: there is none.
+    """
+
+    state: DriveState
+    result: RunResult | None = None
+    checked: Checked | None = None
+    error: str = ""
+    not_checked: str = ""
+    report: str = ""
+
+    @property
+    def hottest_c(self) -> float | None:
+        """The greatest temperature over all tests; None: not known."""
+        return max(
+            (one.temperature_most_c for one in self._telemetry() if one.temperature_most_c is not None), default=None
+        )
+
+    @property
+    def throttled_s(self) -> float | None:
+        """The time in which it slowed itself down for heat; None: not known."""
+        known = [one.throttled_s for one in self._telemetry() if one.throttled_s is not None]
+        return sum(known) if known else None
+
+    def _telemetry(self) -> Iterator[DriveTelemetry]:
+        for test in () if self.result is None else self.result.tests:
+            yield from test.telemetry
+
+    @property
+    def file(self) -> CheckedFile:
+        """Return the drive as a check of many runs has it."""
+        error = self.error or self.not_checked
+        if self.checked is None and not error:
+            error = self.state.outcome
+        return CheckedFile(file=self.state.shown.label, checked=self.checked, error=error)
+
+    @property
+    def number(self) -> int:
+        return self.state.shown.number
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether the drive was measured to its end, and its results can be read."""
+        return self.state.stage is DriveStage.DONE and self.result is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelGroup:
+    """The cohort of the drives of one model and capacity that were measured to their end.
+
+    Attributes:
+        drives: in the order of the cohort's runs.
+    """
+
+    compared: Comparison
+    drives: tuple[BatchDriveResult, ...]
+
+    @property
+    def figures(self) -> tuple[CohortValue, ...]:
+        return () if self.compared.cohort is None else self.compared.cohort.figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """A batch and its results.
+
+    Attributes:
+        drives: in their order.
+        groups: the largest first; empty: no model has enough drives, or they have nothing in common.
+        not_compared: the reason.
+    """
+
+    state: BatchState
+    drives: tuple[BatchDriveResult, ...]
+    has_claims: bool = False
+    groups: tuple[ModelGroup, ...] = ()
+    not_compared: str = ""
+
+    @property
+    def done(self) -> tuple[BatchDriveResult, ...]:
+        return tuple(one for one in self.drives if one.is_done)
+
+    @property
+    def passing(self) -> tuple[BatchDriveResult, ...]:
+        """The drives that pass all claims."""
+        return tuple(one for one in self.done if one.checked is not None and not one.checked.not_passed)
+
+    @property
+    def passes(self) -> bool | None:
+        """Whether every drive passes; None: there are no claims."""
+        return len(self.passing) == len(self.drives) if self.has_claims else None
+
+    @property
+    def damaged(self) -> tuple[BatchDriveResult, ...]:
+        """The drives that were measured to their end, and whose run files are damaged: they are in no group."""
+        return tuple(one for one in self.done if one.result and count_damages(one.result))
+
+    @property
+    def without_group(self) -> tuple[BatchDriveResult, ...]:
+        """The drives that were measured to their end, and are in no group."""
+        numbers = {one.number for group in self.groups for one in group.drives}
+        return tuple(one for one in self.done if one.number not in numbers)
+
+    @property
+    def outliers(self) -> Mapping[int, tuple[tuple[Outlier, CohortValue], ...]]:
+        """The outliers of each drive by its number, the farthest first, with their figures; ordered by the numbers."""
+        found: dict[int, list[tuple[Outlier, CohortValue]]] = {}
+        for group in self.groups:
+            names = group.compared.names
+            numbers = dict(zip(names, (one.number for one in group.drives), strict=True))
+            for figure in group.figures:
+                for one in figure.outliers:
+                    found.setdefault(numbers[one.name], []).append((one, figure))
+        return {number: tuple(sorted(found[number], key=lambda pair: -abs(pair[0].score))) for number in sorted(found)}
+
+
+def compare_drives(drives: Sequence[BatchDriveResult], names: Mapping[int, str]) -> tuple[tuple[ModelGroup, ...], str]:
+    """Return the cohorts of the models with enough drives that were measured to their end, the largest first.
+
+    A drive with a damaged run file is in none: the figures that it lacks would be missing for all drives of its group.
+    Return with them, if there are none, the reason.
+
+    Args:
+        names: names of the drives by their numbers.
+    """
+    by_model: dict[object, list[tuple[BatchDriveResult, RunResult]]] = {}
+    for one in drives:
+        if one.is_done and one.result is not None and not count_damages(one.result):
+            facts = one.result.info.device
+            kind = (facts.get("kind"), facts.get("model"), facts.get("capacity_bytes"))
+            by_model.setdefault(kind, []).append((one, one.result))
+    groups: list[ModelGroup] = []
+    because = f"fewer than {FEWEST_TOGETHER} drives of one model were measured to their end"
+    for chosen in sorted(by_model.values(), key=len, reverse=True):
+        if len(chosen) < FEWEST_TOGETHER:
+            break
+        results = [replace(result, info=replace(result.info, name=names[one.number])) for one, result in chosen]
+        try:
+            compared = compare(results, Arrangement.COHORT)
+        except UsageError as error:
+            because = str(error)
+        else:
+            of = tuple(one for one, _ in chosen)
+            groups.append(ModelGroup(compared=compared, drives=of))
+    return tuple(groups), "" if groups else because
+
+
+def is_simulated(state: BatchState) -> bool:
+    """Return whether a model of a drive is among the drives."""
+    return any(drive.shown.is_simulated for drive in state.drives)
+
+
+def judge_stages(state: BatchState) -> Judgement[NamedReason]:
+    """Return the verdict on a batch by the stages of its drives alone; the names are the drives' numbers."""
+    found: dict[VerdictCode, list[str]] = {}
+    for drive in state.drives:
+        if (code := _STAGES.get(drive.stage)) is not None:
+            found.setdefault(code, []).append(str(drive.shown.number))
+    return _judge(found, state)
+
+
+def judge_batch(answer: BatchResult) -> Judgement[NamedReason]:
+    """Return the verdict on a batch with its results; the names are the drives' numbers."""
+    found: dict[VerdictCode, list[str]] = {}
+    for one in answer.drives:
+        for code in dict.fromkeys(_codes_of(one)):
+            found.setdefault(code, []).append(str(one.number))
+    if answer.outliers:
+        found[BatchCode.OUTLIER] = list(map(str, answer.outliers))
+    best = VerdictState.PASS if answer.has_claims else VerdictState.VALID
+    return _judge(found, answer.state, best)
+
+
+def _judge(
+    found: dict[VerdictCode, list[str]], state: BatchState, best: VerdictState = VerdictState.VALID
+) -> Judgement[NamedReason]:
+    reasons = [NamedReason(code=code, names=tuple(names)) for code, names in found.items()]
+    return judge_by_gravest(reasons, best, simulated=is_simulated(state))
+
+
+def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
+    if (code := _STAGES.get(one.state.stage)) is not None:
+        yield code
+        return
+    if one.result is None:
+        yield BatchCode.NOT_CHECKED
+        return
+    if (code := _RUNS.get(judge_run(one.result).state)) is not None:
+        yield code
+    if one.not_checked:
+        yield BatchCode.NOT_CHECKED
+    if one.checked is not None:
+        checked = one.checked
+        yield from (_CLAIMS[checked.judge(finding)] for finding in checked.not_passed)
+
+
+def exit_code_of(state: BatchState, *, claims_pass: bool | None = None) -> int:
+    """Return the exit code of a batch.
+
+    0: all drives are done. 1: all are done, and a claim is not met or not judged. Else the gravest of the drives that
+    are not done: a number that is not tkperf's own, 70, 3, 4, 5, 6, 2, 130. A drive that was killed without a word, was
+    stopped, whose consent ended or that is still under way counts as stopped: ``tkperf resume`` goes on with it.
+
+    Args:
+        claims_pass: whether every drive passes; None: the batch has no claims.
+    """
+    codes = [_code_of(drive) for drive in state.drives if drive.stage is not DriveStage.DONE]
+    if codes:
+        return min(codes, key=find_gravity)
+    return ExitCode.CLAIMS_NOT_MET if claims_pass is False else ExitCode.DONE
+
+
+def _code_of(drive: DriveState) -> int:
+    if drive.stage is DriveStage.FAILED:
+        return drive.exit_code or ExitCode.DEFECT
+    return ExitCode.STOPPED
+
+
+def find_gravity(code: int) -> int:
+    """Return the rank of an exit code; the least is the gravest."""
+    return _GRAVITY.index(ExitCode(code)) if code in _GRAVITY else -1
+
+
+def find_batch_remaining_s(
+    running: Sequence[tuple[float, float] | None], waiting: int, whole: Iterable[tuple[float, float]]
+) -> tuple[float, float] | None:
+    """Return the shortest and the longest time until all drives are done; None: not known.
+
+    Each that waits is taken to begin when one that runs has ended, and to take as long as the longest of ``whole``.
+
+    Args:
+        running: the remaining times of the drives that run; None: not known.
+        waiting: the number of drives that wait for their turn.
+        whole: the times of whole runs, as far as they are known.
+    """
+    known = [each for each in running if each is not None]
+    wholes = list(whole)
+    if len(known) < len(running) or (waiting and not (wholes and known)):
+        return None
+    if not known:
+        return 0.0, 0.0
+    ends = []
+    for place in (0, 1):
+        turns = [each[place] for each in known]
+        heapq.heapify(turns)
+        for _ in range(waiting):
+            heapq.heapreplace(turns, turns[0] + max(each[place] for each in wholes))
+        ends.append(max(turns))
+    return ends[0], max(ends)

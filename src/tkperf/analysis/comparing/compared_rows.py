@@ -1,0 +1,244 @@
+"""Rows of a comparison: cells, phases of streams and characteristics of courses that every run has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Self
+
+from tkperf.analysis.characteristics import FRESH, SOUGHT_ALWAYS, STEADY, Characteristic
+from tkperf.analysis.comparing.entries import ComparedRow, Entry, Span, against_first
+from tkperf.analysis.courses import CLOCK_S, changes
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, SliceResult
+from tkperf.analysis.timeline.levels import LevelKind
+from tkperf.analysis.timeline.timelines import preferred
+from tkperf.analysis.uncertainty.estimate import EXTREME, Basis, Uncertainty
+from tkperf.analysis.uncertainty.means import uncertainty_of_median
+from tkperf.analysis.workload_axes import comparable_axes, place_of
+from tkperf.model.disturbance.codes import find_codes
+from tkperf.model.quantity import LATENCY_MAX, LATENCY_MIN, QUANTITIES, Measure, Quantity
+from tkperf.model.workload import Workload
+
+FRESH_PART = "fresh out of box"
+STEADY_PART = "steady"
+LAST_PART = "last quarter"
+_LEAST_SLICES = 2
+# Ranges of three slices each are separate by chance in 1 of 10 cases, ranges of four in 1 of 35.
+_FEWEST_RANGED = 4
+_KINDS = {LevelKind.FRESH: FRESH_PART, LevelKind.STEADY: STEADY_PART}
+LEVELS_OF = {FRESH.key: FRESH_PART, STEADY.key: STEADY_PART}
+"""Phases by the key of the characteristic that repeats them."""
+_EXTREMES = {LATENCY_MAX: max, LATENCY_MIN: min}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One run's part of a phase: its slices, and its levels by quantity, as far as these are known."""
+
+    slices: tuple[SliceResult, ...]
+    levels: Mapping[str, float]
+
+
+def find_phases(sections: Sequence[SectionResult]) -> dict[str, list[Phase]]:
+    """Return the phases that every run's stream has, by their names.
+
+    A mean over a stream that went from one level to another depends on how long it lasted, so each phase has its own
+    value. If not every run became steady, the last quarter of each stream is compared; if every run reached the
+    specification's steady state, its window is. Empty if a section is not a stream, or if all streams were level
+    throughout.
+    """
+    if not all(_is_stream(section) for section in sections):
+        return {}
+    if not any(changes(section, section.slices[0].values.workload) for section in sections):
+        return {}
+    by_run = [dict(_levels(section)) for section in sections]
+    judged = are_judged_steady(sections)
+    phases = {
+        part: [of_run[part] for of_run in by_run]
+        for part in ((FRESH_PART,) if judged else tuple(_KINDS.values()))
+        if all(part in of_run for of_run in by_run)
+    }
+    if not judged and STEADY_PART not in phases:
+        phases[LAST_PART] = [_last_quarter(section) for section in sections]
+    return phases
+
+
+def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
+    """Return whether cells are means over a window of steady state in every run."""
+    return all(section.window and section.steady for section in sections)
+
+
+def phase_entry(part: str, phase: Phase, quantity: Quantity) -> Entry:
+    """Return one run's value of a quantity in a phase: the median of its slices, or their extreme."""
+    cells = [one.values for one in phase.slices]
+    values = [value for cell in cells if (value := cell.value(quantity)) is not None]
+    if len(values) < len(cells):  # some slices have no value
+        return Entry(value=None)
+    if quantity in _EXTREMES:
+        value, uncertainty = _EXTREMES[quantity](values), Uncertainty(reason=EXTREME)
+    else:
+        value = phase.levels.get(quantity.key, median(values))
+        uncertainty = uncertainty_of_median(value, values, Basis.SLICES)
+    if part == LAST_PART:  # has no level yet
+        uncertainty = replace(uncertainty, level=None)
+    ranged = len(values) >= _FEWEST_RANGED
+    limited = [cell.host_limited for cell in cells if cell.host_limited is not None]
+    watched = [cell.disturbances for cell in cells if cell.disturbances is not None]
+    return Entry(
+        value=value,
+        low=min(values) if ranged else None,
+        high=max(values) if ranged else None,
+        span=Span.PHASE if ranged else None,
+        uncertainty=uncertainty,
+        host_limited=any(limited) if limited else None,
+        disturbances=find_codes(code for codes in watched for code in codes) if watched else None,
+    )
+
+
+def _is_stream(section: SectionResult) -> bool:
+    return len(section.slices) >= 4 * _LEAST_SLICES and section.areas is None
+
+
+def _levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
+    """Yield the name of each level with its slices and its value."""
+    for timeline in preferred(section.timelines):
+        if timeline.settled is None or timeline.quantity not in QUANTITIES:
+            continue
+        for level in timeline.levels:
+            slices = tuple(
+                one for one in section.slices if level.start <= one.start_s and one.end_s <= level.end + CLOCK_S
+            )
+            if level.kind in _KINDS and len(slices) >= _LEAST_SLICES:
+                levels = {timeline.quantity: level.value}
+                yield _KINDS[level.kind], Phase(slices=slices, levels=levels)
+
+
+def _last_quarter(section: SectionResult) -> Phase:
+    return Phase(slices=section.slices[-(-3 * len(section.slices) // 4) :], levels={})
+
+
+def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
+    """Yield the rows that every run has, in the order of the first run."""
+    by_name = [
+        {(test.name, section.name): section for test in result.tests for section in test.sections} for result in results
+    ]
+    for test, name in by_name[0]:
+        if all((test, name) in of_run for of_run in by_name):
+            yield from _of_section(test, [of_run[test, name] for of_run in by_name])
+
+
+def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
+    name, quantities = sections[0].name, sections[0].quantities
+    phases, workloads = find_phases(sections), _workloads(sections)
+    for part, of_phase in phases.items() if workloads else ():
+        for quantity in quantities:
+            entries = [phase_entry(part, phase, quantity) for phase in of_phase]
+            yield _row(test, name, workloads[0][0], quantity, entries, part)
+    whole = not phases or are_judged_steady(sections)
+    cells = [_Cells.of(section) for section in sections]
+    # A value over all phases would depend on how long each lasted.
+    for of_runs in workloads if whole else ():
+        for quantity in quantities:
+            entries = [_entry(of_run, workload, quantity) for of_run, workload in zip(cells, of_runs, strict=True)]
+            yield _row(test, name, of_runs[0], quantity, entries)
+    yield from _of_course(test, sections, {*phases, *({STEADY_PART} if whole and phases else ())})
+
+
+def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:
+    """Return the workloads that every run has, each with its counterparts, the first run's first."""
+    axes = comparable_axes([cell.workload for cell in of_run.cells] for of_run in sections)
+    places = [{place_of(cell.workload, axes): cell.workload for cell in of_run.cells} for of_run in sections]
+    return [[of_run[place] for of_run in places] for place in places[0] if all(place in of_run for of_run in places)]
+
+
+def _row(
+    test: str, section: str, workload: Workload, quantity: Measure, entries: Sequence[Entry], part: str = ""
+) -> ComparedRow:
+    first, *others = entries
+    return ComparedRow(
+        test=test,
+        section=section,
+        workload=workload,
+        quantity=quantity,
+        part=part,
+        entries=(first, *(against_first(first, other, quantity) for other in others)),
+    )
+
+
+def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) -> Iterator[ComparedRow]:
+    """Yield characteristics of the course that every run has; skip workloads that are level in all runs."""
+    found = [section.characteristics for section in sections]
+    axes = comparable_axes([one.workload for one in of_run] for of_run in found)
+    by_place = [{(place_of(one.workload, axes), one.key): one for one in of_run} for of_run in found]
+    for place, one in by_place[0].items():
+        if LEVELS_OF.get(one.key) in parts:
+            continue
+        of_runs = [places[place] for places in by_place if place in places]
+        # A characteristic that no run has gives no comparison; each report names it as not found.
+        differs = any(of_run.value is not None for of_run in of_runs) and any(
+            changes(section, of_run.workload) for section, of_run in zip(sections, of_runs, strict=False)
+        )
+        if len(of_runs) == len(sections) and (differs or one.measure in SOUGHT_ALWAYS):
+            entries = [_course_entry(of_run) for of_run in of_runs]
+            yield _row(test, sections[0].name, one.workload, one.measure, entries)
+
+
+def _course_entry(found: Characteristic) -> Entry:
+    not_found = found.text() if found.value is None else None
+    return Entry(value=found.value, not_found=not_found, uncertainty=found.uncertainty)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cells:
+    """A section's cells and their rounds and slices, by workload: a sweep has thousands."""
+
+    section: SectionResult
+    whole: Mapping[Workload, CellResult]
+    rounds: Mapping[Workload, Sequence[CellResult]]
+    slices: Sequence[CellResult]
+
+    @classmethod
+    def of(cls, section: SectionResult) -> Self:
+        window = set(section.window)
+        rounds: dict[Workload, list[CellResult]] = {}
+        for one in section.rounds:
+            for cell in one.cells if one.number in window else ():
+                rounds.setdefault(cell.workload, []).append(cell)
+        return cls(
+            section=section,
+            whole={cell.workload: cell for cell in reversed(section.cells)},
+            rounds=rounds,
+            slices=[one.values for one in section.slices if not window or one.number in window],
+        )
+
+
+def _entry(of_run: _Cells, workload: Workload, quantity: Quantity) -> Entry:
+    cell = of_run.whole.get(workload)
+    low, high, span = _range(of_run, workload, quantity)
+    return Entry(
+        value=None if cell is None else cell.value(quantity),
+        low=low,
+        high=high,
+        span=span,
+        uncertainty=None if cell is None else cell.uncertainty_of(quantity),
+        host_limited=cell.host_limited if cell is not None else None,
+        disturbances=cell.disturbances if cell is not None else None,
+    )
+
+
+def _range(of_run: _Cells, workload: Workload, quantity: Quantity) -> tuple[float | None, float | None, Span | None]:
+    """Return the lowest and the highest of the averaged values, and their span."""
+    measured = of_run.rounds.get(workload) or of_run.slices
+    values = [value for cell in measured if (value := cell.value(quantity)) is not None]
+    if len(values) < 2:
+        return None, None, None
+    return min(values), max(values), _span(of_run.section, workload)
+
+
+def _span(section: SectionResult, workload: Workload) -> Span:
+    if section.areas:
+        return Span.AREAS
+    if not section.window:
+        return Span.STREAM
+    return Span.WINDOW if section.steady_of(workload) else Span.UNSTEADY

@@ -1,0 +1,354 @@
+"""Telemetry of drives: during each test in numbers, and its course over a stretch of time for drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from tkperf.model.record import RunRecord, RunWarning, TestRecord
+from tkperf.model.telemetry.drive_reading import DriveFacts, Reading, count, read_temperature, read_word, rows
+from tkperf.model.throttling import (
+    EDGE_S,
+    LEAST_UNITS,
+    Throttled,
+    by_drive,
+    counter_delta,
+    find_amplification,
+    find_pauses,
+    find_span,
+    find_throttling,
+)
+
+# Limits for the host writes according to the drive's counter, divided by the writes according to
+# fio. Beyond these limits a counter or its unit is wrong.
+_LEAST_RATIO, _MOST_RATIO = 0.5, 2.0
+# Smaller amounts prove nothing, because a drive may count in large steps.
+_LEAST_WRITTEN_BYTES = 100_000_000
+# A reading a little outside the stretch is still valid at its ends.
+_BEYOND_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Bytes written between two readings; None: not known."""
+
+    began_s: float
+    ended_s: float
+    host_bytes: int
+    nand_bytes: int | None
+    amplification: float | None
+
+    def megabytes_per_s(self, amount_bytes: int) -> float:
+        return amount_bytes / (self.ended_s - self.began_s) / 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveSeries:
+    """One drive; ``temperatures`` are (time in s, degrees Celsius)."""
+
+    facts: DriveFacts
+    temperatures: tuple[tuple[float, float], ...]
+    written: tuple[Written, ...]
+    throttled: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySeries:
+    """All drives over ``length_s``."""
+
+    drives: tuple[DriveSeries, ...]
+    length_s: float
+
+
+def find_telemetry_series(
+    readings: Iterable[Reading],
+    facts: Mapping[str, DriveFacts],
+    began_s: float,
+    ended_s: float,
+    pauses: Sequence[tuple[float, float]] = (),
+) -> TelemetrySeries | None:
+    """Return the course between two times; None if there is nothing to draw.
+
+    Args:
+        pauses: (begin, end) of each pause of the run.
+    """
+    near = [reading for reading in readings if began_s - _BEYOND_S <= reading.at_s <= ended_s + _BEYOND_S]
+    drives = tuple(
+        _course_of(of_drive, facts.get(drive, DriveFacts(drive=drive)), began_s, ended_s, pauses)
+        for drive, of_drive in by_drive(near).items()
+    )
+    drawn = tuple(drive for drive in drives if len(drive.temperatures) > 1 or drive.written)
+    return TelemetrySeries(drives=drawn, length_s=ended_s - began_s) if drawn else None
+
+
+def _course_of(
+    readings: list[Reading], facts: DriveFacts, began_s: float, ended_s: float, pauses: Sequence[tuple[float, float]]
+) -> DriveSeries:
+    full = [reading for reading in readings if reading.is_full]
+    return DriveSeries(
+        facts=facts,
+        temperatures=tuple(
+            (reading.at_s - began_s, reading.temperature_c) for reading in readings if reading.temperature_c is not None
+        ),
+        written=tuple(
+            Written(
+                began_s=before.at_s - began_s,
+                ended_s=after.at_s - began_s,
+                host_bytes=host_bytes,
+                nand_bytes=counter_delta(before, after, "nand_written_bytes"),
+                amplification=find_amplification(before, after, facts),
+            )
+            for before, after in pairwise(full)
+            if (host_bytes := counter_delta(before, after, "host_written_bytes")) is not None
+            and after.at_s - before.at_s >= 1.0
+            and before.at_s < ended_s
+            and after.at_s > began_s
+        ),
+        throttled=tuple(
+            (stretch.began_s - began_s, stretch.ended_s - began_s) for stretch in find_throttling(readings, pauses)
+        ),
+    )
+
+
+def parse_drives(device: Mapping[str, object]) -> dict[str, DriveFacts]:
+    """Return the drives of a run by their names, from the device facts in its file."""
+    return {
+        drive: DriveFacts(
+            drive=drive,
+            model=read_word(row.get("model")),
+            serial=read_word(row.get("serial")),
+            firmware=read_word(row.get("firmware")),
+            sources=_texts(row.get("sources")),
+            warning_c=read_temperature(row.get("warning_c")),
+            critical_c=read_temperature(row.get("critical_c")),
+            host_unit_bytes=count(row.get("host_unit_bytes")),
+            nand_unit_bytes=count(row.get("nand_unit_bytes")),
+            gaps=_texts(row.get("gaps")),
+            contradictions=_texts(row.get("contradictions")),
+        )
+        for row in rows(device.get("telemetry"))
+        if (drive := read_word(row.get("drive"))) is not None
+    }
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(entry for entry in value if isinstance(entry, str)) if isinstance(value, list | tuple) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveTelemetry:
+    """Telemetry of one drive during a test; None: the drive does not report it, or it was not asked for.
+
+    Attributes:
+        temperature_least_c, temperature_mean_c, temperature_most_c: over the test, the mean by time.
+        load_written_bytes: bytes that the test's steps wrote by fio's count; None for a set's members.
+        host_written_bytes, nand_written_bytes: by the drive's own counters.
+        write_amplification: the ratio of these two.
+        throttled_s: time between readings that report throttling.
+        media_errors, unsafe_shutdowns, warning_minutes, critical_minutes, thermal_1_count,
+            thermal_2_count, thermal_1_s, thermal_2_s, throttle_events: their growth.
+        percentage_used_growth: growth in percentage points.
+        percentage_used, spare_percent, power_on_hours, power_state: at the end of the test.
+    """
+
+    drive: str
+    temperature_least_c: float | None = None
+    temperature_mean_c: float | None = None
+    temperature_most_c: float | None = None
+    load_written_bytes: int | None = None
+    host_written_bytes: int | None = None
+    nand_written_bytes: int | None = None
+    write_amplification: float | None = None
+    throttled_s: float | None = None
+    media_errors: int | None = None
+    unsafe_shutdowns: int | None = None
+    warning_minutes: int | None = None
+    critical_minutes: int | None = None
+    thermal_1_count: int | None = None
+    thermal_2_count: int | None = None
+    thermal_1_s: int | None = None
+    thermal_2_s: int | None = None
+    throttle_events: int | None = None
+    percentage_used_growth: int | None = None
+    percentage_used: int | None = None
+    spare_percent: int | None = None
+    power_on_hours: int | None = None
+    power_state: int | None = None
+
+
+_GROWN = (
+    "host_written_bytes",
+    "nand_written_bytes",
+    "media_errors",
+    "unsafe_shutdowns",
+    "warning_minutes",
+    "critical_minutes",
+    "thermal_1_count",
+    "thermal_2_count",
+    "thermal_1_s",
+    "thermal_2_s",
+    "throttle_events",
+)
+_AT_THE_END = ("percentage_used", "spare_percent", "power_on_hours", "power_state")
+
+
+def find_telemetry(record: RunRecord) -> Iterator[tuple[DriveTelemetry, ...]]:
+    """Yield the telemetry of each drive during each test, in the order of the record's tests; empty if
+    there is none.
+    """
+    drives, facts = by_drive(record.telemetry), parse_drives(record.info.device)
+    pauses = find_pauses(record.resumptions)
+    throttling = {drive: tuple(find_throttling(readings, pauses)) for drive, readings in drives.items()}
+    for test in record.tests:
+        found = (
+            _of_drive(drive, readings, facts.get(drive), test, throttling[drive], alone=len(drives) == 1)
+            for drive, readings in drives.items()
+        )
+        yield tuple(telemetry for telemetry in found if telemetry is not None)
+
+
+def place_readings(record: RunRecord) -> Iterator[tuple[str | None, Reading]]:
+    """Yield each reading with the name of the test at its time; None: between tests."""
+    for reading in record.telemetry:
+        names = (
+            test.name
+            for test in record.tests
+            if test.started_s <= reading.at_s and (test.ended_s is None or reading.at_s <= test.ended_s)
+        )
+        yield next(names, None), reading
+
+
+def _last_moment(test: TestRecord) -> float:
+    ends_s = [step.started_s + step.measurement.duration_s for step in test.steps]
+    return max(ends_s, default=test.started_s)
+
+
+def _of_drive(
+    drive: str,
+    readings: Sequence[Reading],
+    facts: DriveFacts | None,
+    test: TestRecord,
+    throttling: Sequence[Throttled],
+    *,
+    alone: bool,
+) -> DriveTelemetry | None:
+    ended_s = test.ended_s if test.ended_s is not None else _last_moment(test)
+    span = find_span(readings, test.started_s, ended_s)
+    temperatures = [
+        (reading.at_s, reading.temperature_c) for reading in span.within if reading.temperature_c is not None
+    ]
+    celsius = [value for _, value in temperatures]
+    warmth = DriveTelemetry(
+        drive=drive,
+        temperature_least_c=min(celsius, default=None),
+        temperature_mean_c=_mean(temperatures),
+        temperature_most_c=max(celsius, default=None),
+    )
+    if span.edges is None:
+        return warmth if celsius else None
+    first, last = span.edges
+    throttled_s = sum(
+        (
+            min(stretch.ended_s, ended_s) - max(stretch.began_s, test.started_s)
+            for stretch in throttling
+            if stretch.began_s < ended_s and test.started_s < stretch.ended_s
+        ),
+        0.0,
+    )
+    reports_heat = any(
+        getattr(last, name) is not None
+        for name in ("critical_warning", "thermal_1_count", "throttle_events", "throttling")
+    )
+    deltas: dict[str, Any] = {name: counter_delta(first, last, name) for name in _GROWN}
+    return replace(
+        warmth,
+        load_written_bytes=_written_by_load(test, first, last) if alone else None,
+        write_amplification=find_amplification(first, last, facts),
+        throttled_s=throttled_s if reports_heat else None,
+        percentage_used_growth=counter_delta(first, last, "percentage_used"),
+        **deltas,
+        **{name: getattr(last, name) for name in _AT_THE_END},
+    )
+
+
+def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
+    """Return the mean by time, because a reading is kept only when the temperature changed."""
+    if not temperatures:
+        return None
+    lasted_s = temperatures[-1][0] - temperatures[0][0]
+    if lasted_s <= 0:
+        return temperatures[-1][1]
+    area = sum(
+        (after_s - before_s) * (before + after) / 2 for (before_s, before), (after_s, after) in pairwise(temperatures)
+    )
+    return area / lasted_s
+
+
+def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
+    """Return the bytes written by steps between two readings; steps that were measured again count, too."""
+    steps = (*test.steps, *(step for _, step in test.set_aside))
+    return sum(
+        step.measurement.write.bytes
+        for step in steps
+        if first.at_s - EDGE_S <= step.started_s and step.started_s + step.measurement.duration_s <= last.at_s + EDGE_S
+    )
+
+
+def warn_of_counters(record: RunRecord) -> Iterator[RunWarning]:
+    """Yield a warning for each test in which a drive's own counter is far from what fio wrote.
+
+    Members of a set get no warning, because fio does not count their writes separately.
+    """
+    drives, facts = by_drive(record.telemetry), parse_drives(record.info.device)
+    if len(drives) != 1:
+        return
+    ((drive, readings),) = drives.items()
+    unit_bytes = (facts[drive].host_unit_bytes if drive in facts else None) or 1
+    for test in record.tests:
+        ended_s = test.ended_s if test.ended_s is not None else _last_moment(test)
+        edges = find_span(readings, test.started_s, ended_s).edges
+        if edges is None:
+            continue
+        counted = counter_delta(*edges, "host_written_bytes")
+        written = _written_by_load(test, *edges)
+        if counted is None or written < max(_LEAST_WRITTEN_BYTES, LEAST_UNITS * unit_bytes):
+            continue
+        ratio = counted / written
+        if ratio < _LEAST_RATIO:
+            why = "the unit of the counter may be wrong, or the drive may update it rarely"
+        elif ratio > _MOST_RATIO and _covers(test, edges, record):
+            why = "the unit of the counter may be wrong, or another program wrote to the drive"
+        else:
+            continue
+        yield RunWarning(
+            code="telemetry",
+            text=f"{drive} counted {counted:,} bytes from the host while fio wrote {written:,} "
+            f"(ratio {ratio:.2g}): {why}. Amounts from its log and the write amplification are doubtful",
+            test=test.name,
+        )
+
+
+def _covers(test: TestRecord, edges: tuple[Reading, Reading], record: RunRecord) -> bool:
+    """Return whether fio's count covers everything that fio wrote between two readings.
+
+    The count is incomplete if a step was cut off, is still running, or began before the first
+    reading.
+    """
+    first, last = edges
+    return (
+        test.ended_s is not None
+        and not record.resumptions
+        and first.at_s <= test.started_s + EDGE_S
+        and last.at_s >= test.ended_s - EDGE_S
+    )
+
+
+def count_media_errors(record: RunRecord) -> int:
+    """Return how often, by their own logs, drives could not read or keep data during the run."""
+    errors = 0
+    for readings in by_drive(record.telemetry).values():
+        full = [reading for reading in readings if reading.media_errors is not None]
+        errors += sum(counter_delta(before, after, "media_errors") or 0 for before, after in pairwise(full))
+    return errors

@@ -1,0 +1,237 @@
+"""Outlook on a run that has not begun: its time, the bytes it writes, and whether it would be refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from operator import attrgetter
+
+from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest
+from tkperf.model.record import RunWarning
+from tkperf.model.workload import Workload
+from tkperf.procedures import Profile, Test
+
+# A run that may take this share of a drive's life or more calls for a warning beforehand.
+MUCH_OF_A_LIFE = 0.05
+PURGE = "purge"
+REFUSAL = "would-be-refused"
+"""Code of the warning that a run would be refused."""
+# Code of warnings that are facts about the device and the profile.
+_PREPARATION = "preparation"
+
+
+class RateSource(StrEnum):
+    ASSUMED = "assumed"
+    GIVEN = "given"
+    PROBE = "read probe"
+    RUN = "earlier run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Rates in bytes a second: of large sequential writes, and of each workload measured before.
+
+    ``note`` names the source in words, and the reason for having no better one.
+    """
+
+    bytes_per_s: float
+    source: RateSource
+    note: str
+    measured: Mapping[Workload, float] = field(default_factory=dict)
+
+    def rate_of(self, workload: Workload) -> float:
+        """Return the rate of a workload; if never measured, of large sequential writes: it is no faster."""
+        return self.measured.get(replace(workload, region=None), self.bytes_per_s)
+
+    def knows(self, workload: Workload) -> bool:
+        """Return whether the workload was measured."""
+        return replace(workload, region=None) in self.measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Consecutive phases of one kind in a section.
+
+    Attributes:
+        what: in words, as ``fill 2 × 240.1 GB``.
+        shortest_s, longest_s: 0 for a purge, whose time is unknown.
+        least_bytes, most_bytes: bytes that it writes.
+    """
+
+    test: str
+    section: str
+    what: str
+    shortest_s: float
+    longest_s: float
+    least_bytes: float
+    most_bytes: float
+
+
+def sum_times_s(stages: Sequence[Stage]) -> tuple[float, float]:
+    """Return the shortest and the longest time of stages, without purges."""
+    return sum(one.shortest_s for one in stages), sum(one.longest_s for one in stages)
+
+
+def sum_bytes(stages: Sequence[Stage]) -> tuple[float, float]:
+    """Return the least and the greatest amount that stages write."""
+    return sum(one.least_bytes for one in stages), sum(one.most_bytes for one in stages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """Stages that follow each other ``least`` to ``most`` times, as rounds that alternate; ``stages``
+    has each of them.
+    """
+
+    once: tuple[Stage, ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def least(self) -> int:
+        """Return the number of times in the shortest course."""
+        starts = range(0, len(self.stages), len(self.once))
+        each = (self.stages[at : at + len(self.once)] for at in starts)
+        return sum(any(stage.shortest_s for stage in stages) for stages in each)
+
+    @property
+    def most(self) -> int:
+        return len(self.stages) // len(self.once)
+
+
+def fold(stages: Sequence[Stage]) -> Iterator[Repeated]:
+    """Yield stages in their order; consecutive equal stages become one."""
+    at = 0
+    while at < len(stages):
+        size, times = 1, 1
+        for wanted in range(1, (len(stages) - at) // 2 + 1):
+            if (found := _count_alike(stages, at, wanted)) > 1:
+                size, times = wanted, found
+                break
+        once, end = stages[at : at + size], at + size * times
+        yield Repeated(once=tuple(once), stages=tuple(stages[at:end]))
+        at = end
+
+
+def _count_alike(stages: Sequence[Stage], at: int, size: int) -> int:
+    """Return how often ``size`` stages from a place on follow each other."""
+    end = at + size
+    while end < len(stages) and _key(stages[end]) == _key(stages[end - size]):
+        end += 1
+    return (end - at) // size
+
+
+# Stages are alike even if only the first ones are certain.
+_key = attrgetter("test", "section", "longest_s", "most_bytes")
+
+
+class PlanCode(VerdictCode):
+    """Reasons for the verdict on a plan."""
+
+    REFUSED = "would-be-refused", VerdictState.REFUSED
+    COSTS_MUCH = "costs-much", VerdictState.CAN_RUN_WITH_CAUTIONS
+    SLOW_LINK = "slow-link", VerdictState.CAN_RUN_WITH_CAUTIONS
+    OVER_BUDGET = "over-budget", VerdictState.CAN_RUN_WITH_CAUTIONS
+    WARNINGS = "warnings", VerdictState.CAN_RUN_WITH_CAUTIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEstimate:
+    """Everything known of a run before it begins.
+
+    Attributes:
+        target: DEVICE as it was given.
+        device: facts of the device.
+        profile: the profile as it would run.
+        active_range_bytes: of a RAID set that is not made yet, the least.
+        choices, alterations: changes of the profile by the options.
+        purges_first: a purge precedes each test.
+        conditions: further facts, each with its label: purge method, segments, members, host.
+        asks: the loss of data has to be confirmed before anything is written.
+        rated_bytes: bytes that the drive, or all drives of a set together, may take; None: no rating given.
+        rated_as: the rating in words.
+        simulated: the time is the simulated drive's own; the user does not wait for it.
+    """
+
+    target: str
+    device: Mapping[str, object]
+    profile: Profile
+    tests: tuple[Test, ...]
+    active_range_bytes: int
+    stages: tuple[Stage, ...]
+    rates: Rates
+    capacity_bytes: int
+    choices: tuple[str, ...] = ()
+    alterations: tuple[str, ...] = ()
+    purges_first: bool = True
+    conditions: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
+    asks: bool = False
+    rated_bytes: float | None = None
+    rated_as: str | None = None
+    simulated: bool = False
+
+    @property
+    def shortest_s(self) -> float:
+        return sum_times_s(self.stages)[0]
+
+    @property
+    def longest_s(self) -> float:
+        return sum_times_s(self.stages)[1]
+
+    @property
+    def least_bytes(self) -> float:
+        """Least bytes written. Without the rates of an earlier run: the bytes of the fills, exactly."""
+        return sum_bytes(self.stages)[0]
+
+    @property
+    def most_bytes(self) -> float:
+        return sum_bytes(self.stages)[1]
+
+    @property
+    def purge_count(self) -> int:
+        return sum(stage.what == PURGE for stage in self.stages)
+
+    @property
+    def shares(self) -> tuple[float, float] | None:
+        """Least and most share of the rating; None without one."""
+        if self.rated_bytes is None:
+            return None
+        return self.least_bytes / self.rated_bytes, self.most_bytes / self.rated_bytes
+
+    @property
+    def costs_much(self) -> bool:
+        """Return whether the run may take a twentieth of the drive's life or more."""
+        return self.shares is not None and self.shares[1] >= MUCH_OF_A_LIFE
+
+    @property
+    def has_slow_link(self) -> bool:
+        """Return whether the device's link runs below what it could do."""
+        return bool(self.device.get("link_downgraded"))
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Reasons for which a run would be refused now."""
+        return tuple(one.text for one in self.warnings if one.code == REFUSAL)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Warnings of what would make the result doubtful, or the run fail."""
+        return tuple(one.text for one in self.warnings if one.code not in (REFUSAL, _PREPARATION))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Facts about the device and the profile that are no cautions."""
+        return tuple(one.text for one in self.warnings if one.code == _PREPARATION)
+
+
+def judge_plan(estimate: RunEstimate) -> Judgement[NamedReason]:
+    """Return whether the run could begin, and with which cautions."""
+    found = {
+        PlanCode.REFUSED: estimate.refusals,
+        PlanCode.COSTS_MUCH: estimate.costs_much,
+        PlanCode.SLOW_LINK: estimate.has_slow_link,
+        PlanCode.WARNINGS: estimate.cautions,
+    }
+    reasons = [NamedReason(code=code, names=of if isinstance(of, tuple) else ()) for code, of in found.items() if of]
+    return judge_by_gravest(reasons, VerdictState.CAN_RUN, simulated=estimate.simulated)

@@ -1,0 +1,182 @@
+"""A batch as its ledger and its run files show it, looked at again and again: with or without its process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from tkperf.batch.ledger import read_batch
+from tkperf.model.batch_state import BatchState, DriveStage
+from tkperf.model.errors import RunFileError
+from tkperf.model.record import RunRecord
+from tkperf.pipeline.run_state import Brief, RunState
+from tkperf.pipeline.running_runs import FollowedFile, find_clock_s
+from tkperf.runner.events import Event, find_place_events
+
+# Looks at run files a second, over all drives: a look costs some milliseconds, also where much has happened.
+LOOKS_A_SECOND = 4.0
+EACH_EVERY_S = 2.0
+# The ledger says when drives begin and end; a process that was killed says nothing.
+_LOOK_AT_ALL_S = 10.0
+# Events that a view which hangs has missed.
+_MOST_EVENTS = 20_000
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A run that is followed by its file; ``run`` is its state so far."""
+
+    run: RunState = field(default_factory=RunState)
+    file: FollowedFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something new in the run of a drive; ``record`` is the run at that look."""
+
+    number: int
+    event: Event
+    record: RunRecord
+
+
+class BatchFollower(Protocol):
+    """A batch for views.
+
+    Attributes:
+        news: what the last look found in runs of this host.
+        passed_on: likewise events in runs of other hosts, as JSON has them, by the drive's number.
+    """
+
+    state: BatchState
+    news: list[News]
+    passed_on: list[tuple[int, dict[str, object]]]
+
+    @property
+    def runs(self) -> Mapping[int, RunState] | Mapping[int, Brief]:
+        """The state of each run that was seen under way, by the drive's number."""
+
+    def look(self) -> object:
+        """Look at what may have changed."""
+
+
+class WatchedHosts:
+    """A batch over hosts: one thread puts in what it hears, and another one looks. Values are replaced as a whole."""
+
+    def __init__(self, state: BatchState) -> None:
+        self.state = state
+        self.runs: Mapping[int, Brief] = {}
+        self.news: list[News] = []
+        self.passed_on: list[tuple[int, dict[str, object]]] = []
+        self._coming = deque[tuple[int, dict[str, object]]](maxlen=_MOST_EVENTS)
+
+    def pass_on(self, number: int, event: dict[str, object]) -> None:
+        self._coming.append((number, event))
+
+    def look(self) -> None:
+        self.passed_on = [self._coming.popleft() for _ in range(len(self._coming))]
+
+
+class WatchedBatch:
+    """A batch and the state of each run under way.
+
+    Attributes:
+        news: what the last look found in the runs; of a run that was under way before, its place alone.
+
+    Args:
+        path: that of the ledger, or a function that returns where it is now.
+
+    Raises:
+        RunFileError: the ledger cannot be read.
+    """
+
+    def __init__(
+        self,
+        path: Path | Callable[[], Path],
+        looks_a_second: float = LOOKS_A_SECOND,
+        each_every_s: float = EACH_EVERY_S,
+    ) -> None:
+        self._find_path = path if callable(path) else lambda: path
+        self.path = self._find_path()
+        self.state: BatchState = read_batch(self.path)
+        self.news: list[News] = []
+        self.passed_on: list[tuple[int, dict[str, object]]] = []
+        self._looks_a_second, self._each_every_s = looks_a_second, each_every_s
+        self._followed: dict[int, _Followed] = {}
+        self._earlier = {drive.shown.number for drive in self.state.drives if drive.stage is DriveStage.RUNNING}
+        self._next = 0
+        self._seen = self._stamp()
+        self._looked_s = self._followed_s = time.monotonic()
+        self._due = 0.0
+
+    @property
+    def runs(self) -> Mapping[int, RunState]:
+        """The state of each run that was seen under way, by the drive's number."""
+        return {number: one.run for number, one in self._followed.items() if one.file is not None}
+
+    def look(self) -> bool:
+        """Look at what may have changed, and return whether the batch did: at each run once in ``each_every_s``, at
+        ``looks_a_second`` at most.
+        """
+        self.news = []
+        self.path = self._find_path()
+        now_s = time.monotonic()
+        stamp = self._stamp()
+        changed = stamp != self._seen or now_s - self._looked_s > _LOOK_AT_ALL_S
+        if changed:
+            self._seen, self._looked_s = stamp, now_s
+            before, self.state = self.state, read_batch(self.path)
+            self._follow_ends(before)
+        running = [one for one in self.state.drives if one.stage is DriveStage.RUNNING]
+        rate = min(self._looks_a_second, len(running) / self._each_every_s)
+        # Time in which nothing was looked at is not made up for.
+        self._due = min(self._due + rate * (now_s - self._followed_s), max(1.0, rate))
+        self._followed_s = now_s
+        while self._due >= 1:
+            self._due -= 1
+            drive = running[self._next % len(running)]
+            self._next += 1
+            self._follow(drive.shown.number, Path(drive.run_file))
+        return changed
+
+    def look_at_all(self) -> None:
+        """Look at every run under way, once: for a view that shows the batch only once."""
+        for drive in self.state.drives:
+            if drive.stage is DriveStage.RUNNING:
+                self._follow(drive.shown.number, Path(drive.run_file))
+
+    def _follow_ends(self, before: BatchState) -> None:
+        """Read to their end the runs that were under way before."""
+        for was, drive in zip(before.drives, self.state.drives, strict=True):
+            if was.stage is DriveStage.RUNNING and drive.stage is not DriveStage.RUNNING:
+                self._follow(drive.shown.number, Path(drive.run_file))
+
+    def _follow(self, number: int, run_file: Path) -> None:
+        one = self._followed.setdefault(number, _Followed())
+        try:
+            if one.file is None:
+                one.file = FollowedFile(run_file)
+                events = one.file.first_events()
+                seen = events if number not in self._earlier else list(find_place_events(events))
+            else:
+                events = seen = one.file.new_events()
+        except RunFileError:  # not yet begun, or moved away: the batch goes on
+            return
+        for event in events:
+            one.run.take(event)
+        record = one.file.record
+        self.news += [News(number, event, record) for event in seen]
+        clock_s = find_clock_s(record)
+        if clock_s is not None and one.file.is_running:
+            one.run.at_s = max(one.run.at_s, clock_s)
+
+    def _stamp(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self.path)  # noqa: PTH116
+        except OSError as error:
+            raise RunFileError(f"{self.path} can no longer be read: {error.strerror}") from error
+        return status.st_size, status.st_mtime_ns

@@ -1,0 +1,203 @@
+"""Conduct a confirmed batch: let its drives begin in turn, and keep in the ledger how each has come."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tkperf.batch.drive_processes import DriveProcess, DriveProcesses
+from tkperf.batch.drive_selection import DriveSelection
+from tkperf.batch.ledger import DriveBegan, DriveEnded, DrivesConfirmed, Ledger, LedgerNote, Line, find_start
+from tkperf.batch.neighbours import Neighbours
+from tkperf.batch.protocol import Go
+from tkperf.batch.turns import Turns
+from tkperf.model.batch_state import BatchPlace, DriveStage
+from tkperf.model.errors import RunFileError
+from tkperf.model.sharing import SharingState
+from tkperf.system.host import now_utc
+
+# Effects of neighbours for which --alone-again measures a drive once more.
+_DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
+STRANGERS_EVERY_S = 5.0
+# Length of each reading of a comparison.
+READS_S = 10
+
+
+class Conductor:
+    """A batch whose drives are held and confirmed. ``read_together`` comes before the first ``go_on``."""
+
+    def __init__(
+        self,
+        selection: DriveSelection,
+        processes: DriveProcesses,
+        neighbours: Neighbours,
+        ledger: Ledger,
+        *,
+        warn: Callable[[str], None],
+    ) -> None:
+        """Write to the ledger what was confirmed: from here on each drive answers for itself.
+
+        Args:
+            warn: called with what a user has to see, without waiting.
+
+        Raises:
+            RunFileError: it cannot be written.
+        """
+        ledger.write(DrivesConfirmed(utc=now_utc(), drives=tuple(one.shown for one in processes.members)))
+        self._selection, self._processes, self._neighbours = selection, processes, neighbours
+        self._ledger, self._warn = ledger, warn
+        self._members = {one.number: one for one in processes.members}
+        self._waiting = list(self._members)
+        self._places: dict[int, BatchPlace] = {}
+        self._turns = Turns(
+            groups=neighbours.numbers,
+            parts=neighbours.parts,
+            stagger_s=selection.request.stagger_s,
+            simulated=selection.request.simulated,
+        )
+        self._strangers = selection.running
+        self._is_ledger_lost = False
+        self._began_s = self._looked_s = time.monotonic()
+
+    def find_ledger(self) -> Path:
+        """Return where the ledger is: another place than before if another file has taken its name."""
+        return self._ledger.path
+
+    def read_together(self, on_read: Callable[[int, float], None]) -> None:
+        """Have the drives of each group read alone and together, if all of them hold data: empty places are not read.
+
+        Args:
+            on_read: called before a group with its drives and the seconds that it takes.
+        """
+        selection = self._selection
+        if not selection.request.compare_reads or selection.resumed or selection.running:
+            return
+        by_name = {one.shown.name: one for one in self._processes.members if one.waits}
+        for group in self._neighbours.groups:
+            members = [by_name[name] for name in group.drives if name in by_name]
+            if len(members) < 2 or not all(one.shown.data for one in members):
+                continue
+            on_read(len(members), READS_S * (len(members) + 1))
+            alone: dict[str, tuple[float, ...]] = {}
+            for member in members:
+                self._processes.read([member], READS_S)
+                alone |= _rates([member])
+            self._processes.read(members, READS_S)
+            self._neighbours.add_reads(alone, _rates(members))
+        for one in self._neighbours.slowed:
+            slower = 1 - (one.ratio or 0)
+            text = f"{one.drive} reads {slower:.0%} slower together with the others than alone"
+            self._note(LedgerNote(text=text))
+
+    def go_on(self, timeout_s: float) -> bool:
+        """Let the drive begin whose turn it is, or listen to the processes for at most so long.
+
+        Return False when all have ended.
+        """
+        self._keep_ledger()
+        for number in [one for one in self._waiting if self._members[one].has_gone]:
+            self._waiting.remove(number)
+            self._note_end(self._members[number])
+        held = {number for number, one in self._members.items() if not one.has_gone}
+        if not held:
+            return False
+        repeatable = {number for number in held if self._members[number].repeats}
+        running = held - set(self._waiting) - repeatable
+        now_s = time.monotonic()
+        if self._strangers and now_s - self._looked_s >= STRANGERS_EVERY_S:
+            self._looked_s = now_s
+            self._strangers = self._find_strangers()
+        others = running | self._strangers
+        now_s -= self._began_s
+        chosen = self._turns.choose(self._waiting, others, now_s, repeatable=sorted(repeatable))
+        if chosen is None or not self._begin(self._members[chosen]):
+            self._processes.listen(timeout_s)
+        elif chosen in self._waiting:
+            self._waiting.remove(chosen)
+            self._turns.begin(chosen, now_s)
+        return True
+
+    def note_ends(self) -> None:
+        """Note the ends that a killed process could not note itself."""
+        log = self._ledger.read()
+        begun = log.began.keys() - log.ended.keys()
+        for member in self._processes.members:
+            if member.has_gone and member.number in begun:
+                self._note_end(member)
+
+    def _find_strangers(self) -> frozenset[int]:
+        """Return the drives that still run since a former process of the batch gave them the word."""
+        return self._selection.running & {
+            drive.shown.number for drive in self._ledger.read_state().drives if drive.stage is DriveStage.RUNNING
+        }
+
+    def _begin(self, member: DriveProcess) -> bool:
+        """Give a drive the word to begin, also once more, alone.
+
+        Return whether the ledger has it: a drive that it does not have does not begin.
+        """
+        self._places = self._places or self._neighbours.places()
+        place = self._places[member.number]
+        if member.repeats:
+            place = replace(place, others=0, sharing=SharingState.ALONE, cpus=())
+        began = DriveBegan(
+            number=member.number,
+            utc=now_utc(),
+            pid=member.pid,
+            pid_started=find_start(member.pid),
+            place=place,
+            again=member.repeats,
+        )
+        if not self._note(began):
+            return False
+        request = self._selection.request
+        go = Go(
+            digest=member.shown.digest,
+            answer=member.shown.confirm_id,
+            place=place,
+            siblings=(os.getpid(), *(one.pid for one in self._processes.members if one is not member)),
+            repeatable=request.alone_again and place.sharing in _DOUBTFUL and not self._selection.resumed,
+        )
+        self._processes.begin(member, go)
+        return True
+
+    def _keep_ledger(self) -> None:
+        """Keep the ledger in its place; what is in it counts, whatever becomes of its name."""
+        before = self._ledger.path
+        try:
+            if self._ledger.keep_name():
+                self._warn(
+                    f"{before} was removed or replaced: the batch goes on in {self._ledger.path}, with all of it"
+                )
+            self._is_ledger_lost = False
+        except RunFileError as error:
+            if not self._is_ledger_lost:
+                self._warn(f"{before} was removed or replaced: {error}; the drives are measured nevertheless")
+            self._is_ledger_lost = True
+
+    def _note_end(self, member: DriveProcess) -> None:
+        if (ended := member.ended) is not None:
+            self._note(
+                DriveEnded(
+                    number=member.number, utc=now_utc(), pid=member.pid, exit_code=ended.exit_code, text=ended.text
+                )
+            )
+
+    def _note(self, line: Line) -> bool:
+        """Write a line; return whether it is written. A full disk ends no batch: what needs the line waits."""
+        did = self._ledger.keeps_up
+        try:
+            self._ledger.write(line)
+        except RunFileError as error:
+            if did:
+                self._warn(f"{error}; no drive begins before that is possible")
+        return self._ledger.keeps_up
+
+
+def _rates(members: Sequence[DriveProcess]) -> dict[str, tuple[float, ...]]:
+    """Return the rates of drives that could be read, by their runs' names."""
+    return {one.shown.name: one.reads.bytes_per_s for one in members if one.reads is not None and one.reads.bytes_per_s}

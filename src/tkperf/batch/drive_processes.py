@@ -1,0 +1,272 @@
+"""The processes of a batch's drives, as the batch's own process sees them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NoReturn
+
+import msgspec
+
+from tkperf.analysis.batch_verdict import find_gravity
+from tkperf.batch.protocol import Begun, Channel, Ended, Go, Held, Read, ReadsDone, Repeatable, make_channels
+from tkperf.batch.request import BatchRequest
+from tkperf.model.batch_state import DriveShown
+from tkperf.model.errors import (
+    BY_SIGNAL,
+    DeviceError,
+    EngineError,
+    ExitCode,
+    Interrupted,
+    RefusedError,
+    RunFileError,
+    TkperfError,
+    UsageError,
+    reason_of,
+)
+from tkperf.model.units import format_count
+from tkperf.system.process import fork_early
+
+# Longest look at a drive before consent: a drive may have to wake up, and a purge left behind to be cleared.
+LOOK_LIMIT_S = 180.0
+# After the end of a channel its process is at its end, too.
+_LAST_MOMENT_S = 10.0
+KINDS: Mapping[int, type[TkperfError]] = {
+    kind.exit_code: kind for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)
+}
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(slots=True, kw_only=True)
+class DriveProcess:
+    """A drive's process.
+
+    Attributes:
+        held: what it found.
+        ended: how it ended.
+        begun: its run is in its run file.
+        repeats: its run is done, and it holds its drive for another one.
+    """
+
+    number: int
+    channel: Channel
+    pid: int
+    held: Held | None = None
+    ended: Ended | None = None
+    reads: ReadsDone | None = None
+    has_gone: bool = False
+    begun: bool = False
+    repeats: bool = False
+
+    @property
+    def found(self) -> Held:
+        """Return what it found of its drive, which is held."""
+        assert self.held is not None, "the drive was looked at"
+        return self.held
+
+    @property
+    def shown(self) -> DriveShown:
+        return self.found.shown
+
+    @property
+    def waits(self) -> bool:
+        """Return whether it holds its drive and has not got the word to begin."""
+        return self.held is not None and not self.has_gone and self.ended is None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send its process a signal; one that has ended needs none."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+
+class DriveProcesses:
+    """The processes of a batch's drives, one each.
+
+    Args:
+        work: what a process does with its number and channel; it never returns.
+    """
+
+    def __init__(self, numbers: Sequence[int], work: Callable[[int, Channel], NoReturn]) -> None:
+        """Fork them all, before this process has threads, files or views that they would inherit.
+
+        Raises:
+            RefusedError: this process may not have so many files or processes.
+        """
+        self.members: list[DriveProcess] = []
+        self._poll = select.poll()
+        self._by_descriptor: dict[int, DriveProcess] = {}
+        try:
+            for number in numbers:
+                self._start(number, work)
+        except OSError as error:
+            self.dismiss()
+            count = format_count(len(numbers), "drive")
+            raise RefusedError(
+                f"{count} need a process each, and number {len(self.members) + 1} cannot be started: "
+                f"{reason_of(error)}; see ulimit -n and ulimit -u. Nothing was touched"
+            ) from error
+
+    def _start(self, number: int, work: Callable[[int, Channel], NoReturn]) -> None:
+        ours, theirs = make_channels()
+        # Python loses a signal that comes while a new process is put in order.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            pid = fork_early()
+        except BaseException:
+            ours.close()
+            theirs.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            raise
+        if pid == 0:
+            try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+                # With a copy of another one's channel here, its process would not notice the end of the batch.
+                ours.close()
+                for member in self.members:
+                    member.channel.close()
+                work(number, theirs)
+            finally:
+                # Whatever happens, no second process goes on as the batch.
+                os._exit(ExitCode.DEFECT)
+        theirs.close()
+        member = DriveProcess(number=number, channel=ours, pid=pid)
+        self.members.append(member)
+        self._by_descriptor[ours.fileno()] = member
+        self._poll.register(ours.fileno(), select.POLLIN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def gather(self, on_wait: Callable[[Sequence[DriveProcess]], None] = lambda _: None) -> None:
+        """Wait until every process holds its drive or has ended; ``on_wait`` gets those still looking, each second."""
+        until_s = time.monotonic() + LOOK_LIMIT_S
+        while looking := [one for one in self.members if one.held is None and not one.has_gone]:
+            if not self.listen(1.0):
+                on_wait(looking)
+            if time.monotonic() > until_s:
+                for member in looking:
+                    self._give_up(member, f"no answer within {LOOK_LIMIT_S:.0f} s")
+
+    def require_sound(self, request: BatchRequest) -> None:
+        """Refuse the whole batch if the process of one drive has ended before the word to begin.
+
+        Raises:
+            TkperfError: of the kind of the gravest fault; the message has all of them.
+        """
+        while self.listen(0):  # a drive may have gone just now
+            pass
+        faults = [(one, one.ended) for one in self.members if one.ended and not one.begun]
+        if not faults:
+            return
+        gravest = min((ended.exit_code for _, ended in faults), key=find_gravity)
+        texts = []
+        for one, ended in faults:
+            device = request.drives[one.number - 1].request.device
+            texts.append(ended.text if device in ended.text else f"{device}: {ended.text}")
+        kind = KINDS.get(gravest, RefusedError)
+        count = format_count(len(self.members), "drive")
+        raise kind(f"{len(faults)} of {count} cannot be measured, so no drive was touched: {'; '.join(texts)}")
+
+    def read(self, members: Iterable[DriveProcess], seconds: int) -> None:
+        """Have these drives read at the same time; each one's ``reads`` has the result."""
+        asked = [one for one in members if one.waits]
+        for member in asked:
+            member.reads = None
+            member.channel.send(Read(seconds=seconds))
+        until_s = time.monotonic() + seconds + 60
+        while any(one.reads is None and not one.has_gone for one in asked):
+            self.listen(1.0)
+            if time.monotonic() > until_s:
+                break
+
+    def begin(self, member: DriveProcess, go: Go) -> None:
+        """Give a process the word to begin. If it has gone, its end is found by ``listen``."""
+        member.repeats = False
+        member.channel.send(go)
+
+    def listen(self, timeout_s: float) -> list[DriveProcess]:
+        """Wait for messages, at most so long. Return the members from which something came."""
+        heard = []
+        for descriptor, _ in self._poll.poll(timeout_s * 1000):
+            member = self._by_descriptor[descriptor]
+            self._take(member)
+            heard.append(member)
+        return heard
+
+    def _take(self, member: DriveProcess) -> None:
+        try:
+            message = member.channel.receive_from_drive()
+        except msgspec.DecodeError:  # cut, or not of this version
+            return
+        match message:
+            case Held():
+                member.held = message
+            case Begun():
+                member.begun = True
+            case Repeatable():
+                member.repeats = True
+            case ReadsDone():
+                member.reads = message
+            case Ended():
+                member.ended = message
+            case None:
+                self._see_off(member)
+
+    def _see_off(self, member: DriveProcess) -> None:
+        """Note the end of a process, which has closed its channel."""
+        descriptor = member.channel.fileno()
+        self._poll.unregister(descriptor)
+        del self._by_descriptor[descriptor]
+        member.channel.close()
+        member.has_gone = True
+        status = _wait_for(member.pid)
+        if member.ended is None:
+            code, how = int(ExitCode.DEFECT), "its process has gone"
+            if status is not None and status < 0:
+                code, how = BY_SIGNAL - status, f"its process was killed by signal {-status}"
+            member.ended = Ended(exit_code=code, text=how)
+
+    def _give_up(self, member: DriveProcess, text: str) -> None:
+        member.signal(signal.SIGKILL)
+        member.ended = Ended(exit_code=ExitCode.DEVICE, text=text)
+        self._see_off(member)
+
+    @property
+    def has_gone(self) -> bool:
+        """Return whether all processes have ended."""
+        return all(one.has_gone for one in self.members)
+
+    def dismiss(self) -> None:
+        """End the processes that have not begun: their consent ends with their channels. Waits for them."""
+        for member in self.members:
+            if not member.begun and not member.has_gone:
+                member.channel.finish()
+                member.signal(signal.SIGINT)
+        until_s = time.monotonic() + _LAST_MOMENT_S
+        while any(not one.has_gone and not one.begun for one in self.members):
+            self.listen(0.2)
+            if time.monotonic() > until_s:
+                break
+
+    def stop(self) -> None:
+        """Ask all processes to end in order, as Ctrl-C would."""
+        for member in self.members:
+            if not member.has_gone:
+                member.signal(signal.SIGINT)
+
+
+def _wait_for(pid: int) -> int | None:
+    """Return the exit code of a child that is at its end, negative for a signal; None if it does not end."""
+    until_s = time.monotonic() + _LAST_MOMENT_S
+    while time.monotonic() < until_s:
+        try:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            return None
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    return None

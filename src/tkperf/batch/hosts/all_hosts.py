@@ -1,0 +1,422 @@
+"""The hosts of a batch together: what they show before consent, and how their drives come on afterwards."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, Queue
+
+from msgspec.structs import replace
+
+from tkperf.analysis.batch_verdict import find_gravity
+from tkperf.batch.batch_watch import WatchedHosts
+from tkperf.batch.drive_processes import KINDS
+from tkperf.batch.hosts.host_thread import (
+    DriveNews,
+    HostConnected,
+    HostDone,
+    HostEvent,
+    HostFailed,
+    HostLost,
+    HostReady,
+    HostWork,
+    News,
+    find_same,
+)
+from tkperf.batch.hosts.messages import BatchEnded, Begin, HostSilentError, Options, PlanBatch, Planned, Refused
+from tkperf.batch.hosts.order_rights import name_input
+from tkperf.batch.hosts.ssh import HostRefusedError, RemoteHost
+from tkperf.batch.ledger import BatchLog, DrivesConfirmed, Ledger, LedgerNote, Line, RemoteDriveLine, find_elsewhere
+from tkperf.batch.protocol import Held
+from tkperf.batch.request import BatchRequest
+from tkperf.model.batch_state import BatchState, ConnectedHost, DriveShown, DriveStage
+from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.errors import DeviceError, InputFileError, RefusedError, RunFileError, UsageError
+from tkperf.model.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
+from tkperf.model.units import format_count, format_duration, format_durations
+from tkperf.system.host import now_utc
+
+_MOST_NEWS = 2000
+# Each model of a host may be read for ten seconds.
+PLAN_LIMIT_S = 600.0
+_MOST_PIECES = 1000
+# Differences of clocks that are shown.
+_CLOCK_S = 2.0
+
+
+class Fleet:
+    """The hosts of a batch. ``look`` comes first, then ``confirm`` or ``dismiss``.
+
+    Args:
+        folder: the run files are fetched into.
+        options: of the batch, for each host's own.
+        events: every event of the runs is wanted.
+        log: the ledger of a batch that goes on.
+        without: names of runs whose drives are left out.
+        warn: called with what a user has to see, without waiting.
+    """
+
+    def __init__(
+        self,
+        request: BatchRequest,
+        folder: Path,
+        options: Options,
+        *,
+        events: bool,
+        warn: Callable[[str], None],
+        log: BatchLog | None = None,
+        without: Sequence[str] = (),
+    ) -> None:
+        self.request, self._folder, self._warn = request, folder, warn
+        self._heard = {} if log is None else dict(log.heard)
+        self._shown = {} if log is None else dict(log.shown)
+        self._met = {} if log is None else dict(log.hosts)
+        self._notes = [] if log is None else list(log.notes)
+        self._resumes = log is not None
+        self._began_utc = log.confirmed[0].utc if log is not None and log.confirmed else None
+        self._looked: dict[str, HostReady] = {}
+        self._failed: dict[str, HostFailed] = {}
+        self._lost: dict[str, str] = {}
+        self._over: set[str] = set()
+        self._news: Queue[News] = Queue(_MOST_NEWS)
+        self._ledger: Ledger | None = None
+        self._works = [
+            self._make_work(host, options, without, events=events)
+            for host in request.hosts
+            # A host with none of the drives that are wanted may be away.
+            if any(one.host == host and one.name not in without for one in request.drives)
+        ]
+        self.watched = WatchedHosts(self._find_state())
+
+    def _make_work(self, host: str, options: Options, without: Sequence[str], *, events: bool) -> HostWork:
+        numbers = tuple(n for n, one in enumerate(self.request.drives, 1) if one.host == host)
+        request, files = _commission(self.request, numbers, resumes=self._resumes)
+        own = {one.name for one in request.drives}
+        return HostWork(
+            remote_host=RemoteHost(host=host, tkperf=self.request.tkperf),
+            begin=Begin(
+                request=request,
+                files=files,
+                options=options,
+                resumes=self._resumes,
+                has_begun=any(heard.stage.has_begun for n in numbers if (heard := self._heard.get(n))),
+                without=tuple(name for name in without if name in own),
+            ),
+            numbers=numbers,
+            folder=self._folder,
+            news=self._news,
+            events=events,
+            here={
+                name
+                for number in numbers
+                if (heard := self._heard.get(number)) and heard.stage is DriveStage.DONE
+                for name in (self.request.drives[number - 1].name,)
+                if self._path_of(name).exists()
+            },
+        )
+
+    def _path_of(self, run: str) -> Path:
+        return self._folder / f"{run}{RUN_FILE_SUFFIX}"
+
+    def look(self) -> tuple[Held, ...]:
+        """Have each host look at its drives and hold them; return those that are asked about.
+
+        Raises:
+            TkperfError: a host or a drive has a fault; the message names all of them.
+        """
+        for work in self._works:
+            met = self._met.get(work.host)
+            work.start(None if met is None else met.boot_id)
+        while len(self._looked) + len(self._failed) < len(self._works):
+            self._wait(1.0)
+        self.require_sound()
+        if (twins := _find_twins([one.met for one in self._looked.values()])) is not None:
+            raise UsageError(f"no drive was touched: {twins}")
+        held = {host: one.held for host, one in self._looked.items()}
+        if (same := find_same(held)) is not None:
+            raise RefusedError(f"no drive was touched: {same}")
+        if faults := tuple(_find_old_fio([one.met for one in self._looked.values()])):
+            raise DeviceError(f"no drive was touched: {'; '.join(faults)}")
+        every = (one for several in held.values() for one in several)
+        return tuple(sorted(every, key=lambda one: one.shown.number))
+
+    def _wait(self, timeout_s: float) -> None:
+        """Wait for news before consent."""
+        with suppress(Empty):
+            match self._news.get(timeout=timeout_s):
+                case HostReady() as looked:
+                    self._looked[looked.host] = looked
+                case HostFailed() as failed:
+                    self._looked.pop(failed.host, None)
+                    self._failed[failed.host] = failed
+
+    def require_sound(self) -> None:
+        """Refuse the whole batch if a host cannot take part, or no longer.
+
+        Raises:
+            TkperfError: of the kind of the gravest fault; the message has all of them.
+        """
+        while not self._news.empty():
+            self._wait(0.0)
+        if not self._failed:
+            return
+        errors = [one.error for one in self._failed.values()]
+        codes = [one.refusal.exit_code if isinstance(one, HostRefusedError) else int(one.exit_code) for one in errors]
+        kind = KINDS.get(min(codes, key=find_gravity), RefusedError)
+        count = format_count(len(self._works), "host")
+        hint = "; --without leaves out a host, with the names of all its runs" * self._resumes
+        raise kind(
+            f"{len(errors)} of {count} cannot take part, so no drive was touched: {'; '.join(map(str, errors))}{hint}"
+        )
+
+    def describe(self) -> Iterator[tuple[str, str]]:
+        """Yield what the user sees below the drives before the question, each with its label."""
+        outlined = [(host, one.outlined) for host, one in self._looked.items() if one.outlined is not None]
+        bounds_s = [(one.shortest_s, one.longest_s) for _, one in outlined]
+        longest = tuple(map(max, zip(*bounds_s, strict=True)))
+        yield "time", f"{format_durations(*longest)}, hosts at the same time"
+        for host, one in outlined:
+            yield host, one.groups
+            for note in one.notes:
+                yield host, note
+        for looked in self._looked.values():
+            yield from (("clock", text) for text in _describe_clock(looked.met))
+
+    def confirm(self, ledger: Ledger) -> None:
+        """Write to the ledger what was confirmed, and give each host the answer: from here on each answers for itself.
+
+        Raises:
+            RunFileError: it cannot be written.
+        """
+        self._ledger = ledger
+        shown = tuple(held.shown for one in self._looked.values() for held in one.held)
+        for one in self._looked.values():
+            if one.host not in self._met:
+                ledger.write(one.met)
+                self._met[one.host] = one.met
+                for text in _describe_clock(one.met):
+                    self._note(text)
+        if shown:
+            ledger.write(DrivesConfirmed(utc=now_utc(), drives=shown))
+        self._began_utc = self._began_utc or now_utc()
+        for drive in shown:
+            self._shown[drive.number] = drive
+            self._heard.pop(drive.number, None)
+        self._show()
+        for work in self._works:
+            work.answer()
+
+    def dismiss(self) -> None:
+        """End all holds: their connections close. Waits for that."""
+        for work in self._works:
+            work.dismiss()
+        until_s = time.monotonic() + 10
+        for work in self._works:
+            work.join(max(0.0, until_s - time.monotonic()))
+
+    def stop(self) -> None:
+        """Ask the runs on all hosts to end."""
+        for work in self._works:
+            work.stop()
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing more comes from any host."""
+        return len(self._over) == len(self._works)
+
+    def take(self, timeout_s: float) -> None:
+        """Take what has come after consent, for at most so long."""
+        until_s = time.monotonic() + timeout_s
+        changed = False
+        while (left_s := until_s - time.monotonic()) > 0 and not self.is_over:
+            try:
+                news = self._news.get(timeout=left_s)
+            except Empty:
+                break
+            changed = self._take(news) or changed
+        if changed:
+            self._show()
+
+    def _take(self, news: News) -> bool:
+        """Return whether the state of a drive may be another one now."""
+        match news:
+            case HostEvent(number=number, event=event):
+                self.watched.pass_on(number, event)
+                return False
+            case DriveNews(line=line, brief=brief):
+                self._hear(line)
+                self.watched.runs = {
+                    **{n: one for n, one in self.watched.runs.items() if n != line.number},
+                    **({} if brief is None else {line.number: brief}),
+                }
+            case HostConnected(met=met):
+                self._meet(met)
+            case HostLost(host=host, text=text):
+                since = self._lost.setdefault(host, now_utc())
+                self._warn(f"no word from {host} since {since}: {text}; it is tried again")
+            case HostFailed(host=host, error=error):
+                self._warn(str(error))
+                self._leave(host, str(error))
+            case HostDone(host=host):
+                self._leave(host, f"{host} never got the answer, so its holds have ended")
+        return True
+
+    def _hear(self, line: RemoteDriveLine) -> None:
+        before = self._heard.get(line.number)
+        self._heard[line.number] = line
+        if before is None or replace(line, utc=before.utc) != before:
+            self._write(line)
+
+    def _meet(self, met: ConnectedHost) -> None:
+        before = self._met.get(met.host)
+        self._met[met.host] = met
+        if self._lost.pop(met.host, None) is not None:
+            self._warn(f"{met.host} is heard of again")
+        if before is None or abs(before.ahead_s - met.ahead_s) > _CLOCK_S:
+            self._write(met)
+        if before is not None and before.boot_id != met.boot_id:
+            self._write(met)
+            self._note(f"{met.host} was rebooted meanwhile")
+
+    def _leave(self, host: str, why_not: str) -> None:
+        self._over.add(host)
+        self._lost.pop(host, None)
+        for number, drive in enumerate(self.request.drives, 1):
+            if drive.host == host and number not in self._heard and number in self._shown:
+                ended = DriveStage.CONSENT_ENDED
+                self._hear(RemoteDriveLine(number=number, utc=now_utc(), stage=ended, text=why_not))
+
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
+        self._write(LedgerNote(text=text))
+
+    def _write(self, line: Line) -> None:
+        """Write a line. A full disk here ends nothing: the hosts have it as well."""
+        assert self._ledger is not None
+        did = self._ledger.keeps_up
+        try:
+            self._ledger.write(line)
+        except RunFileError as error:
+            if did:
+                self._warn(str(error))
+
+    def _show(self) -> None:
+        self.watched.state = self._find_state()
+
+    def _find_state(self) -> BatchState:
+        request = self.request
+        followed = {work.host for work in self._works} - self._over
+        drives = []
+        for number, drive in enumerate(request.drives, 1):
+            shown = self._shown.get(number) or DriveShown(
+                number=number, name=drive.name, path=drive.given, capacity_bytes=0, slot=drive.slot, host=drive.host
+            )
+            state = find_elsewhere(
+                shown,
+                self._heard.get(number),
+                self._path_of(drive.name),
+                confirmed=number in self._shown,
+                followed=drive.host in followed,
+            )
+            lost = self._lost.get(drive.host or "")
+            if lost is not None and state.stage in (DriveStage.RUNNING, DriveStage.WAITING):
+                state = replace(state, text=f"no word since {lost}")
+            drives.append(state)
+        return BatchState(
+            name=request.name,
+            path=str(self._folder / request.name),
+            drives=tuple(drives),
+            began_utc=self._began_utc,
+            supervisor=os.getpid(),
+            claims=request.claims,
+            claims_path=request.claims_path,
+            notes=tuple(self._notes),
+        )
+
+
+def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: bool, as_json: bool) -> str:
+    """Return the text of the plan of a host's drives, made there.
+
+    Raises:
+        TkperfError: the host cannot be reached, or refuses.
+    """
+    numbers = [n for n, one in enumerate(request.drives, 1) if one.host == host]
+    part, files = _commission(request, numbers, resumes=False)
+    order = PlanBatch(request=part, files=files, options=options, no_probe=no_probe, as_json=as_json)
+    pieces: list[str] = []
+    with RemoteHost(host=host, tkperf=request.tkperf).connect() as connection:
+        connection.order(order)
+        while isinstance(piece := connection.receive(PLAN_LIMIT_S), Planned):
+            pieces.append(piece.text)
+            if len(pieces) > _MOST_PIECES:
+                raise HostSilentError(f"{host}: its plan does not end")
+        if isinstance(piece, Refused):
+            raise HostRefusedError(host, piece)
+        if not isinstance(piece, BatchEnded):
+            raise HostSilentError(f"{host}: no plan came")
+    return "".join(pieces)
+
+
+def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool) -> tuple[BatchRequest, dict[str, str]]:
+    """Return a host's part of a batch, and the input files that it names there."""
+    files: dict[str, str] = {}
+    names: dict[str, str] = {}
+
+    def carry(path: str) -> str:
+        if not is_toml_path(path):
+            return path
+        if path not in names:
+            try:
+                text = read_text_input(Path(path), what="input file", limit_bytes=SETTINGS_BYTES)
+            except InputFileError:
+                if not resumes:  # the host has it since the beginning
+                    raise
+                return path
+            # By its content: another batch of that NAME, refused there, leaves no other file in its place.
+            names[path] = name_input(text)
+            files[names[path]] = text
+        return names[path]
+
+    drives = []
+    for number in numbers:
+        drive = request.drives[number - 1]
+        run = drive.request
+        profile = carry(run.profile) if isinstance(run.profile, str) else run.profile
+        own = replace(run, profile=profile, tests=tuple(map(carry, run.tests)))
+        drives.append(replace(drive, host=None, request=own))
+    return replace(request, drives=tuple(drives), claims=None, claims_path=None), files
+
+
+def _find_twins(hosts: Sequence[ConnectedHost]) -> str | None:
+    """Return the fault of one host under two names: it would get two batches of one NAME."""
+    earlier: dict[str, str] = {}
+    for one in hosts:
+        if (other := earlier.setdefault(one.boot_id, one.host)) != one.host:
+            return f"{other} and {one.host} are one host, by its boot id: give all its drives the same host"
+    return None
+
+
+def _find_old_fio(hosts: Sequence[ConnectedHost]) -> Iterator[str]:
+    """Yield the hosts that have an older fio than another one: results of different versions do not compare."""
+    versions = {one.host: one.fio_version for one in hosts if one.fio_version is not None}
+    newest = max(versions.values(), key=_by_number, default="")
+    for host, version in versions.items():
+        if version != newest:
+            has = next(other for other, one in versions.items() if one == newest)
+            yield f"{host} has {version}, and {has} has {newest}: update fio on {host}"
+
+
+def _by_number(version: str) -> tuple[tuple[int, ...], str]:
+    return tuple(map(int, re.findall(r"\d{1,6}", version))), version
+
+
+def _describe_clock(met: ConnectedHost) -> Iterator[str]:
+    if abs(met.ahead_s) - met.within_s > _CLOCK_S:
+        way = "ahead of" if met.ahead_s > 0 else "behind"
+        yield (
+            f"the clock of {met.host} is {format_duration(abs(met.ahead_s))} {way} the one here; times are corrected"
+        )

@@ -1,0 +1,494 @@
+"""A thread for each host of a batch: it looks there, waits for the answer, follows the runs, and fetches
+their files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum, auto
+from pathlib import Path
+from queue import Empty, Queue, SimpleQueue
+
+from msgspec.structs import replace
+
+from tkperf.batch.drive_processes import LOOK_LIMIT_S
+from tkperf.batch.hosts.messages import (
+    HEARTBEAT_S,
+    SILENCE_LIMIT_S,
+    Answer,
+    BatchEnded,
+    Begin,
+    DriveReport,
+    EventReport,
+    Fetch,
+    Follow,
+    FromHost,
+    HeldDrive,
+    HostSilentError,
+    Outlined,
+    Refused,
+    Snapshot,
+    StillHere,
+    Stop,
+    UnderWay,
+)
+from tkperf.batch.hosts.ssh import HostRefusedError, RemoteHost, SshConnection
+from tkperf.batch.ledger import RemoteDriveLine, again_path
+from tkperf.batch.protocol import Held
+from tkperf.model.batch_state import ConnectedHost, DriveStage, find_snapshot
+from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.errors import RunFileError, TkperfError, reason_of
+from tkperf.pipeline.run_state import Brief
+from tkperf.runfile.reader import RunFile
+from tkperf.system.host import now_utc
+
+SNAPSHOT_EVERY_S = 1800.0
+# A host may read the drives it holds for a while before it has begun.
+BEGIN_LIMIT_S = 120.0
+SNAPSHOT_LIMIT_S = 600.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_PIECE_BYTES, _PIECE_LIMIT_S = 1 << 20, 60.0
+_MOST_EARLY_BYTES = 16 << 20
+# Stages after which a run writes no more.
+_OVER = (DriveStage.DONE, DriveStage.FAILED, DriveStage.STOPPED, DriveStage.KILLED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostReady:
+    """A host holds its drives; ``outlined`` is None if nothing has to be asked there."""
+
+    host: str
+    met: ConnectedHost
+    held: tuple[Held, ...] = ()
+    outlined: Outlined | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFailed:
+    """A host cannot take part; its holds have ended."""
+
+    host: str
+    error: TkperfError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveNews:
+    """News of a drive; ``brief``: of its run under way."""
+
+    line: RemoteDriveLine
+    brief: Brief | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostEvent:
+    """An event of a drive's run, as JSON has it."""
+
+    number: int
+    event: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostConnected:
+    """The connection to a host is there, for the first time or again."""
+
+    met: ConnectedHost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLost:
+    """No connection to a host; it is tried again."""
+
+    host: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostDone:
+    """Nothing more comes from a host; ``begun``: its batch is or was under way there."""
+
+    host: str
+    begun: bool = True
+
+
+News = HostReady | HostFailed | DriveNews | HostEvent | HostConnected | HostLost | HostDone
+
+
+class _Order(Enum):
+    ANSWER = auto()
+    DISMISS = auto()
+    STOP = auto()
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class HostWork:
+    """The work with one host, in a thread of its own; what it finds goes to ``news``.
+
+    Attributes:
+        begin: its part of the batch.
+        numbers: the places of its drives in the whole batch, by their places in that part.
+        folder: the run files are fetched into.
+        here: run files that are here as they ended.
+        events: every event is wanted.
+        news: takes what is found; it is bounded, so that no host fills the memory.
+    """
+
+    remote_host: RemoteHost
+    begin: Begin
+    numbers: tuple[int, ...]
+    folder: Path
+    news: Queue[News]
+    here: set[str] = field(default_factory=set)
+    events: bool = False
+    _orders: SimpleQueue[_Order] = field(default_factory=SimpleQueue)
+    _stops: bool = False
+    _answered_s: float = 0.0
+    _thread: threading.Thread | None = None
+    _met: ConnectedHost | None = None
+    _boot_id: str | None = None
+    _heard: dict[int, RemoteDriveLine] = field(default_factory=dict)
+    _copied_s: dict[int, float] = field(default_factory=dict)
+    _unfetched: dict[int, tuple[DriveReport, float]] = field(default_factory=dict)
+
+    def start(self, boot_id: str | None = None) -> None:
+        """Begin; ``boot_id``: the host's when it was met before."""
+        self._boot_id = boot_id
+        # A daemon: a host that hangs does not keep tkperf from its end.
+        name = f"tkperf {self.remote_host.host}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def answer(self) -> None:
+        """Give the user's consent for everything that the host showed, and follow."""
+        self._orders.put(_Order.ANSWER)
+
+    def dismiss(self) -> None:
+        """End the holds there."""
+        self._orders.put(_Order.DISMISS)
+
+    def stop(self) -> None:
+        """Ask all runs there to end."""
+        self._orders.put(_Order.STOP)
+
+    def join(self, timeout_s: float) -> None:
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    @property
+    def host(self) -> str:
+        return self.remote_host.host
+
+    @property
+    def _name(self) -> str:
+        return self.begin.request.name
+
+    def _run(self) -> None:
+        try:
+            begun = self._ask()
+        except TkperfError as error:
+            self.news.put(HostFailed(host=self.host, error=error))
+            return
+        if begun:
+            self._follow()
+        self.news.put(HostDone(host=self.host, begun=begun))
+
+    def _ask(self) -> bool:
+        """Look, and wait for the answer with the connection open: there the holds end with it. Return whether it was
+        given.
+        """
+        with self.remote_host.connect() as connection:
+            self._met = connection.order(self.begin)
+            digests: dict[int, str] = {}
+            held: list[Held] = []
+            while isinstance(found := self._next(connection), HeldDrive):
+                one = found.held
+                number = one.shown.number
+                if number in digests or not self._is_own(one):
+                    raise HostSilentError(f"{self.host}: it shows another drive than it was asked for")
+                digests[number] = one.shown.digest
+                held.append(self._localise(one))
+            outlined = found if isinstance(found, Outlined) else None
+            if outlined is None and (held or not isinstance(found, UnderWay)):
+                raise HostSilentError(f"{self.host}: it does not show its drives, but {type(found).__name__}")
+            if outlined is not None and not (self.begin.resumes or len(held) == len(self.numbers)):
+                raise HostSilentError(f"{self.host}: it shows {len(held)} of {len(self.numbers)} drives")
+            self.news.put(HostReady(host=self.host, met=self._met, held=tuple(held), outlined=outlined))
+            while (order := self._take_order(HEARTBEAT_S)) is None:
+                if outlined is not None:
+                    connection.send(StillHere())
+                    # Its end shows here.
+                    if (word := connection.receive(0.0)) is not None:
+                        raise _unexpected(self.host, word)
+            if order is not _Order.ANSWER:
+                return False
+            self._answered_s = time.monotonic()
+            if outlined is not None:
+                connection.send(Answer(digests=digests))
+                with suppress(HostSilentError):  # whether it has begun shows there
+                    if (word := connection.receive(BEGIN_LIMIT_S)) is not None:
+                        raise _unexpected(self.host, word)
+        return True
+
+    def _next(self, connection: SshConnection) -> object:
+        message = connection.receive(LOOK_LIMIT_S + 60)
+        if isinstance(message, Refused):
+            raise HostRefusedError(self.host, message)
+        return message
+
+    def _is_own(self, held: Held) -> bool:
+        shown = held.shown
+        return 1 <= shown.number <= len(self.numbers) and shown.name == self.begin.request.drives[shown.number - 1].name
+
+    def _localise(self, held: Held) -> Held:
+        """Return a drive with its number here and its host; a path confirms only together with that."""
+        shown = held.shown
+        confirm_id = shown.confirm_id
+        if confirm_id is not None and confirm_id == shown.path:
+            confirm_id = f"{self.host}:{confirm_id}"
+        number = self.numbers[shown.number - 1]
+        return replace(held, shown=replace(shown, number=number, host=self.host, confirm_id=confirm_id))
+
+    def _take_order(self, timeout_s: float) -> _Order | None:
+        try:
+            return self._orders.get(timeout=timeout_s)
+        except Empty:
+            return None
+
+    def _follow(self) -> None:
+        """Follow the batch there until it is over, whatever the connection does."""
+        pause_s, fault = _FIRST_PAUSE_S, ""
+        while True:
+            began_s = time.monotonic()
+            try:
+                with self.remote_host.connect() as connection:
+                    self._meet(connection.order(Follow(name=self._name, events=self.events)))
+                    fault = ""
+                    return self._listen(connection)
+            except TkperfError as error:
+                if isinstance(error, HostRefusedError) and not self._heard:
+                    # It has no batch of that name. Until its hold ends, the answer may still be on its way.
+                    if time.monotonic() > self._answered_s + SILENCE_LIMIT_S:
+                        return None
+                elif str(error) != fault:
+                    fault = str(error)
+                    self.news.put(HostLost(host=self.host, text=fault))
+            if time.monotonic() - began_s > _LONGEST_PAUSE_S:
+                pause_s = _FIRST_PAUSE_S
+            if self._stops:
+                time.sleep(_FIRST_PAUSE_S)
+            elif self._take_order(pause_s) is _Order.STOP:
+                self._stops = True
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _meet(self, met: ConnectedHost) -> None:
+        self._boot_id = self._boot_id or met.boot_id
+        self._met = met
+        self.news.put(HostConnected(met=met))
+
+    def _listen(self, connection: SshConnection) -> None:
+        """Take news until the batch is over and its files are here."""
+        sent_s = time.monotonic()
+        early = deque[FromHost]()
+        is_over = False
+        self._unfetched.clear()
+        # Also what an earlier connection may not have brought there.
+        if self._stops:
+            connection.send(Stop())
+        while not is_over or self._unfetched:
+            message = early.popleft() if early else connection.receive(1.0)
+            now_s = time.monotonic()
+            if now_s - sent_s > HEARTBEAT_S:
+                with suppress(HostSilentError):  # its last lines may be on their way
+                    connection.send(StillHere())
+                sent_s = now_s
+            if self._take_order(0.0) is _Order.STOP:
+                self._stops = True
+                connection.send(Stop())
+            match message:
+                case DriveReport():
+                    self._take(message, connection, early)
+                case EventReport() if self.events:
+                    self.news.put(HostEvent(number=self._number_of(message), event=message.event))
+                case BatchEnded():
+                    is_over = True
+                case Refused():
+                    raise HostRefusedError(self.host, message)
+                case None:
+                    for seen, tried_s in tuple(self._unfetched.values()):
+                        if now_s - tried_s > _LONGEST_PAUSE_S:
+                            self._take(seen, connection, early)
+                    self._copy_one(now_s, connection, early)
+                case _:
+                    raise _unexpected(self.host, message)
+
+    def _number_of(self, message: DriveReport | EventReport) -> int:
+        if message.number > len(self.numbers):
+            raise HostSilentError(f"{self.host}: it speaks of drive {message.number}, which it has not")
+        return self.numbers[message.number - 1]
+
+    def _take(self, seen: DriveReport, connection: SshConnection, early: deque[FromHost]) -> None:
+        assert self._met is not None
+        text = seen.text
+        if seen.stage is DriveStage.KILLED and self._met.boot_id != self._boot_id:
+            text = f"{self.host} was rebooted meanwhile"
+        if seen.stage in _OVER:
+            text = self._fetch_ended(seen, text, connection, early)
+        line = RemoteDriveLine(
+            number=self._number_of(seen),
+            utc=now_utc(),
+            stage=seen.stage,
+            exit_code=seen.exit_code,
+            text=text,
+            started_utc=_utc(seen.started_s, self._met),
+            ended_utc=_utc(seen.ended_s, self._met),
+            place=seen.place,
+            again=seen.again,
+        )
+        self._heard[seen.number] = line
+        self.news.put(DriveNews(line=line, brief=seen.brief))
+
+    def _fetch_ended(self, seen: DriveReport, text: str, connection: SshConnection, early: deque[FromHost]) -> str:
+        """Fetch the files of a drive that is no longer measured; return the reason of its stage with
+        what is missing.
+        """
+        run = self.begin.request.drives[seen.number - 1].name
+        self._unfetched.pop(seen.number, None)
+        own = again_path(Path(run + RUN_FILE_SUFFIX)).stem
+        for name in (run, own) if seen.again else (run,):
+            if name in self.here:
+                continue
+            try:
+                self._fetch(name, connection, early)
+                self.here.add(name)
+            except HostRefusedError as error:
+                if seen.stage is DriveStage.DONE:
+                    text = f"its run file is still there: {error.refusal.text}"
+            except RunFileError as error:
+                self._unfetched[seen.number] = seen, time.monotonic()
+                text = f"its run file is still there: {error}; it is tried again"
+        return text
+
+    def _copy_one(self, now_s: float, connection: SshConnection, early: deque[FromHost]) -> None:
+        """Fetch the snapshot of a run under way that is due, of one at a time."""
+        for number, line in self._heard.items():
+            began_s = self._copied_s.setdefault(number, now_s)
+            if line.stage is DriveStage.RUNNING and now_s - began_s >= SNAPSHOT_EVERY_S:
+                self._copied_s[number] = now_s
+                with suppress(HostRefusedError, RunFileError):
+                    self._fetch(self.begin.request.drives[number - 1].name, connection, early)
+                return
+
+    def _fetch(self, run: str, connection: SshConnection, early: deque[FromHost]) -> None:
+        """Fetch a run file; ``early`` takes the messages that come before it.
+
+        Raises:
+            RunFileError: it cannot be written here.
+            HostRefusedError: the host has none.
+            NoWord: the connection has ended, or what comes is no snapshot.
+        """
+        assert self._met is not None
+        order = Fetch(run=run, host=self.host, ahead_s=self._met.ahead_s)
+        path = self.folder / f"{run}{RUN_FILE_SUFFIX}"
+        # One name: what a killed process has left does not pile up.
+        new = path.with_name(f".{path.name}.new")
+        try:
+            new.unlink(missing_ok=True)
+            connection.send(order)
+            until_s = time.monotonic() + SNAPSHOT_LIMIT_S
+            most_bytes = connection.taken_bytes + _MOST_EARLY_BYTES
+            while not isinstance(head := connection.receive(until_s - time.monotonic()), Snapshot):
+                if head is None or connection.taken_bytes > most_bytes:
+                    raise HostSilentError(f"{self.host}: no snapshot of {run} came")
+                if isinstance(head, Refused):
+                    raise HostRefusedError(self.host, head)
+                early.append(head)
+            receive_file(connection, head, new)
+            if not _is_snapshot(new, run, self.host):
+                raise HostSilentError(f"{self.host}: what came for {run} is no snapshot of its run file")
+            new.replace(path)
+        except OSError as error:
+            raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
+        finally:
+            new.unlink(missing_ok=True)
+
+
+def receive_file(connection: SshConnection, head: Snapshot, path: Path) -> None:
+    """Write the bytes after a line to a new file, and compare their hash.
+
+    Raises:
+        NoWord: the connection has ended, or the hash is another one.
+        OSError: the file cannot be written; all bytes were read.
+    """
+    digest = hashlib.sha256()
+    left = head.size_bytes
+
+    def read() -> bytes:
+        nonlocal left
+        piece = connection.read_bytes(min(left, _PIECE_BYTES), _PIECE_LIMIT_S)
+        digest.update(piece)
+        left -= len(piece)
+        return piece
+
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "wb") as file:
+            while left:
+                file.write(read())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        while left:
+            read()
+        raise
+    if digest.hexdigest() != head.sha256:
+        raise HostSilentError(f"{connection.remote_host.host}: the snapshot came damaged: its SHA-256 is another one")
+
+
+def _is_snapshot(path: Path, run: str, host: str) -> bool:
+    try:
+        with RunFile(path) as opened:
+            info = opened.outline().record.info
+    except RunFileError:
+        return False
+    mark = find_snapshot(info.host)
+    return mark is not None and (info.name, mark.host) == (run, host)
+
+
+def find_same(held: Mapping[str, tuple[Held, ...]]) -> str | None:
+    """Return the fault of a drive that two hosts show; ``held``: by host."""
+    earlier: dict[tuple[str, ...], Held] = {}
+    for one in (each for several in held.values() for each in several):
+        shown = one.shown
+        keys = [("world-wide name", "", shown.wwn)] if shown.wwn else []
+        keys += [("serial number", shown.model or "", shown.serial)] if shown.serial else []
+        for key in keys if not shown.path.startswith("sim:") else ():
+            other = earlier.setdefault(key, one).shown
+            if other.host != shown.host:
+                return (
+                    f"{shown.host}, {shown.path}, and {other.host}, {other.path}, are one drive: both have the "
+                    f"{key[0]} {key[-1]}"
+                )
+    return None
+
+
+def _unexpected(host: str, message: object) -> TkperfError:
+    if isinstance(message, Refused):
+        return HostRefusedError(host, message)
+    return HostSilentError(f"{host}: {type(message).__name__} came, for which nothing asked")
+
+
+def _utc(at_s: float | None, met: ConnectedHost) -> str | None:
+    """Return a time of a host's clock by the clock here."""
+    if at_s is None:
+        return None
+    try:
+        return datetime.fromtimestamp(at_s - met.ahead_s, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return None

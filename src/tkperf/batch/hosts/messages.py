@@ -1,0 +1,352 @@
+"""Messages between a batch here and tkperf on a host, a JSON document a line over the pipe that SSH gives.
+
+A line from a host is a stranger's until it is decoded: it has a greatest length, no unknown field, no control
+character, and texts of one line each.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Iterator
+from typing import Annotated, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from tkperf.batch.drive_finder import MOST_DRIVES
+from tkperf.batch.protocol import MOST_BYTES, Held
+from tkperf.batch.request import BatchRequest
+from tkperf.model.batch_state import BatchPlace, DriveStage
+from tkperf.model.errors import DeviceError
+from tkperf.model.units import drop_controls
+from tkperf.pipeline.run_state import Brief
+
+PROTOCOL = 1
+# Input files of 256 drives go in one line; a host sends a drive in each.
+MOST_BYTES_OF_ORDER = 64 << 20
+# The holds on a host end after so long without a word from here: a cut link closes nothing there.
+HEARTBEAT_S, SILENCE_LIMIT_S = 5.0, 30.0
+_PIECE_BYTES = 1 << 16
+_LONGEST_TEXT = 4000
+
+Number = Annotated[int, msgspec.Meta(ge=1, le=MOST_DRIVES)]
+Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+FileBytes = Annotated[int, msgspec.Meta(ge=0, le=2 << 30)]
+
+
+class _FromHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
+    pass
+
+
+class Hello(_FromHost, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """First line of a host, which may have another version.
+
+    Attributes:
+        fio_version: None: there is no usable fio.
+        boot_id: changes whenever the host is booted.
+    """
+
+    protocol: int
+    tkperf_version: str
+    fio_version: str | None
+    boot_id: str
+
+
+class Clock(_FromHost, frozen=True, kw_only=True):
+    """The host's clock when it got the order."""
+
+    utc_s: Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+
+
+class HeldDrive(_FromHost, frozen=True, kw_only=True):
+    """A drive that is held there now."""
+
+    held: Held
+
+
+class Outlined(_FromHost, frozen=True, kw_only=True):
+    """All drives are held; the bounds of their time, and how they are measured at once."""
+
+    shortest_s: float
+    longest_s: float
+    groups: str
+    notes: tuple[str, ...] = ()
+
+
+class Planned(_FromHost, frozen=True, kw_only=True):
+    """A part of the text of the plan of a host's drives."""
+
+    text: Annotated[str, msgspec.Meta(max_length=20_000)]
+
+
+class UnderWay(_FromHost, frozen=True, kw_only=True):
+    """Nothing has to be asked: the host's batch goes on, or all its drives are done."""
+
+
+class Refused(_FromHost, frozen=True, kw_only=True):
+    """Nothing comes after it: the reason, with its exit code."""
+
+    exit_code: Annotated[int, msgspec.Meta(ge=1, le=255)]
+    text: str
+
+
+class DriveReport(_FromHost, frozen=True, kw_only=True):
+    """A drive by the ledger and the run file on its host.
+
+    Attributes:
+        started_s, ended_s: by the host's clock.
+        again: it was measured once more, alone.
+        brief: the run under way.
+    """
+
+    number: Number
+    stage: DriveStage
+    exit_code: int | None = None
+    text: str = ""
+    started_s: float | None = None
+    ended_s: float | None = None
+    place: BatchPlace | None = None
+    again: bool = False
+    brief: Brief | None = None
+
+
+class EventReport(_FromHost, frozen=True, kw_only=True):
+    """An event of a drive's run, as ``--progress json`` writes it."""
+
+    number: Number
+    event: dict[str, object]
+
+
+class BatchEnded(_FromHost, frozen=True, kw_only=True):
+    """The batch is no longer under way on the host."""
+
+
+class Snapshot(_FromHost, frozen=True, kw_only=True):
+    """The run file as it was a moment ago: so many bytes follow the line."""
+
+    size_bytes: FileBytes
+    sha256: Digest
+
+
+FromHost: TypeAlias = (
+    Hello
+    | Clock
+    | HeldDrive
+    | Outlined
+    | Planned
+    | UnderWay
+    | Refused
+    | DriveReport
+    | EventReport
+    | BatchEnded
+    | Snapshot
+)
+
+
+class _ToHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknown_fields=True):
+    pass
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of a batch that its hosts need for their plans and results."""
+
+    description: str | None = None
+    feature_matrix: str | None = None
+    rated: str | None = None
+    warranty_years: float | None = None
+    rate: str | None = None
+    debug: bool = False
+
+
+class Begin(_ToHost, frozen=True, kw_only=True):
+    """Look at the drives of a batch, and hold them until the answer.
+
+    Attributes:
+        request: with the host's drives, each by the name that the user gave.
+        files: input files that the request names, by their names in the batch's folder.
+        resumes: go on with the batch that is there; ``without``: leave out these runs; ``has_begun``: it has to be
+        there.
+    """
+
+    request: BatchRequest
+    files: dict[str, str]
+    options: Options
+    resumes: bool = False
+    has_begun: bool = False
+    without: tuple[str, ...] = ()
+
+
+class PlanBatch(_ToHost, frozen=True, kw_only=True):
+    """Plan the batch: nothing is run or held."""
+
+    request: BatchRequest
+    files: dict[str, str]
+    options: Options
+    no_probe: bool
+    as_json: bool
+
+
+class StillHere(_ToHost, frozen=True, kw_only=True):
+    """The question is still on the screen."""
+
+
+class Answer(_ToHost, frozen=True, kw_only=True):
+    """The user's consent: the digest of each drive as it was shown, by its number."""
+
+    digests: dict[int, str]
+
+
+class Follow(_ToHost, frozen=True, kw_only=True):
+    """Show the batch until it is over; ``events``: with every event of its runs."""
+
+    name: str
+    events: bool = False
+
+
+class Fetch(_ToHost, frozen=True, kw_only=True):
+    """While following: send a snapshot of a run file; ``host`` and ``ahead_s`` are noted in it: the host's name here,
+    and its clock's offset.
+    """
+
+    run: str
+    host: str
+    ahead_s: float
+
+
+class Stop(_ToHost, frozen=True, kw_only=True):
+    """While following: ask the runs of the batch to end, as Ctrl-C does."""
+
+
+# A text of theirs may have lines: it is shown only as JSON, or as it is.
+_LONG = (Planned, EventReport)
+
+ToHost: TypeAlias = Begin | PlanBatch | StillHere | Answer | Follow | Fetch | Stop
+
+Message = TypeVar("Message")
+
+
+class HostSilentError(DeviceError):
+    """The other side has gone, or sends nothing that can be read."""
+
+
+class InvalidMessageError(HostSilentError):
+    """The other side sends something else than messages."""
+
+
+class Lines(Generic[Message]):
+    """Messages that come through a pipe, each checked.
+
+    Args:
+        type_: of the messages.
+        most_bytes: of a line.
+
+    Attributes:
+        taken_bytes: bytes of all messages so far.
+    """
+
+    def __init__(self, descriptor: int, type_: object, most_bytes: int = MOST_BYTES) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLIN)
+        self._decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(type_)
+        self._most_bytes = most_bytes
+        self._kept = bytearray()
+        self._searched = 0
+        self.taken_bytes = 0
+
+    def receive(self, timeout_s: float) -> Message | None:
+        """Return the next message; None: none came in time.
+
+        Raises:
+            NoWord: the other side has gone.
+            NoMessage: the line is no message.
+        """
+        until_s = time.monotonic() + timeout_s
+        while (end := self._kept.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._kept)
+            if self._searched > self._most_bytes:
+                raise InvalidMessageError(f"a line of more than {self._most_bytes:,} bytes")
+            if not self._fill(max(0.0, until_s - time.monotonic())):
+                return None
+        line = bytes(self._kept[:end])
+        del self._kept[: end + 1]
+        self._searched = 0
+        self.taken_bytes += end
+        try:
+            if end > self._most_bytes:
+                raise InvalidMessageError(f"a line of more than {self._most_bytes:,} bytes")
+            message = self._decoder.decode(line)
+            is_short = isinstance(message, _FromHost) and not isinstance(message, _LONG)
+            for text in _texts(msgspec.json.decode(line)):
+                if drop_controls(text) != text or (is_short and "\n" in text):
+                    raise InvalidMessageError("a line with control characters")
+                if is_short and len(text) > _LONGEST_TEXT:
+                    raise InvalidMessageError(f"a text of more than {_LONGEST_TEXT:,} characters")
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            fault = drop_controls(str(error))[:200]
+            raise InvalidMessageError(f"a line that is no message: {fault}") from None
+        return message
+
+    def read_bytes(self, most: int, timeout_s: float) -> bytes:
+        """Return the next bytes as they are, at least one.
+
+        Raises:
+            NoWord: the other side has gone, or sends nothing in time.
+        """
+        if not self._kept and not self._fill(timeout_s):
+            raise HostSilentError(f"nothing came for {timeout_s:.0f} s")
+        piece = bytes(self._kept[:most])
+        del self._kept[:most]
+        return piece
+
+    def _fill(self, timeout_s: float) -> bool:
+        """Read what there is; return False if there is nothing yet."""
+        if not self._poll.poll(timeout_s * 1000):
+            return False
+        try:
+            piece = os.read(self._descriptor, _PIECE_BYTES)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise HostSilentError(str(error)) from error
+        if not piece:
+            raise HostSilentError("the connection has ended")
+        self._kept += piece
+        return True
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from _texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+
+
+def send(descriptor: int, message: FromHost | ToHost) -> None:
+    """Send a message whole.
+
+    Raises:
+        NoWord: the other side has gone.
+    """
+    write_whole(descriptor, msgspec.json.encode(message) + b"\n")
+
+
+def write_whole(descriptor: int, content: bytes) -> None:
+    """Write all bytes to a pipe.
+
+    Raises:
+        NoWord: the other side has gone.
+    """
+    left = memoryview(content)
+    try:
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except OSError as error:
+        raise HostSilentError(f"the connection has ended: {error.strerror}") from error

@@ -1,0 +1,153 @@
+"""What an order to ``tkperf on-host`` may use of its host, when sudo lets a user run this one command as root.
+
+The line in sudoers lets the user erase and measure drives and files. It does not grant reading
+root's files or running another program. An order therefore contains the content of its input files,
+and never the path of a file on the host.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from tkperf.batch.request import BatchRequest
+from tkperf.model.errors import RefusedError, RunFileError, reason_of
+from tkperf.model.input_files import is_toml_path
+
+# File in a batch's folder on a host: the number of the user who began the batch by sudo.
+BEGUN_BY = "begun-by-uid"
+_INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
+# The environment variables that a program needs. All others could misdirect root's programs:
+# TMPDIR, TKPERF_..., PYTHON..., LD_..., XDG_...
+_KEPT_VARIABLES = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LANGUAGE|LC_[A-Z]+|SUDO_[A-Z]+")
+# Value for a user whose number is not known. No user has this number, and root does not have it
+# either.
+_UNKNOWN_UID = -1
+_PATH_OF_ROOT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def name_input(text: str) -> str:
+    """Return the name of an input file in the batch's folder on a host; the content decides the
+    name.
+    """
+    return f"input-{hashlib.sha256(text.encode()).hexdigest()[:16]}.toml"
+
+
+def find_caller_uid() -> int:
+    """Return the number of the user for whom tkperf runs: the user who called sudo, doas or pkexec,
+    otherwise the user of this process.
+
+    Each of these programs sets its own variable, and may pass on another such variable that the
+    user set. Therefore any named user other than root counts.
+    """
+    named = [os.environ[name] for name in ("SUDO_UID", "PKEXEC_UID") if name in os.environ]
+    uids = [int(text) if text.isdecimal() else _UNKNOWN_UID for text in named]
+    if user := os.environ.get("DOAS_USER"):
+        try:
+            uids.append(pwd.getpwnam(user).pw_uid)
+        except KeyError:
+            uids.append(_UNKNOWN_UID)
+    return next((uid for uid in uids if uid), os.geteuid())
+
+
+def drop_caller_environment() -> int:
+    """Drop the environment variables and the current folder that the caller chose; return the
+    number of the calling user.
+
+    The user who calls sudo chooses the folder, and some sudoers files let the user pass variables.
+    """
+    caller_uid = find_caller_uid()
+    for name in list(os.environ):
+        if not _KEPT_VARIABLES.fullmatch(name):
+            del os.environ[name]
+    if caller_uid != os.geteuid():
+        os.environ["PATH"] = _PATH_OF_ROOT
+        with suppress(KeyError):
+            os.environ["HOME"] = pwd.getpwuid(os.geteuid()).pw_dir
+    os.chdir("/")
+    return caller_uid
+
+
+def require_no_commands(request: BatchRequest, caller_uid: int) -> None:
+    """Refuse the purge command of a user who may not run programs as root.
+
+    Raises:
+        RefusedError: the batch has such a command, and the user is not root.
+    """
+    if caller_uid != 0 and any(one.request.purge_command for one in request.drives):
+        raise RefusedError(
+            "a batch with a purge command needs root@HOST as its host: such a command runs any "
+            "program as root. Nothing was touched"
+        )
+
+
+def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None:
+    """Check that profiles and workloads are shipped ones, or files whose content is in the order.
+
+    A path of the host would be read with root's rights, and an error about the file quotes the file.
+
+    Raises:
+        RefusedError: one of them is a path, or the name of a file does not follow from its content.
+    """
+    for name, text in files.items():
+        if _INPUT.fullmatch(name) is None or name != name_input(text):
+            raise RefusedError(f"'{name[:40]}' is not the name of an input file")
+    for drive in request.drives:
+        run = drive.request
+        named = (*run.tests, *([run.profile] if isinstance(run.profile, str) else ()))
+        for one in named:
+            if is_toml_path(one) and one not in files:
+                raise RefusedError(
+                    f"'{one[:80]}' is a path on this host, not a file that came with the order: "
+                    "send a profile or workload as content, or name a shipped one. Nothing was "
+                    "touched"
+                )
+
+
+def claim_folder(folder: Path, caller_uid: int) -> None:
+    """Make the folder of a batch for the user who asks, or check that the folder belongs to that
+    user.
+
+    Raises:
+        RefusedError: the folder contains a batch that another user began.
+        RunFileError: the folder cannot be made.
+    """
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            require_own_batch(folder, caller_uid)
+            return
+        try:
+            (folder / BEGUN_BY).write_text(f"{caller_uid}\n", encoding="ascii")
+        except OSError:
+            # Without this file, even the user who made the folder could not use it.
+            (folder / BEGUN_BY).unlink(missing_ok=True)
+            folder.rmdir()
+            raise
+    except OSError as error:
+        raise RunFileError(f"cannot write to {folder}: {reason_of(error)}") from error
+
+
+def require_own_batch(folder: Path, caller_uid: int) -> None:
+    """Check that the user who asks began the batch on this host, or is root.
+
+    Raises:
+        RefusedError: another user or root began the batch.
+    """
+    if caller_uid == 0:
+        return
+    text = ""
+    with suppress(OSError, UnicodeDecodeError):
+        text = (folder / BEGUN_BY).read_text(encoding="ascii").strip()
+    if text != str(caller_uid):
+        raise RefusedError(
+            f"{folder} is not a batch that you began: only root and the user who began it may use "
+            "it here. Give your batch another name. Nothing was touched"
+        )

@@ -1,0 +1,279 @@
+"""A host and the connection to it: OpenSSH with the user's own configuration, and tkperf there as root."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, TypeVar
+
+from tkperf.batch.hosts.messages import (
+    PROTOCOL,
+    Clock,
+    FromHost,
+    Hello,
+    HostSilentError,
+    InvalidMessageError,
+    Lines,
+    Refused,
+    ToHost,
+    send,
+)
+from tkperf.model.batch_state import ConnectedHost
+from tkperf.model.errors import DeviceError, ExitCode, TkperfError
+from tkperf.model.units import on_one_line
+from tkperf.model.version import __version__
+from tkperf.system.process import PIPE, run_command, start_process, stop_process
+
+COMMAND = "on-host"
+HOSTS_FOLDER = Path("/var/lib/tkperf")
+"""Folder of batches on each host, one for each batch."""
+CONNECT_LIMIT_S = 60.0
+# No forwarding: a host under test gets nothing of the user's. A connection that is cut ends after 15 s.
+SSH = (
+    "ssh",
+    "-T",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=15",
+    "-o",
+    "ServerAliveInterval=5",
+    "-o",
+    "ServerAliveCountMax=3",
+    "-o",
+    "ClearAllForwardings=yes",
+    "-o",
+    "ForwardAgent=no",
+    "-o",
+    "ForwardX11=no",
+)
+# The status of a shell that does not find a command, in any language.
+COMMAND_NOT_FOUND = 127
+# sudo's own errors begin with its name. A refusal of sudo does not begin with the name; a refusal
+# of sudo-rs does.
+SUDO_REFUSES = ("sudo:", "sorry, user", "is not in the sudoers file", "is not allowed to run sudo")
+_WORDS_BYTES = 8192
+_GRACE_S = 2.0
+Expected = TypeVar("Expected", bound=FromHost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteHost:
+    """A host, by the name that SSH gets, and the path of tkperf there."""
+
+    host: str
+    tkperf: str
+
+    @property
+    def argv(self) -> list[str]:
+        return [*SSH, "--", self.host, "sudo", "-n", "--", self.tkperf, COMMAND]
+
+    def connect(self) -> SshConnection:
+        """Start tkperf there, and wait for its first line.
+
+        Raises:
+            NoWord: the host cannot be reached, or something else answers.
+            DeviceError: the host refuses, or has another tkperf.
+        """
+        return SshConnection(self)
+
+    def explain(self, words: str, status: int | None) -> TkperfError:
+        """Return the error for a connection without a first line; ``words``: of ssh and the host, on stderr."""
+        # sudo only warns of this, and goes on.
+        words = "\n".join(line for line in words.splitlines() if "unable to resolve" not in line)
+        said = words.lower()
+        name = self.host.rpartition("@")[2]
+        if "host identification has changed" in said:
+            text = (
+                "its key is not the one in known_hosts: another machine may answer. Compare the key on that host; if "
+                "it is "
+                f"right: ssh-keygen -R {name}, then ssh {self.host} once"
+            )
+        elif "host key verification failed" in said:
+            text = (
+                f"its key is not in known_hosts yet: ssh {self.host} once, and compare the fingerprint that ssh shows "
+                "with "
+                "the one on that host: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"
+            )
+        elif "permission denied (" in said:
+            text = f"SSH lets nobody in without a password: ssh-copy-id {self.host}"
+        elif status == COMMAND_NOT_FOUND and "sudo" in said and self.tkperf not in words:
+            text = "sudo is not installed: apt-get install sudo"
+        elif self.tkperf in words and ("not found" in said or "no such file" in said):
+            text = f"there is no {self.tkperf}: install tkperf {__version__} there, or give --push"
+        elif any(each in said for each in SUDO_REFUSES):
+            text = (
+                "sudo asks for a password, or does not allow tkperf. This line in /etc/sudoers.d/tkperf there allows "
+                "it: "
+                f"{_find_user(self.host)} ALL=(root) NOPASSWD: {self.tkperf} {COMMAND}"
+            )
+        elif status == ExitCode.WRONG_USE:
+            text = f"its {self.tkperf} does not know '{COMMAND}': install tkperf {__version__} there, or give --push"
+        else:
+            last = words.strip().splitlines()[-1:] or [f"ssh ended with {status}"]
+            return HostSilentError(f"{self.host}: cannot be reached: {on_one_line(last[0])[:300]}")
+        return DeviceError(f"{self.host}: {text}")
+
+
+class SshConnection:
+    """A connection to tkperf on a host. Close it in the thread that made it: ssh ends with that thread."""
+
+    def __init__(self, remote_host: RemoteHost) -> None:
+        self.remote_host = remote_host
+        self._process = start_process(remote_host.argv, cwd=Path("/"), stdin=PIPE, stdout=PIPE, stderr=PIPE)
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._lines: Lines[FromHost] = Lines(self._process.stdout.fileno(), FromHost)
+        self._errors = self._process.stderr.fileno()
+        os.set_blocking(self._errors, False)
+        self._words = bytearray()
+        try:
+            self.hello = self._greet()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _greet(self) -> Hello:
+        try:
+            hello = self.receive(CONNECT_LIMIT_S)
+        except InvalidMessageError as error:
+            raise InvalidMessageError(
+                f"{error}. Before tkperf, nothing may print to stdout there: look at what the user's shell runs, such "
+                "as ~/.bashrc"
+            ) from None
+        except HostSilentError as error:
+            status = self._wait()
+            if self._words or status:
+                raise self.remote_host.explain(self._words.decode(errors="replace"), status) from error
+            raise
+        if not isinstance(hello, Hello):
+            raise HostSilentError(f"{self.remote_host.host}: no greeting of tkperf came within {CONNECT_LIMIT_S:.0f} s")
+        if (hello.protocol, hello.tkperf_version) != (PROTOCOL, __version__):
+            raise DeviceError(
+                f"{self.remote_host.host} has tkperf {hello.tkperf_version} (protocol {hello.protocol}), and here is "
+                f"{__version__} "
+                f"(protocol {PROTOCOL}): update the older one, for example with --push"
+            )
+        return hello
+
+    def order(self, order: ToHost) -> ConnectedHost:
+        """Send an order; return the host with the offset of its clock.
+
+        Raises:
+            NoWord: the connection has ended.
+        """
+        before_s = time.time()
+        self.send(order)
+        clock = self.expect(Clock, CONNECT_LIMIT_S)
+        now_s = time.time()
+        return ConnectedHost(
+            host=self.remote_host.host,
+            tkperf=self.remote_host.tkperf,
+            boot_id=self.hello.boot_id,
+            fio_version=self.hello.fio_version,
+            ahead_s=clock.utc_s - (before_s + now_s) / 2,
+            within_s=(now_s - before_s) / 2,
+        )
+
+    def send(self, message: ToHost) -> None:
+        """Send a message.
+
+        Raises:
+            NoWord: the connection has ended; with the host's name.
+        """
+        assert self._process.stdin is not None
+        try:
+            send(self._process.stdin.fileno(), message)
+        except HostSilentError as error:
+            raise HostSilentError(f"{self.remote_host.host}: {error}") from None
+
+    def receive(self, timeout_s: float) -> FromHost | None:
+        """Return the next message; None: none came in time.
+
+        Raises:
+            NoWord: the connection has ended, or the line is no message; with the host's name.
+        """
+        try:
+            return self._lines.receive(timeout_s)
+        except HostSilentError as error:
+            raise type(error)(f"{self.remote_host.host}: {error}") from None
+        finally:
+            self._drain()
+
+    def expect(self, kind: type[Expected], timeout_s: float) -> Expected:
+        """Return the next message, which has to be of this kind.
+
+        Raises:
+            NoWord: there is none.
+            TkperfError: the host refuses.
+        """
+        message = self.receive(timeout_s)
+        if isinstance(message, Refused):
+            raise HostRefusedError(self.remote_host.host, message)
+        if not isinstance(message, kind):
+            came = "nothing" if message is None else type(message).__name__
+            raise HostSilentError(f"{self.remote_host.host}: {came} came in place of {kind.__name__}")
+        return message
+
+    @property
+    def taken_bytes(self) -> int:
+        """Bytes of all messages so far."""
+        return self._lines.taken_bytes
+
+    def read_bytes(self, most: int, timeout_s: float) -> bytes:
+        try:
+            return self._lines.read_bytes(most, timeout_s)
+        except HostSilentError as error:
+            raise HostSilentError(f"{self.remote_host.host}: {error}") from None
+
+    def close(self) -> None:
+        process = self._process
+        with suppress(OSError):
+            assert process.stdin is not None
+            process.stdin.close()
+        stop_process(process, grace_s=_GRACE_S)
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+
+    def _wait(self) -> int | None:
+        until_s = time.monotonic() + _GRACE_S
+        while (status := self._process.poll()) is None and time.monotonic() < until_s:
+            self._drain()
+            time.sleep(0.02)
+        self._drain()
+        return status
+
+    def _drain(self) -> None:
+        """Take what came on stderr, and keep its beginning: a full pipe would stop ssh."""
+        with suppress(OSError):
+            while piece := os.read(self._errors, _WORDS_BYTES):
+                self._words += piece[: _WORDS_BYTES - len(self._words)]
+
+
+class HostRefusedError(DeviceError):
+    """A host's tkperf refuses; ``exit_code`` is the one that it gave."""
+
+    def __init__(self, host: str, refused: Refused) -> None:
+        super().__init__(f"{host}: {refused.text}")
+        self.refusal = refused
+
+
+def _find_user(host: str) -> str:
+    """Return the user that SSH would be on a host."""
+    if "@" in host:
+        return host.partition("@")[0]
+    with suppress(TkperfError):
+        for line in run_command(["ssh", "-G", "--", host], timeout_s=10).stdout.splitlines():
+            if line.startswith("user "):
+                return line.split()[1]
+    return "USER"

@@ -1,0 +1,553 @@
+"""The ledger of a batch, NAME.batch: its drives, their consent, and how each has come, a JSON document a line.
+
+Each line is appended by one write and is durable then. The batch's process holds the file's lock as long as it lives
+and writes what concerns all drives; a drive's process writes the beginning and the end of its own run, so that nothing
+is lost when the batch's process dies. A torn line costs itself alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from tkperf.batch.request import AGAIN, BatchRequest
+from tkperf.device.sysfs import process_fields
+from tkperf.model.batch_state import BatchPlace, BatchState, ConnectedHost, DriveShown, DriveStage, DriveState
+from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.errors import BY_SIGNAL, ExitCode, RunFileError, UsageError, reason_of
+from tkperf.model.input_files import read_input
+from tkperf.model.record import RunStatus
+from tkperf.model.version import __version__
+from tkperf.pipeline.running_runs import find_writing, interrupt, outline_first
+from tkperf.runfile.writers import FileStamp, find_writer, is_being_written, journal_of, require_own, state_of
+
+FORMAT = 1
+MOST_BYTES = 64 << 20
+_MODE = 0o600
+_BEGINNING = b'\n{"type":"batch"'
+# starttime in proc(5), after pid and name.
+_STARTED = 19
+_WAITED = "it waited for its turn when the batch ended; nothing was touched, and 'tkperf resume' asks again"
+# More than a batch has drives.
+# Less than a run file writes at once.
+_LEAST_ROOM_BYTES = 1 << 20
+_KEPT_STATUSES = 1024
+
+
+class BatchBegun(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
+    """First line: the batch as it was asked for."""
+
+    format: int
+    tkperf_version: str
+    command_line: tuple[str, ...]
+    request: BatchRequest
+
+
+class DrivesConfirmed(msgspec.Struct, frozen=True, kw_only=True, tag="confirmed"):
+    """The user has seen these drives and agreed; also when the batch is resumed."""
+
+    utc: str
+    drives: tuple[DriveShown, ...]
+
+
+class LedgerNote(msgspec.Struct, frozen=True, kw_only=True, tag="note"):
+    """Something that concerns the whole batch: budgets, reads alone and together."""
+
+    text: str
+
+
+class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
+    """A drive was given the word to begin; ``pid_started`` distinguishes its process from a later one of
+    that number.
+    """
+
+    number: int
+    utc: str
+    pid: int
+    pid_started: str | None
+    place: BatchPlace
+    again: bool = False
+
+
+class DriveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+    """A run on a drive has ended; ``again``: the one that was measured once more, alone."""
+
+    number: int
+    utc: str
+    pid: int
+    exit_code: int
+    text: str = ""
+    again: bool = False
+
+
+class RemoteDriveLine(msgspec.Struct, frozen=True, kw_only=True, tag="heard"):
+    """News of a drive on another host; times by the clock here."""
+
+    number: int
+    utc: str
+    stage: DriveStage
+    exit_code: int | None = None
+    text: str = ""
+    started_utc: str | None = None
+    ended_utc: str | None = None
+    place: BatchPlace | None = None
+    again: bool = False
+
+
+Line: TypeAlias = BatchBegun | DrivesConfirmed | LedgerNote | DriveBegan | DriveEnded | RemoteDriveLine | ConnectedHost
+_DECODER = msgspec.json.Decoder(Line)
+
+
+class Ledger:
+    """The ledger of a batch that this process writes. ``keeps_up``: its last line could be written."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """Keep the open file, and open it once more for the lock, by which others find this process."""
+        self.path = path
+        self.keeps_up = True
+        self._descriptor = descriptor
+        self._locked = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC)
+
+    @classmethod
+    def create(cls, path: Path, request: BatchRequest, command_line: tuple[str, ...]) -> Ledger:
+        """Create the ledger and lock it.
+
+        Raises:
+            RunFileError: there is a file of that name, or it cannot be written.
+        """
+        begun = BatchBegun(format=FORMAT, tkperf_version=__version__, command_line=command_line, request=request)
+        return cls._create(path, _encode(begun))
+
+    @classmethod
+    def _create(cls, path: Path, content: bytes) -> Ledger:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags, _MODE)
+        except FileExistsError:
+            raise RunFileError(
+                f"{path} exists: continue it with 'tkperf resume {path}'; for a new batch choose another NAME"
+            ) from None
+        except OSError as error:
+            raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
+        ledger = cls(path, descriptor)
+        try:
+            ledger._lock()
+            ledger._append(content)
+        except BaseException:
+            ledger.discard()
+            raise
+        return ledger
+
+    @classmethod
+    def open(cls, path: Path) -> Ledger:
+        """Open an existing ledger to go on with it, and lock it.
+
+        Raises:
+            RefusedError: another user can have written it.
+            RunFileError: its batch is under way, or it cannot be written.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise RunFileError(f"cannot open {path}: {reason_of(error)}") from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise RunFileError(f"{path} is no batch of tkperf: it is no regular file")
+        ledger = cls(path, descriptor)
+        try:
+            require_own(path, os.fstat(descriptor))
+            ledger._lock()
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    def write(self, line: Line) -> None:
+        """Append a line, durably.
+
+        Raises:
+            RunFileError: it cannot be written.
+        """
+        self._append(_encode(line))
+
+    def _append(self, content: bytes) -> None:
+        self.keeps_up = False
+        try:
+            _write_durably(self._descriptor, content)
+        except OSError as error:
+            raise RunFileError(f"cannot write {self.path}: {reason_of(error)}") from error
+        self.keeps_up = True
+
+    def read(self) -> BatchLog:
+        """Return the lines so far, from this very file.
+
+        Raises:
+            RunFileError: it is no ledger, or of a later tkperf.
+        """
+        return _read(self.path, self._content())
+
+    def _content(self) -> bytes:
+        size_bytes = min(os.fstat(self._descriptor).st_size, MOST_BYTES)
+        return os.pread(self._descriptor, size_bytes, 0)
+
+    def read_state(self) -> BatchState:
+        """Return the state of the batch by this very file, as if this process had ended.
+
+        Raises:
+            RunFileError: it is no ledger, or of a later tkperf.
+        """
+        return _read_twice(lambda: _find_states(self.path, self.read()))
+
+    def keep_name(self) -> bool:
+        """Write the file anew if its name was removed, or with ``-kept`` if that is another file's now.
+
+        Return whether that was so; ``path`` is where it is then.
+
+        Raises:
+            RunFileError: it cannot be written.
+        """
+        path = self.path
+        with suppress(OSError):
+            if os.path.samestat(path.lstat(), os.fstat(self._descriptor)):
+                return False
+            path = path.with_stem(f"{path.stem}-kept")
+        anew = Ledger._create(path, self._content())
+        self.close()
+        self.path, self._descriptor, self._locked = path, anew._descriptor, anew._locked
+        return True
+
+    def discard(self) -> None:
+        """Remove the ledger of a batch in which nothing has begun."""
+        with suppress(OSError):
+            self.path.unlink()
+        self.close()
+
+    def close(self) -> None:
+        for descriptor in {self._descriptor, self._locked} - {-1}:
+            os.close(descriptor)
+        self._descriptor = self._locked = -1
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunFileError(
+                f"{self.path}: its batch is under way: watch it with 'tkperf attach {self.path}'"
+            ) from None
+
+
+def _encode(line: Line) -> bytes:
+    """Return a line with its end. It begins with a line end, too, as the line before may be torn."""
+    return b"\n" + msgspec.json.encode(line) + b"\n"
+
+
+def _write_durably(descriptor: int, content: bytes) -> None:
+    """Append by one write.
+
+    Raises:
+        OSError: it is not written, or only its beginning is, as on a full disk.
+    """
+    if os.write(descriptor, content) < len(content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(descriptor)
+
+
+def append_end(path: Path, ended: DriveEnded) -> None:
+    """Append the end of a drive's run, from its own process. Never raises: its run file has it as well.
+
+    Whatever has taken the ledger's name meanwhile gets nothing: a pipe, a second name of another file, another text.
+    """
+    # Not blocking: opening a pipe of that name would wait.
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with suppress(OSError):
+        descriptor = os.open(path, flags)
+        try:
+            status = os.fstat(descriptor)
+            is_own = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+            if is_own and os.pread(descriptor, len(_BEGINNING), 0) == _BEGINNING:
+                _write_durably(descriptor, _encode(ended))
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(slots=True)
+class BatchLog:
+    """The lines of a ledger."""
+
+    begun: BatchBegun
+    confirmed: list[DrivesConfirmed] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    began: dict[int, DriveBegan] = field(default_factory=dict)
+    ended: dict[int, DriveEnded] = field(default_factory=dict)
+    again: set[int] = field(default_factory=set)
+    heard: dict[int, RemoteDriveLine] = field(default_factory=dict)
+    hosts: dict[str, ConnectedHost] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> Mapping[int, DriveShown]:
+        """The drives by number, as they were last confirmed."""
+        return {drive.number: drive for selection in self.confirmed for drive in selection.drives}
+
+
+def read_log(path: Path) -> BatchLog:
+    """Read a ledger.
+
+    Raises:
+        RunFileError: it cannot be read, is no ledger, or of a later tkperf.
+    """
+    try:
+        content = read_input(path, what="batch", limit_bytes=MOST_BYTES)
+    except UsageError as error:
+        raise RunFileError(str(error)) from error
+    return _read(path, content)
+
+
+def _read(path: Path, content: bytes) -> BatchLog:
+    lines = _parse(content)
+    first = next(lines, None)
+    if not isinstance(first, BatchBegun):
+        raise RunFileError(f"{path} is no batch of tkperf, or its first line is damaged")
+    if first.format > FORMAT:
+        raise RunFileError(
+            f"{path} is a batch of tkperf {first.tkperf_version}, which is newer than this one: {__version__}"
+        )
+    log = BatchLog(begun=first)
+    for line in lines:
+        match line:
+            case DrivesConfirmed():
+                log.confirmed.append(line)
+            case LedgerNote():
+                log.notes.append(line.text)
+            case RemoteDriveLine():
+                log.heard[line.number] = line
+            case ConnectedHost():
+                log.hosts[line.host] = line
+            case DriveBegan(again=True):
+                log.again.add(line.number)
+            case DriveEnded(again=True):
+                pass  # its run file has it
+            case DriveBegan():
+                log.began[line.number] = line
+                log.ended.pop(line.number, None)
+            case DriveEnded():
+                log.ended[line.number] = line
+    return log
+
+
+def _parse(content: bytes) -> Iterator[Line]:
+    """Yield the lines that can be read: a torn one is left out."""
+    for line in content.split(b"\n"):
+        if line.strip():
+            with suppress(msgspec.DecodeError, UsageError):  # also of a value that does not fit
+                yield _DECODER.decode(line)
+
+
+def read_batch(path: Path) -> BatchState:
+    """Return the state of a batch by its ledger, its run files and the processes that write them.
+
+    Raises:
+        RunFileError: the ledger cannot be read.
+    """
+
+    def read() -> BatchState:
+        log = read_log(path)
+        supervisor = None
+        with suppress(OSError):
+            writer = find_writer(path)
+            supervisor = None if writer is None else (writer.pid or 0)
+        return _find_states(path, log, supervisor)
+
+    return _read_twice(read)
+
+
+def ask_batch_to_end(path: Path) -> None:
+    """Ask a batch's process to end, which ends all its runs; without one, each run itself.
+
+    Raises:
+        RunFileError: the ledger cannot be read.
+        UsageError: a process is another user's.
+    """
+    if (writer := find_writing(path)) is not None:
+        interrupt(path, writer)
+        return
+    for drive in read_batch(path).drives:
+        run_file = Path(drive.run_file)
+        if drive.stage is DriveStage.RUNNING and drive.shown.host is None and (one := find_writing(run_file)):
+            interrupt(run_file, one)
+
+
+def _read_twice(read: Callable[[], BatchState]) -> BatchState:
+    """Read once more if a process has gone: it notes its end before it goes, maybe after the ledger was read."""
+    state = read()
+    if any(drive.stage is DriveStage.KILLED for drive in state.drives):
+        return read()
+    return state
+
+
+def _find_states(path: Path, log: BatchLog, supervisor: int | None = None) -> BatchState:
+    request, shown = log.begun.request, log.shown
+    drives = tuple(
+        _find_state(
+            log,
+            number,
+            shown.get(number)
+            or DriveShown(
+                number=number,
+                name=drive.name,
+                path=drive.request.device,
+                capacity_bytes=0,
+                slot=drive.slot,
+                host=drive.host,
+            ),
+            path.parent / f"{drive.name}{RUN_FILE_SUFFIX}",
+            waits=supervisor is not None,
+        )
+        for number, drive in enumerate(request.drives, start=1)
+    )
+    return BatchState(
+        name=request.name,
+        path=str(path),
+        drives=drives,
+        began_utc=log.confirmed[0].utc if log.confirmed else None,
+        supervisor=supervisor,
+        claims=request.claims,
+        claims_path=request.claims_path,
+        notes=(*log.notes, *_find_room(path.parent, drives)),
+    )
+
+
+def _find_room(folder: Path, drives: Sequence[DriveState]) -> Iterator[str]:
+    """Yield the remark that run files cannot be written: they themselves show nothing of it."""
+    runs_here = any(one.stage is DriveStage.RUNNING and one.shown.host is None for one in drives)
+    with suppress(OSError):  # the folder may have gone
+        if not runs_here or shutil.disk_usage(folder).free >= _LEAST_ROOM_BYTES:
+            return
+        yield f"{folder} is full: new results wait in memory, and views stay as they are; make room there"
+
+
+def _find_state(log: BatchLog, number: int, shown: DriveShown, run_path: Path, *, waits: bool) -> DriveState:
+    if shown.host is not None:
+        heard, confirmed = log.heard.get(number), number in log.shown
+        return find_elsewhere(shown, heard, run_path, confirmed=confirmed, followed=waits)
+    began, ended = log.began.get(number), log.ended.get(number)
+    stage, code, text = _find_stage(began, ended, run_path, waits=waits)
+    return DriveState(
+        shown=shown,
+        run_file=str(run_path),
+        stage=stage,
+        pid=None if began is None else began.pid,
+        exit_code=code,
+        text=text,
+        started_utc=None if began is None else began.utc,
+        ended_utc=None if ended is None else ended.utc,
+        place=None if began is None else began.place,
+        again_file=str(again_path(run_path)) if number in log.again else None,
+    )
+
+
+def find_elsewhere(
+    shown: DriveShown, heard: RemoteDriveLine | None, run_path: Path, *, confirmed: bool, followed: bool
+) -> DriveState:
+    """Return the state of a drive on another host by the news of it; ``followed``: there may be more."""
+    if heard is None:
+        if followed:
+            stage, text = DriveStage.WAITING, ""
+        elif confirmed:  # its host may have begun
+            stage, text = DriveStage.WAITING, f"no word from {shown.host} since consent"
+        else:
+            stage, text = DriveStage.CONSENT_ENDED, _WAITED
+        return DriveState(shown=shown, run_file=str(run_path), stage=stage, text=text)
+    text = heard.text
+    if not followed and heard.stage in (DriveStage.RUNNING, DriveStage.WAITING):
+        text = f"as of {heard.utc} from {shown.host}"
+    return DriveState(
+        shown=shown,
+        run_file=str(run_path),
+        stage=heard.stage,
+        exit_code=heard.exit_code,
+        text=text,
+        started_utc=heard.started_utc,
+        ended_utc=heard.ended_utc,
+        place=heard.place,
+        again_file=str(again_path(run_path)) if heard.again else None,
+    )
+
+
+def _find_stage(
+    began: DriveBegan | None, ended: DriveEnded | None, run_path: Path, *, waits: bool
+) -> tuple[DriveStage, int | None, str]:
+    """Return stage, exit code and reason. A run that someone goes on with by itself counts as well."""
+    if _is_written(run_path):
+        return DriveStage.RUNNING, None, ""
+    status = _status_of(run_path)
+    if status is RunStatus.COMPLETE:
+        return DriveStage.DONE, ExitCode.DONE, ""
+    if ended is not None and ended.exit_code == ExitCode.DONE:
+        because = f"measured to its end, but {run_path.name} is missing or damaged since; put it back"
+        return DriveStage.FAILED, ExitCode.RUN_FILE, because
+    if ended is not None:
+        stage = DriveStage.KILLED if ended.exit_code > BY_SIGNAL else DriveStage.FAILED
+        if ended.exit_code == ExitCode.STOPPED:
+            stage = DriveStage.STOPPED
+        return stage, ended.exit_code, ended.text
+    if began is None:
+        if waits:
+            return DriveStage.WAITING, None, ""
+        return DriveStage.CONSENT_ENDED, None, _WAITED
+    # Also before it has opened its run file, and after it has closed it.
+    if began.pid_started is not None and find_start(began.pid) == began.pid_started:
+        return DriveStage.RUNNING, None, ""
+    return DriveStage.KILLED, None, "its process ended without a report"
+
+
+def _is_written(run_path: Path) -> bool:
+    try:
+        return is_being_written(run_path)
+    except OSError:
+        return False
+
+
+def _status_of(run_path: Path) -> RunStatus | None:
+    try:
+        return _read_status(run_path, (_stamp(run_path), _stamp(journal_of(run_path))))
+    except RunFileError:
+        return None
+
+
+@lru_cache(maxsize=_KEPT_STATUSES)
+def _read_status(run_path: Path, _stamps: object) -> RunStatus:
+    """Read a status once for each state of the files: a batch is looked at every few seconds, and runs that are over
+    stay.
+    """
+    return outline_first(run_path).record.status
+
+
+def _stamp(path: Path) -> FileStamp | None:
+    try:
+        return state_of(path.stat())
+    except OSError:
+        return None
+
+
+def again_path(run_path: Path) -> Path:
+    """Return the run file of a drive that is measured once more, alone."""
+    return run_path.with_name(f"{run_path.stem}{AGAIN}{run_path.suffix}")
+
+
+def find_start(pid: int) -> str | None:
+    """Return when a process started, in the kernel's clock ticks; None: there is none, or it has ended."""
+    fields = process_fields(Path(f"/proc/{pid}"))
+    # Its parent, which may be stopped, has not asked for its end yet.
+    has_ended = fields[:1] in (["Z"], ["X"])
+    return fields[_STARTED] if len(fields) > _STARTED and not has_ended else None

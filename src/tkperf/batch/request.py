@@ -1,0 +1,160 @@
+"""Request for a batch, before anything is looked at."""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+import msgspec
+
+from tkperf.analysis.sharing.groups import Parallel
+from tkperf.model.choices import SIMULATED
+from tkperf.model.errors import UsageError
+from tkperf.pipeline.run_request import RunRequest, require_name
+
+AGAIN = "-alone"
+"""Ending of the name of a second run, alone."""
+DEFAULT_TKPERF = "/usr/local/bin/tkperf"
+LONGEST_STAGGER_S = 86_400
+# Of SSH, and of a shell on the host: no option, and nothing to be quoted.
+_HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9._:%-]{0,252}")
+_PATH = re.compile(r"(?:/[A-Za-z0-9._+-]+)+")
+_SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
+    """One drive of a batch and the run on it.
+
+    Attributes:
+        name: the run's name, so that its file is NAME.tkperf.
+        request: what is measured, with the drive's path as the device.
+        given: the drive as the user named it: a path, a link in /dev/disk/by-id, a serial number, ``sim:PRESET``.
+        slot: where the drive sits, as the user says or the host reports; None: not known.
+        serial: the serial number of the whole drive that is meant, by whatever path; None: it reports none.
+        host: the host that it is attached to, as SSH takes it; None: this one.
+    """
+
+    name: str
+    request: RunRequest
+    given: str
+    slot: str | None = None
+    serial: str | None = None
+    host: str | None = None
+
+
+class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a batch proceeds.
+
+    Attributes:
+        parallel: how many drives are measured at once; ``auto``: as many as share no link over its budget.
+        stagger_s: least time between the beginnings of two drives on one link, in seconds.
+        strict: refuse a batch that is over budget, rather than measure fewer drives at once.
+        compare_reads: read each drive alone and all together before the first purge, and compare.
+        alone_again: measure a drive again alone if the others slowed it down.
+        own_cpus: give each drive its own CPUs, near it, if there are enough.
+    """
+
+    parallel: Parallel = "auto"
+    stagger_s: float = 0.0
+    strict: bool = False
+    compare_reads: bool = True
+    alone_again: bool = False
+    own_cpus: bool = True
+
+
+class BatchRequest(BatchSettings, frozen=True, kw_only=True):
+    """A batch as the user asks for it.
+
+    Attributes:
+        name: its queue and answers are in NAME.batch.
+        drives: in the order of the file.
+        claims: text of a claims file; None: no claims.
+        claims_path: the file, for messages.
+        tkperf: the path of tkperf on the hosts.
+
+    Raises:
+        UsageError: no drive, a name twice, or a number that is impossible.
+    """
+
+    name: str
+    drives: tuple[BatchDrive, ...]
+    claims: str | None = None
+    claims_path: str | None = None
+    tkperf: str = DEFAULT_TKPERF
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        if not self.drives:
+            raise UsageError("a batch needs at least one drive")
+        seen: set[str] = set()
+        for drive in self.drives:
+            require_name(drive.name)
+            if drive.name in seen:
+                raise UsageError(f"two drives of the batch have the name {drive.name}")
+            seen.add(drive.name)
+        if self.name in seen:
+            # Log and report of the batch have its name, too.
+            raise UsageError(f"a drive of the batch has the batch's own name, {self.name}")
+        self._check_hosts()
+        if isinstance(self.parallel, int) and self.parallel < 1:
+            raise UsageError(f"parallel: {self.parallel} drives at once; at least 1")
+        if not 0 <= self.stagger_s <= LONGEST_STAGGER_S:
+            raise UsageError(f"stagger: {self.stagger_s:g} s is not within 0 to {LONGEST_STAGGER_S:,}")
+
+    def _check_hosts(self) -> None:
+        hosts = {drive.host for drive in self.drives}
+        if None in hosts and len(hosts) > 1:
+            raise UsageError(
+                "some drives have a host and others have none: name a host for every drive, also for those of this "
+                "one, "
+                "such as localhost"
+            )
+        for host in hosts - {None}:
+            if _HOST.fullmatch(host or "") is None:
+                raise UsageError(f"'{host}' is no host: write user@lab3, or a Host of ~/.ssh/config")
+        if _PATH.fullmatch(self.tkperf) is None:
+            raise UsageError(f"tkperf: '{self.tkperf[:60]}' is no absolute path of letters, digits and . _ + -")
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of the drives, in their order; empty: this one."""
+        return tuple(dict.fromkeys(one.host for one in self.drives if one.host is not None))
+
+    @property
+    def run_names(self) -> tuple[tuple[BatchDrive, str], ...]:
+        """Each drive with the name of its run, and with that of a second one alone if that may follow."""
+        once = tuple((drive, drive.name) for drive in self.drives)
+        again = ((drive, f"{drive.name}{AGAIN}") for drive in self.drives if self.alone_again)
+        return (*once, *again)
+
+    @property
+    def simulated(self) -> frozenset[int]:
+        """The places of simulated drives."""
+        return frozenset(
+            number for number, drive in enumerate(self.drives, start=1) if drive.request.device.startswith(SIMULATED)
+        )
+
+
+def parse_seconds(text: str) -> float:
+    """Parse a time as ``30s``, ``5min``, ``1h`` or ``30``.
+
+    Raises:
+        UsageError: the text is no time.
+    """
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)\s*([a-z]*)", text.strip(), re.ASCII)
+    if match is None or match[2] not in _SECONDS:
+        raise UsageError(f"'{text[:40]}' is no time: write for example 30s or 5min")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def parse_parallel(text: str) -> Parallel:
+    """Parse ``auto``, ``all`` or a number of drives.
+
+    Raises:
+        UsageError: the text is none of these.
+    """
+    if text in ("auto", "all"):
+        return cast("Parallel", text)
+    if re.fullmatch("[0-9]{1,4}", text, re.ASCII) is None:
+        raise UsageError(f"'{text[:40]}': choose from auto, all, or a number of drives")
+    return int(text)

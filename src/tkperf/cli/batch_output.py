@@ -1,0 +1,163 @@
+"""The results of a batch from the command line: shown, written as files, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from tkperf.analysis.batch_verdict import BatchResult
+from tkperf.batch.batch_results import read_answer, with_reports
+from tkperf.batch.ledger import read_batch
+from tkperf.cli.batch_options import BatchOptions
+from tkperf.cli.ending import write_own_page
+from tkperf.cli.output import Outputs, files_in
+from tkperf.cli.standard_streams import complain
+from tkperf.model.batch_state import BatchState
+from tkperf.model.choices import BATCH_SUFFIX
+from tkperf.model.errors import TkperfError, UsageError
+from tkperf.page.batch_results_page import build_batch_mail, build_batch_page
+from tkperf.pipeline.api import read_claims
+from tkperf.pipeline.result_cache import find_results
+from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.export_tables import render_csv
+from tkperf.render.reports import build_run_view, print_pdf, render_html, require_packages, start_printer
+from tkperf.render.terminal.console import open_console, print_facts
+from tkperf.render.terminal.page_text import print_batch_end, print_page
+from tkperf.runfile.reader import RunFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFiles:
+    """Files of a batch's results; None: not asked for."""
+
+    html: Path | None = None
+    pdf: Path | None = None
+    json: Path | None = None
+    markdown: Path | None = None
+    junit: Path | None = None
+    mail: Path | None = None
+    csv_folder: Path | None = None
+
+
+def read_batch_answer(path: Path, claims_file: Path | None = None) -> BatchResult:
+    """Read a batch and its runs, with other claims than its own if a file is given.
+
+    Raises:
+        RunFileError, UsageError: the batch or the claims cannot be read.
+    """
+    claims = None if claims_file is None else read_claims(claims_file)
+    folder = None if claims_file is None else claims_file.parent
+    return read_answer(read_batch(path), claims=claims, folder=folder)
+
+
+def show_batch(path: Path, *, as_json: bool) -> None:
+    """Print the results of a batch on stdout."""
+    answer = read_batch_answer(path)
+    if as_json:
+        click.echo(render_batch_json(answer))
+    else:
+        print_page(build_batch_page(answer), open_console())
+
+
+def end_batch(state: BatchState, options: BatchOptions) -> BatchResult:
+    """Print the short end of a batch, and write the reports of its drives and its page next to them.
+
+    Raises:
+        TkperfError: the results cannot be read.
+    """
+    answer = read_answer(state)
+    if not options.quiet and options.progress != "json":
+        print_batch_end(build_batch_page(answer), open_console())
+    if options.no_report:
+        return answer
+    with _warning_of("not all reports were written"):
+        require_packages()
+        for one in answer.drives:
+            if one.result is not None:
+                _write_run_report(Path(one.state.run_file))
+            if one.state.again_file is not None:
+                _write_run_report(Path(one.state.again_file))
+        page = render_html(build_batch_page(with_reports(answer, options.folder)))
+        write_own_page(options.report_path, page, options.path)
+        if not options.quiet:
+            print_facts([("page", str(options.report_path))])
+    return answer
+
+
+def _write_run_report(run_file: Path) -> None:
+    with RunFile(run_file) as opened:
+        record = opened.record()
+        view = build_run_view(opened, record, find_results(opened, record))
+        write_own_page(run_file.with_suffix(".html"), render_html(view), run_file)
+
+
+@contextmanager
+def _warning_of(text: str) -> Iterator[None]:
+    """Turn an error into a warning: everything measured is in the run files."""
+    try:
+        yield
+    except (TkperfError, OSError) as error:
+        complain(f"tkperf: {text}: {error}")
+
+
+def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) -> BatchResult:
+    """Write the results of a batch; without any file asked for its page next to the batch."""
+    if not any(getattr(files, name) for name in BatchFiles.__slots__):
+        files = BatchFiles(html=path.with_suffix(".html"))
+    with ExitStack() as stack:
+        if files.html or files.pdf:
+            require_packages()
+        printer = stack.enter_context(start_printer()) if files.pdf else None
+        answer = read_batch_answer(path, claims_file)
+        if files.html is not None:
+            answer = with_reports(answer, files.html.parent)
+        paged = files.html or files.pdf or files.markdown
+        page = build_batch_page(answer) if paged else None
+        tables = tuple(build_batch_tables(answer)) if files.csv_folder else ()
+        csv_files = files_in(files.csv_folder, (f"{table.name}.csv" for table in tables))
+        outputs = Outputs(
+            (files.html, files.pdf, files.json, files.markdown, files.junit, files.mail, *csv_files),
+            inputs=(path, claims_file),
+            folders=(files.csv_folder,),
+        )
+        for file, table in zip(csv_files, tables, strict=True):
+            outputs.write(file, render_csv(table))
+        if files.json is not None:
+            outputs.write(files.json, (render_batch_json(answer), "\n"))
+        if files.junit is not None:
+            outputs.write(files.junit, render_batch_junit(answer))
+        if files.mail is not None:
+            outputs.write(files.mail, "\n".join((*build_batch_mail(answer), "")))
+        if page is not None:
+            if files.markdown is not None:
+                outputs.write(files.markdown, render_markdown(page))
+            if printer is not None:
+                print_pdf(page, printer)
+            if files.html is not None:
+                outputs.write(files.html, render_html(page))
+            if printer is not None and files.pdf is not None:
+                outputs.write(files.pdf, printer.finish())
+    return answer
+
+
+def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the run files that are meant: a batch is its runs that have begun.
+
+    Raises:
+        UsageError: a batch has none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if path.suffix != BATCH_SUFFIX:
+            found.append(path)
+            continue
+        runs = [Path(drive.run_file) for drive in read_batch(path).drives if drive.stage.has_begun]
+        if not runs:
+            raise UsageError(f"{path}: no drive of the batch has begun")
+        found += runs
+    return tuple(found)

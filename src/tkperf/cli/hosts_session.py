@@ -1,0 +1,141 @@
+"""A batch over hosts from the command line: each host looks at its drives, one question here, one view, one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from tkperf.batch.hosts.all_hosts import Fleet, plan_on
+from tkperf.batch.hosts.install import push_archive
+from tkperf.batch.hosts.messages import Options
+from tkperf.batch.ledger import BatchLog, Ledger, read_batch
+from tkperf.batch.request import BatchRequest
+from tkperf.cli.batch_options import BatchOptions
+from tkperf.cli.batch_session import ask_for, choose_new, leave, print_held, until_it_begins, wait_for_ends
+from tkperf.cli.batch_view import LOOK_EVERY_S, complain_in_thread, print_answer, shown_in_thread
+from tkperf.cli.session import Departure, depart
+from tkperf.cli.standard_streams import ended_by_signals
+from tkperf.model.errors import DeviceError, TkperfError, UsageError
+from tkperf.render.export_json import encode_json
+
+
+def _passed_on(options: BatchOptions) -> Options:
+    """Return what the hosts need of the options."""
+    return Options(**{key: getattr(options, key) for key in Options.__struct_fields__})
+
+
+def run_fleet(request: BatchRequest, options: BatchOptions) -> int:
+    """Run ``tkperf batch`` over hosts: return its exit code.
+
+    Raises:
+        TkperfError: nothing has begun; the message names every host with a fault.
+    """
+    choose_new(request, options)
+    departure = depart(options)
+    if options.push is not None:
+        _push(options.push, request)
+    return _conduct(request, options, departure)
+
+
+def _push(archive: Path, request: BatchRequest) -> None:
+    """Put tkperf on all hosts.
+
+    Raises:
+        InputFileError: the archive is of another version.
+        DeviceError: a host does not take it; the message has all of them.
+    """
+
+    def push(host: str) -> str:
+        try:
+            push_archive(archive, host, request.tkperf)
+        except DeviceError as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(max_workers=len(request.hosts)) as pool:
+        faults = list(filter(None, pool.map(push, request.hosts)))
+    if faults:
+        raise DeviceError("; ".join(faults))
+
+
+def resume_fleet(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
+    """Run ``tkperf resume NAME.batch`` over hosts: follow what goes on there, and begin the rest after consent.
+
+    Raises:
+        TkperfError: nothing has begun.
+    """
+    departure = depart(options)
+    ledger = Ledger.open(options.path)
+    try:
+        log = ledger.read()
+        request = log.begun.request
+        if unknown := sorted(set(without) - {drive.name for drive in request.drives}):
+            raise UsageError(f"--without {unknown[0]}: the batch has no such run")
+    except BaseException:
+        ledger.close()
+        raise
+    return _conduct(request, options, departure, ledger, log, without)
+
+
+def plan_fleet(request: BatchRequest, options: BatchOptions, *, no_probe: bool, as_json: bool) -> str:
+    """Return the plan of each host, one after the other; of one that makes none, its reason."""
+
+    def ask(host: str) -> str:
+        try:
+            return plan_on(host, request, _passed_on(options), no_probe=no_probe, as_json=as_json)
+        except TkperfError as error:
+            return f"{encode_json({'error': str(error)}) if as_json else error}\n"
+
+    with ThreadPoolExecutor(max_workers=len(request.hosts)) as pool:
+        texts = dict(zip(request.hosts, pool.map(ask, request.hosts), strict=True))
+    if as_json:
+        plans = {host: msgspec.json.decode(text) for host, text in texts.items()}
+        return encode_json({"schema": "tkperf-fleet-plan/1", "hosts": plans})
+    return "\n".join(f"{host}\n\n{text}" for host, text in texts.items()).rstrip()
+
+
+def _conduct(
+    request: BatchRequest,
+    options: BatchOptions,
+    departure: Departure,
+    ledger: Ledger | None = None,
+    log: BatchLog | None = None,
+    without: Sequence[str] = (),
+) -> int:
+    """Measure drives after consent. ``ledger``: that of a batch that goes on; it is closed in the end."""
+    with until_it_begins() as undone:
+        if ledger is not None:
+            undone.callback(ledger.close)
+        fleet = Fleet(
+            request,
+            options.folder,
+            _passed_on(options),
+            events=options.progress == "json",
+            warn=lambda text: complain_in_thread(f"tkperf: {text}"),
+            log=log,
+            without=without,
+        )
+        undone.callback(fleet.dismiss)
+        if held := fleet.look():
+            print_held(options, held, list(fleet.describe()))
+            ask_for(options, [one.shown for one in held])
+            # A host may have gone while the question was on the screen.
+            fleet.require_sound()
+        if ledger is None:
+            ledger = Ledger.create(options.path, request, options.command_line)
+            undone.callback(ledger.close)
+        fleet.confirm(ledger)
+    leave(departure)
+    try:
+        with ended_by_signals(once=False), shown_in_thread(options, lambda: fleet.watched):
+            while not fleet.is_over:
+                fleet.take(LOOK_EVERY_S)
+    except KeyboardInterrupt:
+        fleet.stop()
+        wait_for_ends(lambda: fleet.is_over, fleet.take, options.path)
+    finally:
+        ledger.close()
+    return print_answer(read_batch(options.path), options)

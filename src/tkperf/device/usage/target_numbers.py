@@ -1,0 +1,312 @@
+"""The subject of a search for users: all numbers that mean one target.
+
+A whole disk includes its partitions, a partition its disk, a loop device the file or device behind
+it, a drive its other paths and its SCSI and NVMe character devices. tkperf compares numbers, not
+names, except where the kernel gives only a name.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tkperf.device.sysfs import (
+    SECTOR_BYTES,
+    device_number,
+    find_disk,
+    find_node,
+    find_nvme_controller,
+    find_parts,
+    major_minor_of,
+    number,
+    text,
+)
+from tkperf.device.usage.kernel import FileId, LoopDevice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetNumbers:
+    """Everything that counts as the target.
+
+    Attributes:
+        nodes: sysfs folders of block devices by their device numbers.
+        beneath: sysfs folders, by device numbers, of the devices that RAID sets, volumes and
+            mappings of the target use. These sets, volumes and mappings claim the devices, so only
+            users without a claim count.
+        exact: numbers in ``nodes`` that are written to: the target, and the devices that it uses.
+        characters: names of character devices of the same drive by their numbers.
+        files: names of regular files for messages, by device and inode.
+        bases: names of the files by the last part of their paths, if the kernel shows only that
+            part.
+        paths: path of each of the files.
+        unasked: names of loop devices of the target whose driver did not report the file behind
+            them.
+    """
+
+    nodes: Mapping[int, Path] = field(default_factory=dict)
+    beneath: Mapping[int, Path] = field(default_factory=dict)
+    exact: tuple[int, ...] = ()
+    characters: Mapping[int, str] = field(default_factory=dict)
+    files: Mapping[FileId, str] = field(default_factory=dict)
+    bases: Mapping[str, str] = field(default_factory=dict)
+    paths: Mapping[FileId, Path] = field(default_factory=dict)
+    unasked: tuple[str, ...] = ()
+
+    @property
+    def devices(self) -> tuple[Path, ...]:
+        """The sysfs folders of all block devices, claimed by a layer above or not."""
+        return (*self.nodes.values(), *self.beneath.values())
+
+    def name_of(self, status: os.stat_result) -> str | None:
+        """Return the name of a file or node if it is part of the target, else None."""
+        kind = stat.S_IFMT(status.st_mode)
+        if kind == stat.S_IFREG:
+            return self.files.get((status.st_dev, status.st_ino))
+        if kind == stat.S_IFBLK:
+            return self.name_of_device(status.st_rdev)
+        return self.characters.get(status.st_rdev) if kind == stat.S_IFCHR else None
+
+    def name_of_path(self, path: str) -> str | None:
+        """Return the name of the file or node that a path leads to; None if that is no part of the
+        target, or nothing.
+        """
+        try:
+            return self.name_of(os.stat(path))
+        except (OSError, ValueError):
+            return None
+
+    def name_of_device(self, device: int) -> str | None:
+        node = self.nodes.get(device) or self.beneath.get(device)
+        return node.name if node else None
+
+    def name_of_base(self, base: str) -> str | None:
+        """Return the name of the part of the target with this last part of a path; None if there is none."""
+        named = (node.name for node in self.devices if node.name == base)
+        return self.bases.get(base) or next(named, None)
+
+    def is_name_of_file(self, name: str) -> bool:
+        """Return whether a name belongs to a file.
+
+        A file must not be open at all; a device may have readers.
+        """
+        return name in self.files.values()
+
+    def is_part(self, loop: LoopDevice) -> bool:
+        """Return whether a loop device is the target itself or lies under it."""
+        return loop.number in self.nodes or loop.number in self.beneath
+
+    def name_behind(self, loop: LoopDevice) -> str | None:
+        """Return the name of the part of the target behind a loop device; None if there is none."""
+        backing = loop.backing
+        if backing is None:
+            return None
+        if backing.device is not None:
+            return self.name_of_device(backing.device)
+        return self.files.get(backing.file) if backing.file else None
+
+
+def find_device_numbers(major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path) -> TargetNumbers:
+    """Find a block device with all that belongs to it, down to the files and devices behind loop devices."""
+    layers = _Layers(loops, sys_root)
+    layers.add(os.makedev(*map(int, major_minor.split(":"))), claimed=False)
+    disks = {find_disk(folder) for folder in (*layers.nodes.values(), *layers.beneath.values())}
+    return TargetNumbers(
+        nodes=layers.nodes,
+        beneath=layers.beneath,
+        exact=tuple(layers.exact),
+        characters=_character_devices(disks),
+        files=layers.files,
+        bases={layers.paths[file].name: name for file, name in layers.files.items()},
+        paths=layers.paths,
+        unasked=tuple(layers.unasked),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRange:
+    """The part of a file that a block device reads and writes, through loop devices.
+
+    Attributes:
+        loop: the loop device in front of the file.
+        file: device and inode; None if the driver did not report them.
+        path: its name, as the kernel remembers it.
+    """
+
+    loop: str
+    file: FileId | None
+    path: Path
+    start_bytes: int
+    length_bytes: int
+
+
+def find_file_ranges(
+    major_minor: str, capacity_bytes: int, loops: tuple[LoopDevice, ...], sys_root: Path
+) -> Iterator[FileRange]:
+    """Yield the parts of files behind a block device: a loop device, its partition, or a RAID set,
+    volume or mapping that uses loop devices.
+
+    Each member of a RAID set, volume or mapping counts as a whole, because tkperf does not read the
+    layout of these devices.
+    """
+
+    def walk(device: int, start_bytes: int, length_bytes: int) -> Iterator[FileRange]:
+        node = find_node(major_minor_of(device), sys_root)
+        disk = find_disk(node)
+        if node != disk:
+            start_bytes += (number(node / "start") or 0) * SECTOR_BYTES
+        for loop in loops:
+            if loop.number not in (device, device_number(disk)):
+                continue
+            backing = loop.backing
+            offset_bytes = start_bytes + (backing.offset_bytes if backing else 0)
+            if backing is not None and backing.device is not None:
+                yield from walk(backing.device, offset_bytes, length_bytes)
+                continue
+            yield FileRange(
+                loop=loop.name,
+                file=backing.file if backing is not None and loop.asked else None,
+                path=Path(loop.says),
+                start_bytes=offset_bytes,
+                length_bytes=length_bytes,
+            )
+        for slave in sorted(disk.glob("slaves/*")):
+            if (below := device_number(slave)) is not None:
+                yield from walk(below, 0, (number(slave / "size") or 0) * SECTOR_BYTES)
+
+    yield from walk(os.makedev(*map(int, major_minor.split(":"))), 0, capacity_bytes)
+
+
+def find_written_layers(
+    major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path
+) -> tuple[tuple[Path, ...], FileRange | None]:
+    """Find where the kernel counts or notes each write that may reach a block device: sysfs folders
+    of devices, and the file behind them.
+
+    These are the device itself and, for a loop device or a partition of a loop device, the devices
+    and the file behind it. A write to another partition of that loop device also shows there,
+    because nothing distinguishes it from a write to this partition. The members of a volume do not
+    belong here, because other volumes may be on them.
+    """
+    folders: list[Path] = []
+    device = os.makedev(*map(int, major_minor.split(":")))
+    while True:
+        node = find_node(major_minor_of(device), sys_root)
+        folders.append(node)
+        either = (device, device_number(find_disk(node)))
+        loop = next((loop for loop in loops if loop.number in either), None)
+        if loop is None or loop.backing is None:
+            return tuple(folders), None
+        if loop.backing.device is None:
+            file = loop.backing.file
+            end = FileRange(loop=loop.name, file=file, path=Path(loop.says), start_bytes=0, length_bytes=0)
+            return tuple(folders), end
+        device = loop.backing.device
+
+
+@dataclass(slots=True)
+class _Layers:
+    """A collector of a subject, layer by layer downwards."""
+
+    loops: tuple[LoopDevice, ...]
+    sys_root: Path
+    nodes: dict[int, Path] = field(default_factory=dict)
+    beneath: dict[int, Path] = field(default_factory=dict)
+    exact: list[int] = field(default_factory=list)
+    claimed: set[int] = field(default_factory=set)
+    files: dict[FileId, str] = field(default_factory=dict)
+    paths: dict[FileId, Path] = field(default_factory=dict)
+    unasked: list[str] = field(default_factory=list)
+
+    def add(self, device: int, *, claimed: bool) -> None:
+        """Add a device and the layers under it; ``claimed``: the layer above has a claim on it."""
+        if device in (self.claimed if claimed else self.exact):
+            return
+        if claimed:
+            self.claimed.add(device)
+        else:
+            self.exact.append(device)
+        node = find_node(major_minor_of(device), self.sys_root)
+        disk = find_disk(node)
+        layer = self.beneath if claimed else self.nodes
+        # If sysfs does not have the device, its number is enough.
+        layer.setdefault(device, node)
+        for folder in _related(node, disk, self.sys_root):
+            if (related := device_number(folder)) is not None:
+                layer.setdefault(related, folder)
+        for slave in sorted(disk.glob("slaves/*")):
+            if (below := device_number(slave)) is not None:
+                self.add(below, claimed=True)
+        for loop in self.loops:
+            if loop.number in (device, device_number(disk)):
+                self._add_behind(loop)
+
+    def _add_behind(self, loop: LoopDevice) -> None:
+        if not loop.asked:
+            self.unasked.append(loop.name)
+        if loop.backing is None:
+            return
+        if loop.backing.device is not None:
+            self.add(loop.backing.device, claimed=False)
+        elif loop.backing.file is not None:
+            self.files[loop.backing.file] = f"the file behind {loop.name}"
+            self.paths[loop.backing.file] = Path(loop.says)
+
+
+def _related(node: Path, disk: Path, sys_root: Path) -> list[Path]:
+    """Return partitions, the whole disk, overlapping partitions, and the same drive by other paths."""
+    related = [*find_parts(node), disk, *_overlapping(node, disk)]
+    for alias in find_other_paths(disk, sys_root):
+        related += find_parts(alias)
+    return related
+
+
+def find_other_paths(disk: Path, sys_root: Path) -> list[Path]:
+    """Find other disks of the kernel with the same world-wide name: the same drive by another path."""
+
+    def name_of(folder: Path) -> str | None:
+        return text(folder / "wwid") or text(folder / "device/wwid")
+
+    own = name_of(disk)
+    if own is None:
+        return []
+    others = (entry.resolve() for entry in sorted((sys_root / "block").glob("*")))
+    return [other for other in others if other != disk and name_of(other) == own]
+
+
+def _overlapping(partition: Path, disk: Path) -> list[Path]:
+    """Return other partitions that share sectors with a partition: damaged or hybrid tables have such."""
+    if partition == disk:
+        return []
+    disjoint = find_disjoint_partitions(partition, disk)
+    return [other for other in find_parts(disk)[1:] if other not in (partition, *disjoint)]
+
+
+def find_disjoint_partitions(node: Path, disk: Path) -> tuple[Path, ...]:
+    """Return the partitions of a disk that share no sector with a partition of that disk, or of the
+    same drive by another path; none for a whole disk.
+    """
+    if find_disk(node) == node:
+        return ()
+
+    def sectors(folder: Path) -> tuple[int, int]:
+        start = number(folder / "start") or 0
+        return start, start + (number(folder / "size") or 0)
+
+    first, end = sectors(node)
+    return tuple(part for part in find_parts(disk)[1:] if sectors(part)[0] >= end or sectors(part)[1] <= first)
+
+
+def _character_devices(disks: set[Path]) -> dict[int, str]:
+    """Return SCSI generic nodes and NVMe controllers by number: they write past the block device, with no claim."""
+    folders: list[Path] = []
+    for disk in disks:
+        for pattern in ("device/scsi_generic/*", "device/bsg/*", "device/ng*n*"):
+            folders += disk.glob(pattern)
+        controller = find_nvme_controller(disk)
+        if controller is not None:
+            folders += [controller, *controller.glob("ng*n*")]
+    numbers = ((device_number(folder), folder.name) for folder in folders)
+    return {device: name for device, name in numbers if device is not None}

@@ -1,0 +1,254 @@
+"""The audited host with its drives, and findings: the state of a topic, its weight, the reason, and a remedy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+
+from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
+from tkperf.model.units import drop_controls
+from tkperf.system.process import Completed, run_command
+
+# A longer value is no setting but rubbish: only its beginning is shown.
+_LONGEST = 300
+USB_HUB_CLASS = "09"
+
+
+class AuditLevel(StrEnum):
+    """The weight of a finding for a run."""
+
+    OK = "ok"
+    # Disclosed, because another value would give other numbers.
+    NOTE = "note"
+    # May cost precision; better changed before a run.
+    ADVICE = "advice"
+    # The numbers of a run would be wrong, or would measure something else.
+    DISTURBS = "would disturb"
+    NOT_KNOWN = "not known"
+
+
+# Levels of findings that have a remedy.
+MATTERS = (AuditLevel.ADVICE, AuditLevel.DISTURBS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditResult:
+    """A finding on one subject. ``found`` has its units; ``why`` is a sentence.
+
+    Attributes:
+        command: the shell command that changes it; None where no command can.
+        otherwise: the remedy where there is no command.
+        device: the drive that the finding is about; None: the host.
+        is_setting: it stays as it is until someone changes it, unlike load of the moment.
+    """
+
+    subject: str
+    level: AuditLevel
+    found: str
+    why: str
+    command: str | None = None
+    otherwise: str | None = None
+    device: str | None = None
+    is_setting: bool = True
+
+    def __post_init__(self) -> None:
+        # Names of files and units may hold what no file, terminal or shell takes.
+        for name in ("found", "command"):
+            words = getattr(self, name)
+            if words is not None:
+                words = drop_controls(" ".join(words.split()))[:_LONGEST]
+                object.__setattr__(self, name, words)
+
+    @property
+    def title(self) -> str:
+        """Return the subject, with its drive if it has one."""
+        return self.subject if self.device is None else f"{self.subject} of {self.device}"
+
+    @property
+    def remedy(self) -> str:
+        """Return the command or another remedy, for people; empty where nothing needs doing."""
+        remedy = self.command if self.command is not None else self.otherwise
+        if remedy is not None:
+            return remedy
+        return "no command changes it" if self.level in MATTERS else ""
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.found}" + (f" ({self.remedy})" if self.remedy else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A subject of the audit and why it matters; its methods make the findings on it."""
+
+    name: str
+    why: str
+    is_setting: bool = True
+
+    def find(
+        self, level: AuditLevel, found: str, *, command: str | None = None, otherwise: str | None = None
+    ) -> AuditResult:
+        """Return a finding; it keeps its remedy only at a level that matters."""
+        matters = level in MATTERS
+        return AuditResult(
+            subject=self.name,
+            level=level,
+            found=found,
+            why=self.why,
+            command=command if matters else None,
+            otherwise=otherwise if matters else None,
+            is_setting=self.is_setting,
+        )
+
+    def advise(
+        self, is_needed: bool, found: str, *, command: str | None = None, otherwise: str | None = None
+    ) -> AuditResult:
+        """Return advice with its remedy if it is needed, else ok."""
+        level = AuditLevel.ADVICE if is_needed else AuditLevel.OK
+        return self.find(level, found, command=command, otherwise=otherwise)
+
+    def ok(self, found: str) -> AuditResult:
+        return self.find(AuditLevel.OK, found)
+
+    def note(self, found: str) -> AuditResult:
+        return self.find(AuditLevel.NOTE, found)
+
+    def not_known(self, because: str = "the kernel does not show it") -> AuditResult:
+        """Return a finding that the topic could not be read: unknown is never ok."""
+        return AuditResult(subject=self.name, level=AuditLevel.NOT_KNOWN, found=f"not known: {because}", why=self.why)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """All findings, in the order of the display."""
+
+    findings: tuple[AuditResult, ...] = ()
+
+    def at_levels(self, *levels: AuditLevel) -> tuple[AuditResult, ...]:
+        return tuple(finding for finding in self.findings if finding.level in levels)
+
+    def as_plain_data(self) -> list[dict[str, object]]:
+        """Return the findings as plain data, for the run file and for programs."""
+        return [asdict(finding) | {"level": finding.level.value} for finding in self.findings]
+
+
+# A tool whose answer is only advice gets no more time than this.
+ADVICE_LIMIT_S = 2.0
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditedHost:
+    """A host for the audit; tests use another root folder.
+
+    Attributes:
+        cpus: numbers of the CPUs that tkperf and fio may run on.
+        lasts_s: the longest time that the run may take; only work that is due within this time
+            counts.
+        outstanding: I/Os that the heaviest load has outstanding; None: unknown.
+        is_root: tkperf runs as root.
+        ioengine: the I/O engine of fio that a run would use, found by a trial; None: fio could not
+            try any.
+        instead_of: the I/O engine that does not work here, and why.
+        rounding: fio's version, if this fio rounds queue depths up with io_uring and no run is
+            planned.
+        now_s: seconds since 1970.
+    """
+
+    root: Path = Path("/")
+    cpus: frozenset[int] = frozenset()
+    lasts_s: float = DAY_S
+    outstanding: int | None = None
+    is_root: bool = True
+    ioengine: str | None = None
+    instead_of: str | None = None
+    rounding: str | None = None
+    now_s: float = field(default_factory=time.time)
+    run: Callable[..., Completed] = run_command
+
+    @property
+    def sys(self) -> Path:
+        return self.root / "sys"
+
+    @property
+    def proc(self) -> Path:
+        return self.root / "proc"
+
+    @property
+    def cpu_folder(self) -> Path:
+        return self.sys / "devices/system/cpu"
+
+    @cached_property
+    def processes(self) -> frozenset[str] | None:
+        """Return the names of all running programs, cut by the kernel to 15 characters; None if unknown."""
+        names = {text(process / "comm") for process in self.proc.glob("[0-9]*")}
+        found = frozenset(name for name in names if name)
+        return found or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditedDrive:
+    """A drive that a run would load: its name, and the sysfs folder of the whole disk.
+
+    ``is_file``: a file is measured, and this is the drive of its file system.
+    """
+
+    name: str
+    disk: Path
+    is_file: bool = False
+
+    @property
+    def major_minor(self) -> str | None:
+        return text(self.disk / "dev")
+
+    @property
+    def is_nvme(self) -> bool:
+        return find_nvme_controller(self.disk) is not None
+
+    @property
+    def hardware_queues(self) -> int:
+        return len(list((self.disk / "mq").glob("[0-9]*")))
+
+    @property
+    def rotates(self) -> bool:
+        return text(self.disk / "queue/rotational") == "1"
+
+
+def find_drive(name: str, major_minor: str | None, sys_root: Path, *, is_file: bool = False) -> AuditedDrive | None:
+    """Return a drive by its device number; None where the kernel describes none."""
+    if major_minor is None:
+        return None
+    node = find_node(major_minor, sys_root)
+    if not node.exists():
+        return None
+    return AuditedDrive(name=name, disk=find_disk(node), is_file=is_file)
+
+
+def find_place_on_bus(disk: Path) -> Path:
+    """Return the place of a disk in the tree of devices; for an NVMe drive its controller's place."""
+    return find_nvme_controller(disk) or disk.resolve()
+
+
+def read_nodes(sys_root: Path) -> dict[int, frozenset[int]]:
+    """Return the CPUs of each NUMA node; empty if the kernel shows none."""
+    return {
+        int(node.name.removeprefix("node")): parse_list(text(node / "cpulist"))
+        for node in (sys_root / "devices/system/node").glob("node[0-9]*")
+    }
+
+
+def parse_list(words: str | None) -> frozenset[int]:
+    """Return the numbers of a kernel's list such as ``0-3,8``; empty for an empty list or None.
+
+    Raises:
+        ValueError: the words are no list.
+    """
+    numbers: set[int] = set()
+    for word in (words or "").split(","):
+        first, _, last = word.strip().partition("-")
+        if first:
+            numbers.update(range(int(first), int(last or first) + 1))
+    return frozenset(numbers)

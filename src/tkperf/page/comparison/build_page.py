@@ -1,0 +1,215 @@
+"""The page of a comparison: verdict, sentences, charts, tables, conditions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.comparing.comparison import Arrangement, Comparison
+from tkperf.analysis.comparing.entries import MOST_WITHIN_NOISE, ComparedRow
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.units import list_names
+from tkperf.page.comparison.conclusions import (
+    describe_comparison_verdict,
+    find_common_notices,
+    find_conclusions,
+    find_verdict,
+)
+from tkperf.page.comparison.drive_conditions import find_telemetry_differences
+from tkperf.page.comparison.headline_charts import build_headline_charts
+from tkperf.page.comparison.ratio_tables import (
+    MOST_ACROSS,
+    build_headline_table,
+    build_ratio_matrices,
+    build_runs_table,
+    build_section_table,
+)
+from tkperf.page.comparison.ratio_texts import RATIO_MARKS, describe_group, name_reference
+from tkperf.page.comparison.stream_charts import build_spike_charts, build_test_charts
+from tkperf.page.comparison.tkperf_plots import build_tkperf_charts
+from tkperf.page.explanation import UNITS
+from tkperf.page.facts import capacity, format_moment, or_not_known, word
+from tkperf.page.marking import mark_charts
+from tkperf.page.page import ChartView, Facts, ReportView, SectionView, TableView, TestView
+from tkperf.page.words.conditions import find_conditions
+from tkperf.page.words.run import WarningGroup, leave_out_said
+from tkperf.page.words.uncertainty import MEANING_OF_RATIO
+
+_MOST_IN_TITLE = 4
+_WORDS = (
+    "Values are those of the report of each run: means over its steady-state window, over the areas of a hard "
+    "disk, or of a whole stream. A stream that changed its level is compared phase by phase: the "
+    f"value of a phase is the median of its slices; for a maximum, the greatest. {MEANING_OF_RATIO} It combines "
+    "the intervals of both levels, which come from the spread of the rounds (Student's t) or of the slices. If it "
+    f"contains 1 and no difference of more than {100 * (MOST_WITHIN_NOISE - 1):.0f} %, the difference is within noise; "
+    "if it contains 1 and also a greater difference, it cannot be decided. A maximum has no interval: it differs if "
+    "the "
+    "ranges do not overlap."
+)
+
+
+def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS) -> ReportView:
+    """Return the page of a comparison.
+
+    Args:
+        most_across: most runs with a column of their own.
+    """
+    titles = {test.name: test.title for test in comparison.results[0].tests}
+    overview = (build_headline_table(comparison, most_across), build_runs_table(comparison), _runs(comparison))
+    groups = find_conditions(comparison.names, comparison.results)
+    counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
+    notices, verdict = find_common_notices(comparison), find_verdict(comparison, groups)
+    view = ReportView(
+        title=_title(comparison),
+        device=f"runs {', '.join(comparison.names)}",
+        footer="tkperf compare",
+        subtitle=_subtitle(comparison),
+        banners=leave_out_said(notices, simulated=verdict.simulated),
+        stamp=notices,
+        verdict=describe_comparison_verdict(comparison, verdict),
+        answer=tuple(find_conclusions(comparison)),
+        warnings_line=f"Conditions that differ, and remarks of the runs: {counts}" if counts else "",
+        grouped_warnings=tuple(
+            WarningGroup(title=group.title, count=len(group.texts), texts=group.texts) for group in groups
+        ),
+        disclosure=(),
+        words=(_WORDS, " ".join(RATIO_MARKS.values()), UNITS),
+        overview=tuple(table for table in overview if table is not None),
+        overview_charts=(*build_spike_charts(comparison), *build_headline_charts(comparison)),
+        tests=tuple(
+            TestView(
+                key=test,
+                title=titles.get(test, test),
+                facts=_telemetry(comparison, test),
+                sections=tuple(_sections(comparison, test, most_across)),
+                charts=build_test_charts(comparison, test),
+            )
+            for test in dict.fromkeys(row.test for row in comparison.rows)
+        ),
+    )
+    return mark_charts(view)
+
+
+def build_tkperf_plots(comparison: Comparison) -> tuple[ChartView, ...]:
+    """Return the pictures that tkperf-cmp made, keyed by the names of its files.
+
+    The page of a comparison has headline figures instead.
+    """
+    tests = dict.fromkeys(row.test for row in comparison.rows)
+    charts = tuple(chart for test in tests for chart in build_tkperf_charts(comparison, test))
+    page = replace(build_comparison_page(comparison), overview_charts=charts)
+    return mark_charts(page).overview_charts
+
+
+def _runs(comparison: Comparison) -> TableView:
+    facts = [_facts(result) for result in comparison.results]
+    return TableView(
+        title="Runs",
+        columns=("Run", *facts[0]),
+        rows=tuple(
+            (name, *(or_not_known(word(fact)) for fact in of_run.values()))
+            for name, of_run in zip(comparison.names, facts, strict=True)
+        ),
+        folded=True,
+    )
+
+
+def _facts(result: RunResult) -> dict[str, object]:
+    """Return what tells a run from the others, by the head of its column."""
+    device, info = result.info.device, result.info
+    return {
+        "Model": device.get("model") or device.get("kind"),
+        "Serial number": device.get("serial"),
+        "Firmware": device.get("firmware"),
+        "Capacity": capacity(device.get("capacity_bytes")),
+        "Profile": info.profile_name,
+        "Began": format_moment(info.started_utc),
+        "Write cache": device.get("write_cache_in_run"),
+        "fio": (info.fio_version or "").removeprefix("fio-"),
+    }
+
+
+def _telemetry(comparison: Comparison, test: str) -> Facts:
+    text = "; ".join(
+        each.text for each in find_telemetry_differences(comparison.names, comparison.results) if each.test == test
+    )
+    return (("By the drives' own logs", text),) if text else ()
+
+
+def _title(comparison: Comparison) -> str:
+    if len(comparison.names) <= _MOST_IN_TITLE and comparison.arrangement is Arrangement.RUNS:
+        return " / ".join(comparison.names)
+    count = len(comparison.names)
+    if comparison.cohort is not None:
+        return describe_group(comparison)
+    if comparison.history is not None:
+        serial = comparison.history.serial
+        return f"Drive {serial} over {count} runs" if serial else f"{count} runs in order of date"
+    return f"{count - 1} runs against {comparison.names[0]}"
+
+
+def _subtitle(comparison: Comparison) -> str:
+    count = len(comparison.names)
+    reference = f"ratios are to {name_reference(comparison)}"
+    match comparison.arrangement:
+        case Arrangement.COHORT:
+            return f"cohort of {count} runs; {reference}"
+        case Arrangement.HISTORY:
+            return f"history; {reference}, the oldest"
+        case Arrangement.RUNS:
+            return f"comparison of {count} runs; {reference}"
+
+
+def _sections(comparison: Comparison, test: str, most_across: int) -> Iterator[SectionView]:
+    of_test = [row for row in comparison.rows if row.test == test]
+    for number, name in enumerate(dict.fromkeys(row.section for row in of_test)):
+        rows = [row for row in of_test if row.section == name]
+        state, summary = _steady_state(comparison, rows[0])
+        yield SectionView(
+            key=f"{test}{number}",
+            title=name,
+            state=state,
+            summary=summary,
+            determination=None,
+            tables=_section_tables(comparison, rows, most_across),
+            charts=(),
+        )
+
+
+def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_across: int) -> tuple[TableView, ...]:
+    """Return the values; of two runs matrices of ratios, the values of their cells folded below them."""
+    cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
+    matrices = tuple(build_ratio_matrices(comparison, cells)) if len(comparison.names) == 2 else ()
+    if not matrices:
+        return (build_section_table(comparison, rows, most_across),)
+    others = [row for row in rows if row not in cells]
+    tables = [build_section_table(comparison, others)] if others else []
+    # Matrices appear side by side: the page explains marks at its end.
+    tables += [replace(matrix, notes=()) for matrix in matrices]
+    tables.append(replace(build_section_table(comparison, cells), folded=True, ids=()))
+    return tuple(tables)
+
+
+def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
+    """Return the state of the row's section over all runs, and each run's ending unless all are steady."""
+    by_run = {
+        name: section
+        for name, result in zip(comparison.names, comparison.results, strict=True)
+        for test in result.tests
+        for section in test.sections
+        if (test.name, section.name) == (row.test, row.section)
+    }
+    states = {section.steady for section in by_run.values()}
+    if states == {True}:
+        return "reached", "in every run"
+    by_ending: dict[str, list[str]] = {}
+    for name, section in by_run.items():
+        by_ending.setdefault(_ended(section), []).append(name)
+    endings = "; ".join(f"{list_names(names)}: {ended}" for ended, names in by_ending.items())
+    return "NOT reached" if False in states else "not judged", endings
+
+
+def _ended(section: SectionResult) -> str:
+    states = {True: "reached", False: "not reached", None: "not judged"}
+    return f"{states[section.steady]} ({section.ended_because})"

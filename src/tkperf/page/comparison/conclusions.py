@@ -1,0 +1,359 @@
+"""Findings of a comparison as sentences, from its data; every output opens with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import log
+
+from tkperf.analysis.comparing.arrangements import (
+    FEWEST_IN_TREND,
+    FEWEST_SCORED,
+    Cohort,
+    CohortValue,
+    History,
+    HistoryValue,
+    Outlier,
+)
+from tkperf.analysis.comparing.comparability import ComparisonCode, ComparisonReason, judge_comparison
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
+from tkperf.analysis.verdict import Judgement
+from tkperf.model.quantity import LATENCY_MAX, PERCENTILES, Better
+from tkperf.model.units import format_count, list_names
+from tkperf.page.comparison.drive_conditions import find_telemetry_differences
+from tkperf.page.comparison.ratio_texts import (
+    describe_doubt,
+    describe_group,
+    describe_loads,
+    describe_ratio_interval,
+    format_ratio,
+    list_ratios,
+    name_headlines,
+)
+from tkperf.page.findings.headlines import Headline, headline_spikes
+from tkperf.page.verdict_texts import Verdict, describe_reason, word_verdict
+from tkperf.page.words.conditions import ConditionGroup
+from tkperf.page.words.run import find_notices
+from tkperf.page.words.uncertainty import two_digits
+
+_MOST_OUTLIERS = 4
+# Of ten figures, one in two cases.
+_FEWEST_BY_CHANCE = 0.5
+_TRENDS = {
+    Change.BETTER: "getting better",
+    Change.WORSE: "getting worse",
+    Change.DIFFERENT: "changing",
+    Change.WITHIN_NOISE: "without a trend beyond noise",
+    Change.INCONCLUSIVE: "without a trend that can be shown",
+}
+
+# Loads or names of headline figures, by the place of their row.
+_Names = Mapping[tuple[object, ...], str]
+
+
+def find_conclusions(comparison: Comparison) -> Iterator[str]:
+    """Yield the answer first, then what may explain it; its limits are the verdict's."""
+    yield from _of_spikes(comparison)
+    if comparison.cohort is not None:
+        yield from _of_cohort(comparison, comparison.cohort)
+    elif comparison.history is not None:
+        yield from _of_history(comparison, comparison.history)
+    elif len(comparison.names) == 2:
+        yield from _of_pair(comparison)
+    else:
+        yield from _of_many(comparison)
+    for each in find_telemetry_differences(comparison.names, comparison.results):
+        if each.throttled:
+            yield f"{each.title}, {each.text}."
+
+
+def find_common_notices(comparison: Comparison) -> tuple[str, ...]:
+    """Return the notices of all runs, each once, such as SIMULATED."""
+    notices = (notice for result in comparison.results for notice in find_notices(result))
+    return tuple(dict.fromkeys(notices))
+
+
+# ---- the verdict
+
+
+def describe_comparison_verdict(comparison: Comparison, verdict: Judgement[ComparisonReason]) -> Verdict:
+    """Return the verdict on a comparison in words; runs with the same reason are named together."""
+    names: dict[str, list[str]] = {}
+    for reason in verdict.reasons:
+        of = reason.names if reason.of_run else ()
+        names.setdefault(describe_comparison_reason(reason, comparison), []).extend(of)
+    return word_verdict(
+        verdict,
+        (describe_comparison_reason(reason, comparison) for reason in verdict.reasons),
+        reasons=(f"{list_names(of)}: {text}" if of else text for text, of in names.items()),
+    )
+
+
+def find_verdict(comparison: Comparison, groups: Sequence[ConditionGroup]) -> Judgement[ComparisonReason]:
+    """Return the verdict on a comparison, whose conditions are known."""
+    return judge_comparison(
+        comparison,
+        differing=[name for group in groups for name in group.names],
+        not_known=[name for group in groups for name in group.not_known],
+    )
+
+
+def describe_comparison_reason(reason: ComparisonReason, comparison: Comparison) -> str:
+    """Return a reason in words, for that of a run's own verdict without its name."""
+    if reason.of_run is not None:
+        runs = dict(zip(comparison.names, comparison.results, strict=True))
+        return describe_reason(reason.of_run, runs[reason.names[0]])
+    match reason.code:
+        case ComparisonCode.MODEL_AND_DEVICE:
+            return f"{list_names(reason.names)} measured a model, the others a device"
+        case ComparisonCode.CONDITIONS_NOT_KNOWN:
+            return f"not known of every run: {', '.join(reason.names)}"
+        case _:
+            return f"different {', '.join(reason.names)}"
+
+
+# ---- spikes that only some runs have
+
+
+def _of_spikes(comparison: Comparison) -> Iterator[str]:
+    """Say where a run has its highest periodic latency spikes, if other runs have none under the same load."""
+    runs = dict(zip(comparison.names, comparison.results, strict=True))
+    heights: dict[tuple[str, str], list[str]] = {}
+    for name, result in runs.items():
+        for spikes in headline_spikes(result.tests):
+            without = [other for other, of in runs.items() if _has_no_spikes(of, spikes)]
+            if without:
+                place = (spikes.label, list_names(without))
+                heights.setdefault(place, []).append(f"{name} {spikes.text}")
+    for (label, without_any), of_runs in heights.items():
+        yield f"{label}: {list_names(of_runs)}; {without_any} none."
+
+
+def _has_no_spikes(result: RunResult, spikes: Headline) -> bool:
+    """Return whether the run has no spikes where they were looked for under the same load."""
+    sought = [
+        timeline.spikes
+        for test in result.tests
+        for section in test.sections
+        for timeline in section.timelines
+        if (test.name, section.name) == (spikes.test, spikes.section)
+        and (timeline.workload, timeline.quantity) == (spikes.workload, LATENCY_MAX.key)
+    ]
+    return bool(sought) and not any(sought)
+
+
+# ---- two runs
+
+
+def _of_pair(comparison: Comparison) -> Iterator[str]:
+    first, second = comparison.names
+    loads = describe_loads(comparison)
+    certain = [row for row in comparison.headlines if row.entries[1].change in BEYOND_NOISE]
+    unsure = [row for row in comparison.headlines if row.entries[1].change is Change.INCONCLUSIVE]
+    # Tails differ more, but readers ask for rates and means first.
+    certain.sort(key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[1])))
+    if certain:
+        yield _ratio_sentence(certain[0], loads, first, second)
+        change = certain[0].entries[1].change
+        others = [row for row in certain if row.entries[1].change is not change]
+        if others:
+            yield _ratio_sentence(others[0], loads, first, second)
+    elif any(row.entries[1].change is Change.WITHIN_NOISE for row in comparison.headlines):
+        of = format_count(len(comparison.headlines), "headline figure")
+        open_ = f"; {len(unsure)} of {of} cannot be judged" if unsure else ""
+        yield f"No headline figure of {second} differs from that of {first} beyond noise{open_}."
+    if unsure and not certain:
+        greatest = max(unsure, key=lambda row: _distance(row.entries[1]))
+        yield _ratio_sentence(greatest, loads, first, second)
+    changes = Counter(row.entries[1].change for row in comparison.rows)
+    counts = ", ".join(f"{changes[change]} {change}" for change in Change if changes[change])
+    figures = format_count(len(comparison.rows), "figure")
+    yield f"Of {figures} of {second}: {counts}{_describe_chance(changes)}."
+
+
+def _distance(entry: Entry) -> float:
+    """Distance of a ratio from 1, in either direction."""
+    return abs(log(entry.ratio)) if entry.ratio else 0.0
+
+
+def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str, *, place: int = 1) -> str:
+    """Return ``4 KiB random write, settled: B has 8.70 × the IOPS of A (8.52 to 8.88), beyond noise.``"""
+    entry = row.entries[place]
+    assert entry.ratio is not None
+    interval = ""
+    if of_ratio := describe_ratio_interval(entry):
+        interval = f" ({of_ratio})"
+    elif entry.change in BEYOND_NOISE:
+        interval = " (their ranges do not meet)"
+    how = f"{entry.change}, " if row.quantity.better is Better.LOWER else ""
+    sure = _certainty_of(entry)
+    return (
+        f"{loads[row.place]}: {second} has {format_ratio(entry.ratio)} × the {row.quantity.label} of "
+        f"{first}{interval}, {how}{sure}."
+    )
+
+
+def _describe_chance(changes: Counter[Change | None]) -> str:
+    """Return how many differences chance alone would show; empty where that explains too few."""
+    beyond = sum(changes[change] for change in BEYOND_NOISE)
+    expected = (beyond + changes[Change.WITHIN_NOISE]) * (100 - COVERAGE_PERCENT) / 100
+    if expected < _FEWEST_BY_CHANCE or not 0 < beyond <= 2 * expected:
+        return ""
+    return f"; by chance alone about {round(expected) or 1} would be beyond noise"
+
+
+# ---- several runs
+
+
+def _certainty_of(entry: Entry) -> str:
+    if entry.change in BEYOND_NOISE:
+        return "beyond noise"
+    if entry.change is Change.WITHIN_NOISE:
+        return Change.WITHIN_NOISE.value
+    return describe_doubt(entry)
+
+
+def _of_many(comparison: Comparison) -> Iterator[str]:
+    # Tails differ more, but readers ask for rates and means first.
+    first_asked = [row for row in comparison.headlines if row.quantity not in PERCENTILES]
+    asked = first_asked or comparison.headlines
+    # A difference that noise may explain is no answer as long as there is one that it does not.
+    certain = [row for row in asked if any(one.change in BEYOND_NOISE for one in row.entries)]
+    widest = max(certain or asked, key=_width, default=None)
+    if widest is None or not _width(widest):
+        return
+    entries = dict(zip(comparison.names, widest.entries, strict=True))
+    first = comparison.names[0]
+    known = list_ratios(comparison, widest)
+    (low, least), (high, most) = min(known), max(known)
+    ends = [name for name in (least, most) if name != first]
+    sure = [name for name in ends if entries[name].change in BEYOND_NOISE]
+    if sure and sure != ends:
+        certainty = f"beyond noise for {sure[0]} only"
+    else:
+        by_end = {_certainty_of(entries[name]): name for name in ends}
+        certainty = ", ".join(text if len(by_end) == 1 else f"{text} for {name}" for text, name in by_end.items())
+    # Among many runs, chance shows at the ends first.
+    chance = _describe_chance(Counter(entry.change for entry in widest.entries[1:]))
+    yield (
+        f"{name_headlines(comparison)[widest.place]} from {format_ratio(low)} × ({least}) to "
+        f"{format_ratio(high)} × ({most}) that of {first}, {certainty}{chance}."
+    )
+
+
+def _width(row: ComparedRow) -> float:
+    ratios = [entry.ratio for entry in row.entries[1:] if entry.ratio]
+    return log(max(*ratios, 1.0) / min(*ratios, 1.0)) if ratios else 0.0
+
+
+# ---- a cohort
+
+
+def _of_cohort(comparison: Comparison, cohort: Cohort) -> Iterator[str]:
+    if not cohort.figures:
+        return
+    names = name_headlines(comparison)
+    strays = [(one, figure) for figure in cohort.figures for one in figure.outliers]
+    unsure = [(one, figure) for figure in cohort.figures for one in figure.unsure]
+    sure = {one.name for one, _ in strays}
+    yield from _name_far("Outlier {}", strays, names)
+    others = [pair for pair in unsure if pair[0].name not in sure]
+    yield from _name_far("{} may be one, its own uncertainty reaches the median", others, names)
+    yield f"{describe_group(comparison)}: {_describe_spreads(cohort.figures, names)}."
+    if not strays and len(comparison.names) < FEWEST_SCORED:
+        yield f"Outliers are named among {FEWEST_SCORED} runs or more."
+    elif not strays and not unsure:
+        yield "No outlier."
+
+
+def _describe_spreads(figures: Sequence[CohortValue], names: _Names) -> str:
+    alike = "more than half of the runs have the same value"
+    known = [(spread, names[figure.row.place]) for figure in figures if (spread := figure.spread_percent) is not None]
+    if not known:
+        return f"in every headline figure {alike}"
+    (least, _), (most, where) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
+    low, high = two_digits(least), two_digits(most)
+    span = f"{high} %" if low == high else f"{low} to {high} %, most in {where}"
+    text = f"headline figures spread by {span}"
+    same = len(figures) - len(known)
+    return f"{text}; in {format_count(same, 'figure')} {alike}" if same else text
+
+
+def _name_far(words: str, strays: Sequence[tuple[Outlier, CohortValue]], names: _Names) -> Iterator[str]:
+    """Yield a sentence for each run far from the median, the furthest first; ``words`` has a place for its name."""
+    furthest = sorted(strays, key=lambda pair: -abs(pair[0].score))
+    for name in list(dict.fromkeys(one.name for one, _ in furthest))[:_MOST_OUTLIERS]:
+        of_run = [(one, figure) for one, figure in furthest if one.name == name]
+        parts = [
+            f"{names[figure.row.place]} {two_digits(abs(one.from_median_percent))} % "
+            f"{'above' if one.from_median_percent > 0 else 'below'} the median"
+            for one, figure in of_run[:2]
+        ]
+        if len(of_run) > 2:
+            parts.append(format_count(len(of_run) - 2, "more figure"))
+        yield f"{words.format(name)}: {'; '.join(parts)}."
+
+
+# ---- a history
+
+
+def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
+    changes = Counter[Change | None](figure.change for figure in history.figures)
+    drive = f"Drive {history.serial}, " if history.serial else ""
+    count, span = len(history.days), history.days[-1] - history.days[0]
+    opening = f"{drive}{format_count(count, 'run')} over {describe_days(span)}"
+    certain = [figure for figure in history.figures if figure.change in BEYOND_NOISE]
+    if certain:
+        most = max(certain, key=lambda figure: abs(figure.trend.slope if figure.trend else 0.0))
+        name = name_headlines(comparison)[most.row.place]
+        yield f"{opening}: {name} {describe_trend(most, history)}, {most.change}, beyond noise."
+        counts = (f"{changes[change]} {word}" for change, word in _TRENDS.items() if changes[change])
+        of = format_count(len(history.figures), "headline figure")
+        yield f"Of {of}: {', '.join(counts)}{_describe_chance(changes)}."
+    elif changes[Change.WITHIN_NOISE]:
+        yield from _of_last_run(comparison)
+        yield f"{opening}: no trend beyond noise in any headline figure."
+    elif count >= FEWEST_IN_TREND and len(set(history.days)) < count:
+        yield f"{opening}: no trend can be shown where two runs have the same date."
+    else:
+        yield f"{opening}: too few to separate a trend from noise ({FEWEST_IN_TREND} or more are needed)."
+    for change in history.firmware:
+        yield (
+            f"Firmware changed from {change.before} to {change.after} before run {change.name}: "
+            "what looks like a trend may be a step there."
+        )
+
+
+def _of_last_run(comparison: Comparison) -> Iterator[str]:
+    """Name the greatest difference of the last run: a single fall is no trend."""
+    differing = [row for row in comparison.headlines if row.entries[-1].change in BEYOND_NOISE]
+    if differing:
+        row = min(differing, key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[-1])))
+        first, *_, last = comparison.names
+        yield _ratio_sentence(row, describe_loads(comparison), first, last, place=-1)
+
+
+def describe_days(days: float) -> str:
+    """Return ``12 days``, ``9 h``, ``5 min``."""
+    hours = 24 * days
+    if hours < 2:
+        return f"{60 * hours:.0f} min"
+    return f"{hours:.0f} h" if days < 2 else f"{days:,.0f} days"
+
+
+def describe_trend(figure: HistoryValue, history: History) -> str:
+    """Return ``-1.2 % per 30 days (-2.0 to -0.4)``."""
+    trend = figure.trend
+    if trend is None:
+        return "not known"
+    text = f"{_signed(trend.slope)} % per {history.period.label}"
+    if trend.low is None or trend.high is None:
+        return text
+    return f"{text} ({_signed(trend.low)} to {_signed(trend.high)})"
+
+
+def _signed(percent: float) -> str:
+    return f"{percent:+.2f}" if abs(percent) < 10 else f"{percent:+,.0f}"

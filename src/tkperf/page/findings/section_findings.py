@@ -1,0 +1,254 @@
+"""Findings of a section, and the course of a stream, as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.characteristics import (
+    AFTER_RECOVERY,
+    FRESH,
+    NO_BACKLOG,
+    RECOVERY,
+    SATURATED,
+    SHARE_OF_FIRST,
+    STEADY,
+    STEADY_FROM,
+    Characteristic,
+)
+from tkperf.analysis.courses import RECOVERED_WITHIN, find_characteristic
+from tkperf.analysis.results import CellResult, RoundResult, SectionResult
+from tkperf.analysis.timeline.timelines import Recorded
+from tkperf.analysis.variation import find_variation
+from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT, Quantity
+from tkperf.model.units import capital, format_duration, format_latency, format_number
+from tkperf.page.findings.choice import choose_cells, choose_peaks, find_rate_series, find_settled, find_single, is_grid
+from tkperf.page.findings.finding_texts import name_demand, name_direction, name_ios, say, say_tail, say_value
+from tkperf.page.naming import list_words
+from tkperf.page.words.time_course import describe_still_changing, name_rounds
+
+
+def describe_stream_course(section: SectionResult) -> str:
+    """Return ``Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median), 30.4 % of ...``."""
+    shown, rate = section.quantities, section.rate
+    cell = section.cells[0] if section.cells else section.slices[-1].values
+    leads = shown[0] if shown else rate
+    load = capital(name_ios(cell.workload))
+    settled = _settles(section, cell, rate) if leads is rate else ""
+    words = settled or say(cell, leads)
+    parts = [f"{load} {words}" if words else f"{load}: {leads.label} not measured"]
+    # The settled rate describes the end of the stream, the tail all of it.
+    of = "all I/Os" if settled and not section.steady else ""
+    parts += filter(None, (say_tail(cell, shown, of),))
+    return "; ".join(parts)
+
+
+def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
+    """Describe the course of the rate; empty if levels were not sought, or if the rate was not measured."""
+    course = find_rate_series(section, rate)
+    if course is None or find_characteristic(section, STEADY) is None:
+        return ""
+    value = find_settled(section, cell)
+    if value is None:
+        mean = say(cell, rate)
+        within = ", within the limits of steady state" if section.steady else ""
+        fresh = find_characteristic(section, FRESH)
+        falls = course.still_changes_percent is not None
+        if falls and fresh is not None and fresh.value:
+            within = f", after {say_value(fresh.value, rate)} fresh out of box{within}"
+        if not mean:
+            return ""
+        # The rate is the mean of a whole stream or of a window. At the end, the drive runs at
+        # another rate.
+        return f"{mean} on average and were {describe_still_changing(course)}{within}"
+    start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
+    changes = start is not None and start.value is not None and course.changes
+    if not changes and not section.steady:
+        return say(cell, rate)
+    median = "" if section.steady else " (median)"
+    words = f"hold {say_value(value, rate)}{median}"
+    if changes:
+        after = f" after {format_duration(start.value)}" if start and start.value else ""
+        words = f"settle{after} at {say_value(value, rate)}{median}"
+    fresh = find_characteristic(section, FRESH)
+    if fresh is not None and fresh.value:
+        share = format_number(100 * value / fresh.value)
+        words += f", {share} % of the {say_value(fresh.value, rate)} fresh out of box"
+    return words
+
+
+def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
+    """Yield the share and the recovery against the first section with the same load, named ``first``."""
+    share = find_characteristic(section, SHARE_OF_FIRST)
+    if share is not None and share.value is not None:
+        yield f"the rate is {format_number(share.value)} % of that of {first}"
+    found = find_characteristic(section, RECOVERY)
+    if found is None:
+        return
+    if found.value is not None:
+        yield f"reached again after {format_duration(found.value)}{_describe_fall(section)}"
+    elif found.at_least is not None:
+        yield f"not reached again within {format_duration(found.at_least)}"
+
+
+def _describe_fall(section: SectionResult) -> str:
+    """Return ``, then down to 60 % of that rate`` for a rate that fell again after it was reached;
+    empty: it did not.
+    """
+    least = find_characteristic(section, AFTER_RECOVERY)
+    if least is None or least.value is None or least.value >= _FELL_AGAIN_PERCENT:
+        return ""
+    return f", then down to {format_number(least.value)} % of that rate"
+
+
+_MOST_RIVALS = 2
+# Twice the distance within which a rate counts as reached. The lowest of many slices is lower than
+# a typical slice.
+_FELL_AGAIN_PERCENT = 100 * (1 - 2 * RECOVERED_WITHIN)
+_THE_HIGHEST = "the highest rate "
+_NEGLIGIBLE_WAIT = 0.01  # of the mean latency
+
+
+def describe_section(section: SectionResult) -> str:
+    """Describe the section's results; empty if it has none to describe."""
+    if section.slices:
+        return describe_stream_course(section) + ("; steady state was reached" if section.steady else "")
+    if not section.cells or not section.quantities:
+        return ""
+    no_backlog = find_characteristic(section, NO_BACKLOG)
+    if no_backlog is not None:
+        return _describe_offered(section, no_backlog)
+    if section.areas:
+        return _describe_areas(section)
+    words = _describe_grid(section) if is_grid(section) else _describe_cells(section)
+    return words + _describe_window(section) if words else ""
+
+
+def _describe_window(section: SectionResult) -> str:
+    """Return ``; steady in rounds 4–8, in which reads varied by 76 %``; empty without steady state."""
+    if not section.steady:
+        return ""
+    shown = [peak.cell for peak in choose_peaks(section)] if is_grid(section) else choose_cells(section.cells)
+    quantity = section.rate if is_grid(section) else section.quantities[0]
+    varied = [
+        f"{name_direction(cell.workload)} varied by {variation.percent:.0f} %"
+        for cell in shown
+        if (variation := find_variation(section, cell, quantity)) is not None and variation.exceeds_rule
+    ]
+    in_which = f", in which {list_words(varied)}" if varied else ""
+    return f"; steady in {name_rounds(section.window)}{in_which}"
+
+
+def _describe_cells(section: SectionResult) -> str:
+    """Return ``Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS``."""
+    shown = section.quantities
+    lead, *others = choose_cells(section.cells)
+    words = say(lead, shown[0])
+    if not words:
+        return ""
+    sentence = f"{capital(name_ios(lead.workload))} {words}"
+    for cell in others:
+        value = cell.value(shown[0])
+        if value is not None:
+            at = "at " if words.startswith("run at") else ""
+            sentence += f", {name_direction(cell.workload)} {at}{say_value(value, shown[0])}"
+    tail = say_tail(lead, shown, of=f"the {name_direction(lead.workload)}" if others else "")
+    return "; ".join(filter(None, (sentence, tail)))
+
+
+def _describe_grid(section: SectionResult) -> str:
+    """Return ``Random 4 KiB writes reach 98,000 IOPS at TC32 QD32 (10.4 ms on average), and 9,800 IOPS with ...``."""
+    rate = section.rate
+    sentences = []
+    for peak in choose_peaks(section):
+        cell = peak.cell
+        words = (
+            f"{capital(name_ios(cell.workload))} reach {_at(cell, rate)} at {name_demand(cell.workload)}{_mean(cell)}"
+        )
+        if peak.below:
+            words += f", {_THE_HIGHEST * (not peak.none_below)}{peak.below}"
+        if peak.rivals:
+            words += f", within noise of {_name_rivals(peak.rivals)}"
+        single = find_single(section, cell)
+        if single is not None and single is not cell and single.value(rate) is not None:
+            words += f", and {_at(single, rate)} with a single outstanding I/O{_mean(single)}"
+        sentences.append(words)
+    return "; ".join((*sentences[:1], *(words[0].lower() + words[1:] for words in sentences[1:])))
+
+
+def _name_rivals(rivals: Sequence[CellResult]) -> str:
+    """Return ``TC16 QD32``; for many rivals their number."""
+    if len(rivals) > _MOST_RIVALS:
+        return f"{len(rivals)} other demands"
+    return " and ".join(name_demand(cell.workload) for cell in rivals)
+
+
+def _at(cell: CellResult, quantity: Quantity) -> str:
+    return quantity.text(cell.value(quantity))
+
+
+def _mean(cell: CellResult) -> str:
+    """Return ``(10.4 ms on average)``; empty: not measured."""
+    mean = cell.value(LATENCY_MEAN)
+    return "" if mean is None else f" ({format_latency(mean)} on average)"
+
+
+def _describe_offered(section: SectionResult, found: Characteristic) -> str:
+    """Return ``Random 4 KiB reads have no backlog up to 91,000 IOPS and saturate at 93,900 IOPS; ...``."""
+    load = capital(name_ios(found.workload))
+    saturated = find_characteristic(section, SATURATED)
+    at = ""
+    if saturated is not None and saturated.value is not None:
+        at = f"saturate at {saturated.text()} {SATURATED.unit}"
+    reached = found.value if found.value is not None else found.at_least
+    if reached is None:
+        if found.at_most is None:
+            return ""
+        lowest = f"have a backlog at the lowest rate offered, {found.at_most:,.6g} IOPS"
+        return f"{load} {lowest}" + f", and {at}" * bool(at)
+    tried = "" if found.value is not None else ", the highest rate offered"
+    words = f"{load} have no backlog up to {reached:,.6g} IOPS{tried}" + f" and {at}" * bool(at)
+    cell = section.cell(replace(found.workload, offered_iops=reached))
+    if cell is None:
+        return words
+    takes = _with_wait(cell) or say(cell, LATENCY_MEAN)
+    there = ", ".join(filter(None, (takes, say_tail(cell, section.quantities))))
+    return f"{words}; at {reached:,.6g} IOPS they {there}" if takes else words
+
+
+def _with_wait(cell: CellResult) -> str:
+    """Return ``take 60.3 ms on average including the wait to be issued, 345 µs once issued``; empty:
+    they hardly wait.
+    """
+    issued_us, whole_us = cell.value(LATENCY_MEAN), cell.value(LATENCY_WITH_WAIT)
+    if issued_us is None or whole_us is None or whole_us <= (1 + _NEGLIGIBLE_WAIT) * issued_us:
+        return ""
+    return (
+        f"take {format_latency(whole_us)} on average including the wait to be issued, "
+        f"{format_latency(issued_us)} once issued"
+    )
+
+
+def _describe_areas(section: SectionResult) -> str:
+    """Return ``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its first area, ...), ...``."""
+    quantity = section.quantities[0]
+    words = ""
+    areas = section.rounds_of_workloads()
+    for cell in choose_cells(section.cells):
+        value, ends = cell.value(quantity), _ends(areas.get(cell.workload, ()), quantity)
+        if value is None:
+            continue
+        if not words:
+            first = f" ({ends[0]} in its first area, {ends[1]} in its last)" if ends else ""
+            load = capital(name_ios(cell.workload))
+            words = f"{load} {say(cell, quantity)} on average over the disk{first}"
+        else:
+            at = f" ({', '.join(ends)})" if ends else ""
+            words += f", {name_direction(cell.workload)} at {say_value(value, quantity)}{at}"
+    return words
+
+
+def _ends(areas: Sequence[tuple[RoundResult, CellResult]], quantity: Quantity) -> tuple[str, ...]:
+    """Return the values in the first and the last area; empty with fewer than two areas."""
+    values = [value for area, cell in areas if area.complete and (value := cell.value(quantity)) is not None]
+    return tuple(map(format_number, (values[0], values[-1]))) if len(values) > 1 else ()

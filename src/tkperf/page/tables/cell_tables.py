@@ -1,0 +1,364 @@
+"""Results of a section as tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.analysis.workload_axes import MIX, find_axes, place_of
+from tkperf.model.figures import Figure
+from tkperf.model.measurement import explain_rare
+from tkperf.model.quantity import (
+    IOPS,
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    PERCENTILES,
+    THROUGHPUT,
+    Direction,
+    Measure,
+    Quantity,
+    find_quantities,
+)
+from tkperf.model.units import NOT_MEASURED, format_exact, format_number, format_window
+from tkperf.model.workload import Workload
+from tkperf.page.naming import address, arrange, capitalise, describe_axes, name_within
+from tkperf.page.page import TableView
+from tkperf.page.shown_section import MARKABLE, NO_LINKS, ShownSection
+from tkperf.page.words.run import describe_stream
+from tkperf.page.words.uncertainty import MEANING, describe_value, explain_marks, mark, summarise
+
+# Colours follow the logarithm if the greatest value is more than this many times the least.
+WIDE_RANGE = 20.0
+# Columns of a stream's table.
+STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableNumber:
+    """A number of a table.
+
+    Attributes:
+        value: None: not measured.
+        digits: digits as in ``units.format_number``.
+        workload: None: the number is not about a single workload.
+        part: number of its round, area or slice; None: the number is one of the section's figures.
+        measure, uncertainty: None: the number has no uncertainty of its own.
+    """
+
+    value: float | None
+    digits: int | None = None
+    mark: str = ""
+    workload: Workload | None = None
+    part: int | None = None
+    direction: Direction = Direction.ALL
+    measure: Measure | None = None
+    uncertainty: Uncertainty | None = None
+
+    def text(self) -> str:
+        """Return the number with its marks; a dash if it was not measured."""
+        if self.value is None:
+            return NOT_MEASURED + self.mark
+        return format_number(self.value, self.digits) + self.mark
+
+    def sure(self) -> str:
+        """Return the number in full and its uncertainty, in a sentence; empty if it was not measured."""
+        if self.value is None:
+            return ""
+        if self.measure is None:
+            return format_exact(self.value)
+        return describe_value(self.value, self.uncertainty, self.measure)
+
+
+def build_table(
+    title: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str | TableNumber]],
+    *,
+    links: Mapping[Workload, str] = NO_LINKS,
+    labels: int = 1,
+    over: str = "",
+    across: str = "",
+    notes: Sequence[str] = (),
+    shaded: bool = False,
+    sure: bool = False,
+    stepwise: bool = False,
+    folded: bool = False,
+) -> TableView:
+    """Return a table of texts and numbers, each number with the link to the cell behind it.
+
+    Args:
+        title: name of the quantity, with its unit.
+        head: head of each column, the labels first.
+        rows: ``labels`` texts each, and figures follow.
+        over: basis of the numbers, such as rounds of a window; empty if the title has it.
+        across: name of the field whose values head the columns, if there is one.
+        notes: meaning of the marks.
+        shaded: all figures are of one quantity, so that colours can show their size.
+        sure: a note gives the uncertainty of the figures.
+        stepwise, folded: as in ``TableView``.
+    """
+    rows = [tuple(row) for row in rows]
+    figures = [
+        [cell if isinstance(cell, TableNumber) else TableNumber(value=None) for cell in row[labels:]] for row in rows
+    ]
+    by = describe_axes((*head[:labels], across)) if across else ""
+    # A mix is clear by its stroke; a number needs the axis title before it.
+    before = f"{across} " if across not in ("", MIX.title) else ""
+    title = capitalise(title) + (f" by {by}" if by else "")
+    known = (
+        (one.measure, one.value, one.uncertainty) for row in figures for one in row if sure and one.measure is not None
+    )
+    return TableView(
+        title=", ".join(text for text in (title, over) if text),
+        columns=(*head[:labels], *(before + text for text in head[labels:])),
+        rows=tuple(tuple(cell.text() if isinstance(cell, TableNumber) else cell for cell in row) for row in rows),
+        labels=labels,
+        notes=(*notes, *summarise(known)),
+        links=tuple(tuple(_address(one, links) for one in row) for row in figures),
+        hints=tuple(tuple(one.sure() for one in row) for row in figures),
+        heat=shade([[one.value for one in row] for row in figures]) if shaded else (),
+        folded=folded,
+        stepwise=stepwise,
+    )
+
+
+def _address(figure: TableNumber, links: Mapping[Workload, str]) -> str:
+    """Return the address of a figure's part and, for a latency, its mark; empty if nothing lies behind the figure."""
+    if figure.workload is None:
+        return ""
+    part = "" if figure.part is None else str(figure.part)
+    if figure.workload.is_mixed and figure.direction is not Direction.ALL:
+        part = figure.direction.value
+    measure = figure.measure
+    mark = measure.short if isinstance(measure, Quantity) and measure in MARKABLE else ""
+    return address(links.get(figure.workload, ""), part, mark)
+
+
+def shade(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, ...], ...]:
+    """Return the position of each figure between the least (0) and the greatest (1).
+
+    None: not measured, or all figures are equal. The scale is logarithmic if the greatest is more than
+    ``WIDE_RANGE`` times the least. If the greatest is less than twice the least, its position is not 1 but
+    its relative excess over the least: small differences remain pale.
+    """
+    known = [value for row in rows for value in row if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    if low == high:
+        return tuple((None,) * len(row) for row in rows)
+    scale = math.log if low > 0 and high > WIDE_RANGE * low else float
+    strength = min(1.0, high / low - 1) if low > 0 else 1.0
+    span = scale(high) - scale(low)
+    return tuple(
+        tuple(None if value is None else strength * ((scale(value) - scale(low)) / span) for value in row)
+        for row in rows
+    )
+
+
+def figure(
+    cell: CellResult | None, quantity: Quantity, direction: Direction = Direction.ALL, part: int | None = None
+) -> TableNumber:
+    """Return a quantity of a cell, with its marks; without a cell it is not measured."""
+    if cell is None:
+        return TableNumber(value=None)
+    return TableNumber(
+        value=cell.value(quantity, direction),
+        digits=quantity.digits,
+        mark=mark(cell),
+        workload=cell.workload,
+        part=part,
+        direction=direction,
+        measure=quantity,
+        uncertainty=cell.uncertainty_of(quantity, direction),
+    )
+
+
+def describe_over(section: SectionResult, quantity: Quantity) -> str:
+    """Return the basis of a section's values, ``mean of rounds 1–5``; empty without a window."""
+    if not section.window:
+        return ""
+    window = format_window(section.window)
+    if section.areas:
+        window = window.replace("round", "area")
+    return f"{quantity.over} of {window}"
+
+
+def build_matrix(shown: ShownSection, quantity: Quantity) -> TableView:
+    """Build a table of one quantity for all cells of a section, by the fields in which their workloads differ."""
+    section = shown.section
+    layout = arrange(cell.workload for cell in section.cells)
+    cells = {cell.workload: cell for cell in section.cells}
+    return build_table(
+        quantity.title,
+        (*layout.row_titles, *(layout.column_axis.text(work) for work in layout.columns)),
+        (
+            (*layout.row_text(row), *(figure(None if work is None else cells[work], quantity) for work in works))
+            for row, works in zip(layout.rows, layout.at, strict=True)
+        ),
+        links=shown.links,
+        labels=len(layout.row_axes),
+        over=describe_over(section, quantity),
+        across=layout.column_axis.title,
+        notes=_notes(section.cells, (quantity,)),
+        shaded=True,
+        sure=True,
+    )
+
+
+def build_matrices(shown: ShownSection, quantities: Iterable[Quantity]) -> tuple[TableView, ...]:
+    """Build a matrix for each quantity that has a value."""
+    return tuple(
+        build_matrix(shown, quantity)
+        for quantity in quantities
+        if any(cell.value(quantity) is not None for cell in shown.section.cells)
+    )
+
+
+def build_directions(shown: ShownSection, quantity: Quantity) -> TableView | None:
+    """Build a folded table of reads, writes and both of mixed workloads; None: reads have no values of their own."""
+    section = shown.section
+    mixed = [cell for cell in section.cells if cell.workload.is_mixed]
+    if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
+        return None
+    axes = find_axes(cell.workload for cell in section.cells)
+    directions = (Direction.READ, Direction.WRITE, Direction.ALL)
+    return build_table(
+        f"{quantity.title} of mixed workloads, reads and writes apart",
+        ("Workload", *directions),
+        (
+            (name_within(cell.workload, axes), *(figure(cell, quantity, direction) for direction in directions))
+            for cell in mixed
+        ),
+        links=shown.links,
+        over=describe_over(section, quantity),
+        notes=_notes(mixed, (quantity,)),
+        sure=True,
+        stepwise=True,
+        folded=True,
+    )
+
+
+def build_listing(shown: ShownSection, asked: Figure) -> TableView:
+    """Build a table with a row for each workload; with ``apart`` also rows for the reads and writes of a mix."""
+    section, quantities = shown.section, find_quantities(asked.quantities)
+    axes = find_axes(cell.workload for cell in section.cells)
+    cells = sorted(section.cells, key=lambda cell: place_of(cell.workload, axes))
+    named = asked.apart or not axes
+    labels = (*(axis.title for axis in axes), *(("",) if named else ()))
+    return build_table(
+        asked.title or ", ".join(quantity.label for quantity in quantities),
+        (*labels, *(name_column(quantity) for quantity in quantities)),
+        (
+            (
+                *(axis.text(cell.workload) for axis in axes),
+                *((words,) if named else ()),
+                *(figure(cell, quantity, direction) for quantity in quantities),
+            )
+            for cell in cells
+            for direction, words in directions_of(cell.workload, apart=asked.apart)
+        ),
+        links=shown.links,
+        labels=len(labels),
+        over="" if len(axes) else describe_over(section, quantities[0]),
+        notes=_notes(cells, quantities),
+        sure=True,
+        stepwise=True,
+    )
+
+
+def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, str], ...]:
+    """Return the directions to show for a workload, with their names: all I/Os, and with ``apart`` a mix's own."""
+    if not workload.is_mixed:
+        return ((Direction.ALL, "reads" if workload.read_percent else "writes"),)
+    if not apart:
+        return ((Direction.ALL, "reads and writes"),)
+    return ((Direction.READ, "reads"), (Direction.WRITE, "writes"), (Direction.ALL, "reads and writes"))
+
+
+def name_column(quantity: Quantity) -> str:
+    """Return the head of a quantity's column: ``p99.9 (µs)``."""
+    unit = quantity.unit
+    return f"{quantity.short} ({unit})" if unit and unit != quantity.short else quantity.short
+
+
+def build_areas(shown: ShownSection, quantity: Quantity) -> TableView:
+    """Build a table of a quantity over the areas of a disk: first, last, mean, slowest and fastest."""
+    section = shown.section
+    axes = find_axes(cell.workload for cell in section.cells)
+    rows: list[tuple[str | TableNumber, ...]] = []
+    for cell in section.cells:
+        areas = [
+            (value, area.number, mark(of_area))
+            for area, of_area in shown.rounds.get(cell.workload, ())
+            if area.complete and (value := of_area.value(quantity)) is not None
+        ]
+        if not areas:
+            continue
+        mean = (cell.value(quantity), None, mark(cell))
+        figures = (
+            TableNumber(value=value, digits=quantity.digits, mark=marks, workload=cell.workload, part=part)
+            for value, part, marks in (areas[0], areas[-1], mean, min(areas), max(areas))
+        )
+        rows.append((name_within(cell.workload, axes), *figures))
+    return build_table(
+        f"{quantity.title} over {len(section.window)} of {section.areas} areas of the disk",
+        ("", "first area", "last area", "mean", "slowest", "fastest"),
+        rows,
+        links=shown.links,
+        notes=explain_marks(section.cells),
+    )
+
+
+def build_stream(shown: ShownSection) -> TableView:
+    """Build a table of a stream's first slice, last slice, and whole or window."""
+    section = shown.section
+    first, last = section.slices[0], section.slices[-1]
+    lines: list[tuple[str, CellResult, int | None]] = []
+    if last is not first or not section.cells:
+        lines.append((f"slice {first.number} (first)", first.values, first.number))
+    if last is not first:
+        lines.append((f"slice {last.number} (last)", last.values, last.number))
+    if section.cells:
+        over_window = bool(section.window) and len(section.slices) > 1
+        of_window = "steady-state window" if section.verdict else "all slices"
+        lines.append((of_window if over_window else "whole", section.cells[0], None))
+    return build_table(
+        f"{section.workload}: {describe_stream(section)}; latencies in µs",
+        ("", *(quantity.short for quantity in STREAM_QUANTITIES)),
+        ((name, *(figure(cell, quantity, part=part) for quantity in STREAM_QUANTITIES)) for name, cell, part in lines),
+        links=shown.links,
+        notes=_notes([cell for _, cell, _ in lines], STREAM_QUANTITIES),
+        sure=True,
+    )
+
+
+def _notes(cells: Sequence[CellResult], displayed: Sequence[Quantity]) -> tuple[str, ...]:
+    """Return the meaning of the marks, and of a dash where a percentile is shown."""
+    rare = next(
+        (
+            note
+            for quantity in displayed
+            if quantity in PERCENTILES
+            for note in explain_rare(
+                ({percentile.key: cell.value(percentile) for percentile in PERCENTILES} for cell in cells),
+                only=quantity.key,
+            )
+        ),
+        None,
+    )
+    return (*explain_marks(cells), *(() if rare is None else (rare,)))
+
+
+def explain_intervals(result: RunResult) -> tuple[str, ...]:
+    """Return the meaning of intervals, once for all; empty if the run has none."""
+    known = (
+        one.known
+        for test in result.tests
+        for section in test.sections
+        for cell in section.cells
+        if cell.uncertainty is not None
+        for one in cell.uncertainty.all.values()
+    )
+    return (MEANING,) if any(known) else ()

@@ -1,0 +1,258 @@
+"""Courses of a section in words: verdicts on steady state, and what was found over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isfinite, log10
+
+from tkperf.analysis.timeline.levels import Drop, LevelKind, RateLevel
+from tkperf.analysis.timeline.spikes import PeriodicSpikes
+from tkperf.analysis.timeline.timelines import Bursts, Recorded, Timeline, preferred
+from tkperf.analysis.workload_axes import find_axes
+from tkperf.model.quantity import LATENCY_MAX, QUANTITIES
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.units import (
+    NOT_MEASURED,
+    capital,
+    find_digit_place,
+    format_capacity,
+    format_count,
+    format_duration,
+    format_number,
+    format_to_place,
+    format_window,
+)
+from tkperf.page.naming import name_within
+
+MOST_SENTENCES = 8
+_SAME_PERIOD = 0.01  # share
+
+
+def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
+    """Return the sentences of a section in the order of its findings; empty without findings.
+
+    A stream that is level throughout gets a sentence; rounds get one for their levels only if the rate changes.
+    """
+    axes = find_axes(timeline.workload for timeline in timelines)
+    sentences = []
+    for timeline in preferred(timelines):
+        of = f"{name_within(timeline.workload, axes)}: " if axes else ""
+        sentences += [of + words for words in _sentences(timeline)]
+    if len(sentences) <= MOST_SENTENCES:
+        return tuple(sentences)
+    left = len(sentences) - MOST_SENTENCES
+    return (*sentences[:MOST_SENTENCES], f"... and {left:,} more findings, which the JSON has")
+
+
+def describe_events(timelines: Sequence[Timeline]) -> Iterator[str]:
+    """Yield sentences for drops and spikes only, without levels.
+
+    Spikes that raise the mean as well as the maximum get one sentence.
+    """
+    kept = preferred(timelines)
+    of_maximum = {
+        timeline.workload: timeline.spikes.period
+        for timeline in kept
+        if timeline.spikes is not None and timeline.quantity == LATENCY_MAX.key
+    }
+    for timeline in kept:
+        period = of_maximum.get(timeline.workload)
+        again = (
+            timeline.spikes is not None
+            and timeline.quantity != LATENCY_MAX.key
+            and period is not None
+            and abs(timeline.spikes.period / period - 1) < _SAME_PERIOD
+        )
+        if not again:
+            yield from _events(timeline)
+
+
+def _sentences(timeline: Timeline) -> Iterator[str]:
+    if timeline.bursts is not None:
+        yield _describe_bursts(timeline, timeline.bursts)
+    if timeline.levels and (timeline.changes or timeline.recorded is not Recorded.ROUNDS):
+        yield _describe_levels(timeline)
+    yield from _events(timeline)
+
+
+def _events(timeline: Timeline) -> Iterator[str]:
+    if timeline.drops:
+        yield _describe_drops(timeline)
+    if timeline.spikes is not None:
+        yield _describe_spikes(timeline, timeline.spikes)
+
+
+def _describe_levels(timeline: Timeline) -> str:
+    """Return ``Fresh out of box 88,800 IOPS for 9 min 00 s (196.4 GB), settled at 27,000 IOPS from 41 min 00 s on``."""
+    unit = QUANTITIES[timeline.quantity].unit
+    in_rounds = timeline.recorded is Recorded.ROUNDS
+    words = []
+    for level in timeline.levels:
+        value = f"{format_number(level.value)} {unit}"
+        if level.kind is LevelKind.TRANSITION:
+            if timeline.settled is False:
+                words.append(f"{describe_still_changing(timeline)}, {_until(level, in_rounds)}")
+        elif len(timeline.levels) == 1:
+            words.append(f"level at {value} throughout")
+        elif level.kind is LevelKind.STEADY:
+            words.append(f"settled at {value} {_from(level.start, in_rounds)} on")
+        elif level.kind is LevelKind.SECOND:
+            until = f"round {level.end:.0f}" if in_rounds else format_duration(level.end)
+            words.append(f"then {value} until {until}{_amount(timeline, level)}")
+        else:
+            words.append(f"{level.kind} {value} {_for(level, in_rounds)}{_amount(timeline, level)}")
+    sentence = ", ".join(words)
+    return capital(sentence)
+
+
+def describe_still_changing(timeline: Timeline) -> str:
+    """Return ``still falling at the end, by 6.8 % in the last quarter``, for a rate that did not settle."""
+    if timeline.is_too_short:
+        return "measured for too short a time to tell whether the rate settled"
+    if (swing := timeline.swing) is not None:
+        low, high, mean = (format_number(one) for one in (swing.low, swing.high, swing.mean))
+        unit = QUANTITIES[timeline.quantity].unit
+        return f"varying between {low} and {high} {unit}, mean {mean}"
+    change = timeline.still_changes_percent
+    if change is None:
+        return "still changing at the end"
+    verb = "falling" if change < 0 else "rising"
+    return f"still {verb} at the end, by {abs(change):.2g} % in the last quarter"
+
+
+def _amount(timeline: Timeline, level: RateLevel) -> str:
+    """Return the amount written until a level ends, in brackets; empty for loads that also read."""
+    if level.end_bytes is None or timeline.workload.read_percent:
+        return ""
+    return f" ({format_capacity(level.end_bytes)})"
+
+
+def _for(level: RateLevel, in_rounds: bool) -> str:
+    if in_rounds:
+        return f"until round {level.end:.0f}"
+    return f"for {format_duration(level.end - level.start)}"
+
+
+def _from(place: float, in_rounds: bool) -> str:
+    return f"from round {place:.0f}" if in_rounds else f"from {format_duration(place)}"
+
+
+def _until(level: RateLevel, in_rounds: bool) -> str:
+    if in_rounds:
+        return f"in rounds {level.start:.0f} to {level.end:.0f}"
+    return f"from {format_duration(level.start)} to {format_duration(level.end)}"
+
+
+def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
+    """Return ``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
+    return (
+        f"{format_count(timeline.values, 'burst')}, idle time between them: median "
+        f"{format_number(bursts.median)} {QUANTITIES[timeline.quantity].unit}, "
+        f"{format_number(bursts.least)} to {format_number(bursts.most)}"
+    )
+
+
+def _describe_drops(timeline: Timeline) -> str:
+    """Return ``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
+    unit = QUANTITIES[timeline.quantity].unit
+    deepest: Drop = min(timeline.drops, key=lambda drop: drop.after / drop.before)
+    in_rounds = timeline.recorded is Recorded.ROUNDS
+    at = f"in round {deepest.start:.0f}" if in_rounds else f"at {format_duration(deepest.start)}"
+    if not deepest.recovered:
+        lasts = ", without recovery"
+    elif in_rounds:
+        lasts = f", until round {deepest.end:.0f}"
+    else:
+        lasts = f" for {format_duration(deepest.end - deepest.start)}"
+    several = len(timeline.drops) > 1
+    return (
+        format_count(len(timeline.drops), "sudden drop")
+        + (", the deepest" if several else "")
+        + f" from {format_number(deepest.before)} to {format_number(deepest.after)} {unit} {at}{lasts}"
+    )
+
+
+def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
+    """Return ``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places ...``."""
+    in_rounds = timeline.recorded is Recorded.ROUNDS
+    first = f"in round {spikes.first:.0f}" if in_rounds else f"at {format_duration(spikes.first)}"
+    period = f"{_number(spikes.period)} {'rounds' if in_rounds else 's'}"
+    if spikes.period >= 120 and not in_rounds:
+        period += f" ({_number(spikes.period / 60)} min)"
+    label = QUANTITIES[timeline.quantity].label
+    power = max(3, int(-log10(max(spikes.chance, 1e-300))))
+    return (
+        f"{capital(label)} spikes every {period}, first {first}: at {spikes.observed:,} of "
+        f"{spikes.expected:,} places, typically {spikes.height:.3g} times the values around them; by "
+        f"chance in at most 1 of 10^{power} cases"
+    )
+
+
+def describe_period(timeline: Timeline) -> str:
+    """Return ``every 13 min``, ``every 7.5 s`` or ``every 13 rounds``; empty without periodic spikes."""
+    if timeline.spikes is None:
+        return ""
+    period = timeline.spikes.period
+    if timeline.recorded is Recorded.ROUNDS:
+        return f"every {_number(period)} rounds"
+    return f"every {_number(period / 60)} min" if period >= 120 else f"every {_number(period)} s"
+
+
+def _number(value: float) -> str:
+    """Format with at most one decimal place; none within 0.05 of a whole number."""
+    whole = round(value)
+    return f"{whole:,}" if abs(value - whole) < 0.05 else f"{value:,.1f}"
+
+
+# Most digits beyond the usual ones: a range of a hundred thousandth of the average needs no more.
+_MOST_FINER = 3
+# Most digits after the decimal point, for a value slightly beyond its limit.
+_MOST_DIGITS = 6
+
+
+def name_rounds(numbers: Sequence[int]) -> str:
+    """Return ``rounds 4–8``; rounds of a stream's verdict may be apart: ``rounds 1, 31, 61, 91, 121``."""
+    if numbers[-1] - numbers[0] == len(numbers) - 1:
+        return format_window(numbers)
+    return "rounds " + ", ".join(str(number) for number in numbers)
+
+
+def find_verdict_place(verdict: SteadyStateVerdict) -> int:
+    """Return the place of the last digit of a verdict's values.
+
+    It is as fine as their range requires, so that a reader can judge them again.
+    """
+    place = find_digit_place(verdict.average)
+    if not verdict.data_excursion or not isfinite(verdict.data_excursion):
+        return place
+    return max(min(place, find_digit_place(verdict.data_excursion)), place - _MOST_FINER)
+
+
+def format_verdict_value(verdict: SteadyStateVerdict, value: float) -> str:
+    """Format one of a verdict's values, their average or their excursion."""
+    return format_to_place(value, find_verdict_place(verdict)) if isfinite(value) else NOT_MEASURED
+
+
+def describe_excess(verdict: SteadyStateVerdict) -> str:
+    """Explain why a window was not steady: ``slope 14 % (allowed 10 %)``; else return the verdict's reason."""
+    excursions = (
+        ("range", verdict.data_excursion, verdict.allowed_data_excursion),
+        ("slope", verdict.slope_excursion, verdict.allowed_slope_excursion),
+    )
+    excesses = [
+        f"{name} {_share(verdict, measured, allowed)}"
+        for name, measured, allowed in excursions
+        if measured is not None and measured > allowed and verdict.average > 0
+    ]
+    return " and ".join(excesses) or verdict.reason
+
+
+def _share(verdict: SteadyStateVerdict, measured: float | None, allowed: float) -> str:
+    """Return an excursion in percent of the average, with its limit."""
+    if measured is None or not isfinite(measured) or not verdict.average > 0:
+        return NOT_MEASURED
+    percent, limit = (100 * value / verdict.average for value in (measured, allowed))
+    digits = 1
+    while percent > limit >= round(percent, digits) and digits < _MOST_DIGITS:
+        digits += 1
+    return f"{percent:.{digits}f} % (allowed {limit:.3g} %)"

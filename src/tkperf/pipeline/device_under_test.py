@@ -1,0 +1,254 @@
+"""Subject of a run, looked at first and opened under consent: then it is equipment, an engine and a target."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.analysis.run_estimate import REFUSAL
+from tkperf.device.blind_spots import find_blind_spots
+from tkperf.device.file_target import find_shortage
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.inspection import DeviceFacts
+from tkperf.device.kernel_watch import watching
+from tkperf.device.permit import ErasePermit
+from tkperf.device.sysfs import HOST_AWARE, find_node, find_zone_model
+from tkperf.device.telemetry_watch import reading_logs
+from tkperf.engine import Engine
+from tkperf.engine.device_jobs import RUN_SEED_BITS, DeviceJobs, Mapped, Seeds
+from tkperf.engine.fio import FioEngine
+from tkperf.engine.fio_setup import ChosenEngine, choose_clock, choose_ioengine
+from tkperf.model.disturbance.io import Counters
+from tkperf.model.errors import TkperfError
+from tkperf.model.record import RunWarning
+from tkperf.model.telemetry.drive_reading import DriveFacts, Telemetry
+from tkperf.model.units import format_capacity
+from tkperf.pipeline.consent import Consent
+from tkperf.pipeline.fitted_profile import FittedProfile, find_heaviest
+from tkperf.pipeline.run_request import RunRequest
+from tkperf.runner.runner import RunTarget
+
+# Codes of the warnings shown before consent even if no others are.
+USERS_NOT_VISIBLE = "users-not-visible"
+NO_ROOM = "no-room"
+SAID_ALWAYS = (USERS_NOT_VISIBLE, NO_ROOM)
+NO_PURGE_LINE = ("purge", "none (--no-purge)")
+
+
+@dataclass(slots=True, kw_only=True)
+class Equipment:
+    """Everything needed to execute a run, while it is open.
+
+    Attributes:
+        fitted, facts: describe the measured device; for a RAID set they are complete only after it is made.
+        write_cache: setting of the drive's cache during the run, in words.
+        instead_of: the I/O engine that does not work here, and why.
+        counters: look at the device; ``fill_counters`` look at the members of a set during a fill.
+        telemetry: reads the drives' own logs; ``drives``: facts about these logs from before the run.
+        began: whether a run file was begun: a device made for the run then stays.
+        siblings: processes that measure other drives of the same batch.
+    """
+
+    engine: Engine
+    target: RunTarget
+    ioengine: str
+    clock: Callable[[], float]
+    write_cache: str
+    fitted: FittedProfile
+    facts: DeviceFacts
+    instead_of: str | None = None
+    counters: Counters | None = None
+    fill_counters: Counters | None = None
+    began: bool = False
+    telemetry: Telemetry | None = None
+    drives: tuple[DriveFacts, ...] = ()
+    siblings: tuple[int, ...] = ()
+
+    @property
+    def seed(self) -> int | None:
+        """Seed of fio's random numbers in this run; None for a simulated drive."""
+        return self.engine.seeds.run_seed if isinstance(self.engine, FioEngine) else None
+
+    @property
+    def warnings(self) -> tuple[RunWarning, ...]:
+        if self.instead_of is None:
+            return ()
+        text = f"{self.ioengine} issues the I/O, because {self.instead_of}"
+        return (RunWarning(code="ioengine", text=text),)
+
+
+def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit) -> ChosenEngine:
+    """Return an I/O engine that reads the permitted device at the heaviest load of the chosen tests.
+
+    Raises:
+        EngineError: no engine does.
+    """
+    heaviest = find_heaviest(fitted.workloads)
+    return choose_ioengine(
+        permit.path,
+        permit.identity.logical_block_bytes,
+        wanted,
+        jobs=heaviest.jobs,
+        io_depth=heaviest.io_depth,
+        io_depths={load.io_depth for load in fitted.workloads},
+    )
+
+
+@contextmanager
+def fio_equipment(
+    request: RunRequest,
+    permit: ErasePermit,
+    target: RunTarget,
+    fitted: FittedProfile,
+    facts: DeviceFacts,
+    ioengine: ChosenEngine,
+    *,
+    version: str,
+    write_cache: str,
+    drives: Sequence[DeviceIdentity] = (),
+    fill_permits: Sequence[ErasePermit] = (),
+    mapped: Mapped | None = None,
+) -> Iterator[Equipment]:
+    """Yield the equipment with fio as the engine on a permitted device, with the best clock of this host.
+
+    Args:
+        fitted: the run; the counters of its device show other I/O.
+        ioengine: fio's I/O engine, as ``find_ioengine`` found it.
+        version: fio's.
+        drives: drives whose own logs are read.
+    """
+    clock = choose_clock()
+    jobs = DeviceJobs(
+        permit,
+        ioengine=ioengine.name,
+        active_range=fitted.active_range,
+        fill_permits=fill_permits,
+        mapped=mapped,
+        clocksource=clock.clocksource,
+    )
+    engine = FioEngine(
+        jobs,
+        version=version,
+        cpus=len(os.sched_getaffinity(0)),
+        seeds=Seeds(secrets.randbits(RUN_SEED_BITS)),
+        io_clock=clock.words,
+    )
+    members = [each.identity for each in fill_permits]
+    members_watched: AbstractContextManager[Counters | None] = watching(*members) if members else nullcontext()
+    with (
+        watching(fitted.identity) as counters,
+        members_watched as fill_counters,
+        reading_logs(*drives, wanted=request.telemetry) as telemetry,
+    ):
+        yield Equipment(
+            engine=engine,
+            target=target,
+            ioengine=ioengine.name,
+            instead_of=ioengine.instead_of,
+            clock=time.monotonic,
+            write_cache=write_cache,
+            fitted=fitted,
+            facts=facts,
+            counters=counters,
+            fill_counters=fill_counters,
+            telemetry=telemetry if drives else None,
+            drives=telemetry.facts,
+        )
+
+
+def go_on_with_seed(engine: Engine, run_seed: int | None, *, resumptions: int) -> None:
+    """Draw addresses from the seed of the resumed run; if it has none, from a fresh seed."""
+    if isinstance(engine, FioEngine) and run_seed is not None:
+        engine.seeds.go_on(run_seed, resumptions=resumptions)
+
+
+class DeviceUnderTest(ABC):
+    """A device, file or set. Making one looks at everything and changes nothing.
+
+    Attributes:
+        identity: for a device that is not made yet: its name, its sector and its least capacity.
+        facts: facts found before it is opened.
+        drives: drives under load, as far as the kernel shows them: the device, or the members of a set.
+        lines: description and purge method, for people: pairs of a label and a text.
+        confirm_id: text that confirms the erasure; None if nothing is lost.
+        overwritten_by: name of the purge if it leaves the device written and not as new.
+        filled_bytes: bytes that one pass of preconditioning writes; None: the active range.
+    """
+
+    identity: DeviceIdentity
+    facts: DeviceFacts
+    drives: tuple[DeviceIdentity, ...] = ()
+    lines: tuple[tuple[str, str], ...] = ()
+    confirm_id: str | None = None
+    overwritten_by: str | None = None
+    filled_bytes: int | None = None
+    warnings: tuple[RunWarning, ...] = ()
+
+    @abstractmethod
+    def open(self, fitted: FittedProfile, consent: Consent) -> AbstractContextManager[Equipment]:
+        """Ask, set up, and put everything back in the end, however the run ends.
+
+        Raises:
+            RefusedError: no consent, or the subject is now in use; nothing was touched.
+            DeviceError, EngineError: the run cannot begin, or the device could not be put back.
+        """
+
+
+def would_be_refused(reason: TkperfError) -> RunWarning:
+    """Return a refusal as a warning, for a plan that no run follows."""
+    return RunWarning(code=REFUSAL, text=str(reason))
+
+
+def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunWarning, ...]:
+    """Return the places with possible users of the devices that tkperf cannot see, each place once."""
+    spots = {spot.text: None for identity in identities for spot in find_blind_spots(identity)}
+    return tuple(RunWarning(code=USERS_NOT_VISIBLE, text=text) for text in spots)
+
+
+def warn_of_room(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
+    """Warn if a sparse file, the target or one behind a loop device, cannot be written in full."""
+    is_file = identity.kind is TargetKind.FILE
+    path = identity.path if is_file else identity.backing
+    shortage = find_shortage(Path(path)) if path else None
+    if shortage is None:
+        return ()
+    what = path if is_file else f"{path}, behind {identity.path},"
+    needed, free = map(format_capacity, shortage)
+    text = (
+        f"{what} is sparse: writing all of it takes {needed} more, but its file system has only {free} "
+        "free. A run that writes so much fills it up and fails: make room, or take a smaller "
+        "--active-range"
+    )
+    return (RunWarning(code=NO_ROOM, text=text),)
+
+
+def warn_of_zones(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
+    """Warn if a disk is zoned and host-aware: the disk accepts random writes, but may have to move
+    data for them.
+    """
+    if identity.major_minor is None:
+        return ()
+    if find_zone_model(find_node(identity.major_minor)) != HOST_AWARE:
+        return ()
+    text = (
+        f"{identity.path} is zoned and host-aware: random writes may be slower than on a disk "
+        "without zones, and the disk may stay slow for minutes after the writes have ended"
+    )
+    return (RunWarning(code="preparation", text=text),)
+
+
+def warn_of_link(facts: DeviceFacts) -> tuple[RunWarning, ...]:
+    """Warn if a device's link runs below the speed that both ends could reach."""
+    if not facts.values.get("link_downgraded"):
+        return ()
+    text = (
+        f"the device's link runs at {facts.values['link']}, it could do "
+        f"{facts.values['link_fastest']}: this may limit the result"
+    )
+    return (RunWarning(code="preparation", text=text),)

@@ -1,0 +1,314 @@
+"""Outlook on a run, from a walk through it: time, bytes written, share of the drive's life."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tkperf.analysis.run_estimate import PURGE, Rates, RateSource, RunEstimate, Stage
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.engine.fio_setup import PROBE_S, read_bytes_per_s
+from tkperf.model.errors import EngineError, RunFileError, UsageError
+from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
+from tkperf.model.record import RunRecord, StepKind
+from tkperf.model.units import format_capacity, format_count, parse_size_bytes
+from tkperf.model.workload import Access, Workload
+from tkperf.pipeline.device_under_test import DeviceUnderTest
+from tkperf.pipeline.fitted_profile import TestPhases
+from tkperf.pipeline.host_check import describe_host
+from tkperf.pipeline.run_plan import RunPlan
+from tkperf.procedures.forecast import ASSUMED_FILL_BYTES_PER_S, Case, phases_ahead
+from tkperf.runfile.reader import read_run
+
+DEFAULT_WARRANTY_YEARS = 5.0
+DAYS_A_YEAR = 365
+_FACTORS = {"GBW": 10**9, "TBW": 10**12, "PBW": 10**15}
+# The most durable drives have ratings of 100 drive writes a day.
+_MOST_DWPD = 1000.0
+_Walked = list[tuple[Phase, float]]
+
+_FASTEST_BYTES_PER_S = 10**12
+
+
+ASSUMED = Rates(
+    bytes_per_s=ASSUMED_FILL_BYTES_PER_S, source=RateSource.ASSUMED, note="assumed: about what a SATA SSD writes"
+)
+
+
+def parse_rate(text: str) -> Rates:
+    """Parse a rate as ``530MB/s``.
+
+    Raises:
+        UsageError: the text is no rate, 0, or faster than any drive.
+    """
+    amount = re.sub(r"/s$", "", text.strip())
+    try:
+        bytes_per_s = parse_size_bytes(amount)
+    except UsageError:
+        bytes_per_s = 0
+    if not 0 < bytes_per_s <= _FASTEST_BYTES_PER_S:
+        raise UsageError(f"--rate '{text[:40]}': write for example 530MB/s, more than 0 and at most 1 TB/s")
+    return Rates(bytes_per_s=bytes_per_s, source=RateSource.GIVEN, note="given by --rate")
+
+
+def probe_rates(dut: DeviceUnderTest) -> Rates:
+    """Read the device for ten seconds. Opens it to read only; writes and asks nothing.
+
+    A device that cannot be read gets the assumed rate, and the reason.
+    """
+    identity = dut.identity
+    nothing = identity.kind is TargetKind.SIMULATED or _is_to_be_made(identity)
+    if nothing or "raid" in dut.facts.values:
+        return replace(ASSUMED, note=f"{ASSUMED.note}; there is nothing yet to read from")
+    try:
+        bytes_per_s = read_bytes_per_s(identity.path, identity.capacity_bytes)
+    except EngineError as error:
+        return replace(ASSUMED, note=f"{ASSUMED.note}; it could not be read: {error}")
+    return Rates(
+        bytes_per_s=bytes_per_s,
+        source=RateSource.PROBE,
+        note=f"an estimate: read in {PROBE_S} s; writes are mostly slower, and empty drives read faster",
+    )
+
+
+def probe_each_model() -> Callable[[DeviceUnderTest], Rates]:
+    """Return a function that reads the first device of each model; devices without a model are all read."""
+    found: dict[tuple[str | None, int], Rates] = {}
+
+    def probe(dut: DeviceUnderTest) -> Rates:
+        identity = dut.identity
+        model = identity.model, identity.capacity_bytes
+        if identity.model is None or model not in found:
+            found[model] = probe_rates(dut)
+        return found[model]
+
+    return probe
+
+
+def _is_to_be_made(identity: DeviceIdentity) -> bool:
+    """Return whether it is a file that the run would create."""
+    return identity.kind is TargetKind.FILE and identity.inode is None
+
+
+def read_rates(path: Path, dut: DeviceUnderTest) -> Rates:
+    """Return the rates that an earlier run measured on a device of the same model.
+
+    Raises:
+        UsageError: the run is of another model, or measured nothing.
+        RunFileError: the run file cannot be read.
+    """
+    try:
+        record = read_run(path)
+    except RunFileError as error:
+        raise RunFileError(f"--like: {error}") from error
+    before, now = (_model(facts) for facts in (record.info.device, dut.facts.values))
+    if before != now:
+        raise UsageError(f"--like {path}: it is a run of {before}, and this device is {now}")
+    measured = _measured(record)
+    if not measured:
+        raise UsageError(f"--like {path}: no step of it was finished, so it gives no rate")
+    writes = [rate for load, rate in measured.items() if load.access is Access.SEQUENTIAL and load.read_percent == 0]
+    if not writes:
+        writes = [rate for load, rate in measured.items() if load.read_percent < 100] or [ASSUMED_FILL_BYTES_PER_S]
+    return Rates(bytes_per_s=max(writes), source=RateSource.RUN, note=f"as measured in {path}", measured=measured)
+
+
+def _model(facts: Mapping[str, object]) -> str:
+    return str(facts.get("model") or facts.get("kind") or "a device that is not known")
+
+
+def _measured(record: RunRecord) -> dict[Workload, float]:
+    """Return the bytes a second of every workload over all its steps, without warm-ups."""
+    sums: dict[Workload, tuple[int, float]] = {}
+    for test in record.tests:
+        for step in test.steps:
+            measurement = step.measurement
+            if step.kind is StepKind.WARM_UP or not measurement.rates_known or not measurement.bytes:
+                continue
+            load = replace(step.workload, region=None)
+            total_bytes, total_s = sums.get(load, (0, 0.0))
+            sums[load] = total_bytes + measurement.bytes, total_s + measurement.duration_s
+    return {load: total_bytes / total_s for load, (total_bytes, total_s) in sums.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating:
+    """An endurance rating as the user gave it: ``amount`` of ``unit`` TBW or DWPD."""
+
+    text: str
+    amount: float
+    unit: str
+    warranty_years: float
+
+    def bytes_of(self, capacity_bytes: int) -> float:
+        """Return the bytes that may be written to the drive in all.
+
+        Raises:
+            UsageError: no drive of this capacity has such a rating.
+        """
+        if self.unit == "DWPD":
+            return self.amount * capacity_bytes * DAYS_A_YEAR * self.warranty_years
+        rated_bytes = self.amount * _FACTORS[self.unit]
+        writes_a_day = rated_bytes / capacity_bytes / DAYS_A_YEAR / self.warranty_years
+        if rated_bytes < capacity_bytes or writes_a_day > _MOST_DWPD:
+            raise UsageError(
+                f"--rated {self.text}: impossible for a drive of {format_capacity(capacity_bytes)}, "
+                f"which it would write {rated_bytes / capacity_bytes:,.3g} times in all"
+            )
+        return rated_bytes
+
+    def describe(self, capacity_bytes: int) -> str:
+        """Return the rating in words, as ``1DWPD over 5 years, 876.0 TB``."""
+        whole = format_capacity(self.bytes_of(capacity_bytes))
+        if self.unit == "DWPD":
+            return f"{self.text} over {self.warranty_years:g} years, {whole}"
+        return f"{self.text}, {whole}"
+
+
+def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
+    """Parse ``600TBW``, ``1.2PBW`` or ``1DWPD``.
+
+    Raises:
+        UsageError: the text is none of these, or no drive has such a rating.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", text)
+    if match is None or match[2].upper() not in (*_FACTORS, "DWPD"):
+        raise UsageError(f"--rated '{text[:40]}': write for example 600TBW, 1.2PBW or 1DWPD")
+    amount, unit = float(match[1]), match[2].upper()
+    if not 0 < amount < 1e9 or (unit == "DWPD" and amount > _MOST_DWPD):
+        raise UsageError(f"--rated '{text[:40]}': no drive is rated so")
+    return Rating(
+        text=f"{match[1]}{unit}", amount=amount, unit=unit, warranty_years=warranty_years or DEFAULT_WARRANTY_YEARS
+    )
+
+
+def estimate_run(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> RunEstimate:
+    """Walk every test of a plan at these rates.
+
+    Raises:
+        UsageError: no such device has this rating.
+    """
+    identity = plan.dut.identity
+    members = plan.dut.facts.values.get("members")
+    drives = len(members) if isinstance(members, list | tuple) and members else 1
+    drive_bytes = identity.capacity_bytes
+    if plan.dut.filled_bytes is not None and drives > 1:
+        drive_bytes = plan.dut.filled_bytes // drives
+    rated_bytes = None if rating is None else rating.bytes_of(drive_bytes) * drives
+    rated_as = None if rating is None else rating.describe(drive_bytes)
+    if rated_as is not None and drives > 1:
+        rated_as += f" of each of {drives} drives, parity and mirrors not counted"
+    host = describe_host(plan.audit, plan.request.device)
+    return RunEstimate(
+        target=plan.request.device,
+        device=plan.dut.facts.values,
+        profile=plan.profile,
+        tests=tuple(test.test for test in plan.tests),
+        active_range_bytes=plan.active_range.length_bytes,
+        choices=plan.changes.choices,
+        alterations=plan.alterations,
+        purges_first=not plan.request.no_purge,
+        conditions=(*plan.dut.lines, *((("host", host),) if host else ())),
+        warnings=plan.warnings,
+        asks=plan.confirm_id is not None and not _is_to_be_made(identity),
+        stages=tuple(stage for test in plan.tests for stage in _stages(plan, test, rates)),
+        rates=rates,
+        capacity_bytes=identity.capacity_bytes,
+        rated_bytes=rated_bytes,
+        rated_as=rated_as,
+        simulated=identity.kind is TargetKind.SIMULATED,
+    )
+
+
+def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
+    rates_known = rates.source is RateSource.RUN and all(map(rates.knows, test.workloads))
+    best = _walk(plan, test, rates, Case.BEST)
+    unsteady = _walk(plan, test, rates, Case.UNSTEADY)
+    # With rates that are only bounds, the writes may never reach an amount.
+    longest = unsteady if rates_known else _walk(plan, test, rates, Case.WORST)
+    for key, phases in longest.items():
+        most, least = unsteady.get(key, phases), best.get(key, [])
+        written = [_written(plan, group, rates) for group in (least, most)]
+        if not rates_known and key[1] is not Fill:
+            written[0] = 0.0
+        yield Stage(
+            test=test.test.title,
+            section=key[0],
+            what=_describe(plan, least, phases),
+            shortest_s=sum(duration_s for _, duration_s in least),
+            longest_s=sum(duration_s for _, duration_s in phases),
+            least_bytes=written[0],
+            most_bytes=max(written),
+        )
+
+
+def _walk(plan: RunPlan, test: TestPhases, rates: Rates, case: Case) -> dict[tuple[str, type[Phase], int], _Walked]:
+    """Walk a test, and group consecutive phases of one kind: by section, kind, and number of earlier such rows.
+
+    A pause belongs to the phase before it, so thousands of bursts and pauses are one row.
+    """
+    length_bytes = plan.active_range.length_bytes
+    procedure = test.test.procedure(plan.profile, length_bytes)
+    walked = phases_ahead(procedure, case, active_range_bytes=length_bytes, pace=rates.rate_of)
+    groups: dict[tuple[str, type[Phase], int], _Walked] = {}
+    before: tuple[str, type[Phase], int] | None = None
+    for phase, duration_s in walked:
+        pauses = isinstance(phase, Idle) and before is not None and before[0] == phase.section
+        if not pauses and (before is None or before[:2] != (phase.section, type(phase))):
+            count = sum(key[:2] == (phase.section, type(phase)) for key in groups)
+            before = phase.section, type(phase), count
+        assert before is not None, "a row has begun"
+        groups.setdefault(before, []).append((phase, duration_s))
+    return groups
+
+
+def _written(plan: RunPlan, walked: _Walked, rates: Rates) -> float:
+    whole = 0.0
+    for phase, duration_s in walked:
+        match phase:
+            case Fill():
+                whole += phase.passes * plan.pass_bytes(phase)
+            case Continuous():
+                share = 1 - phase.workload.read_percent / 100
+                whole += share * rates.rate_of(phase.workload) * duration_s
+            case Round():
+                whole += sum(
+                    (1 - step.workload.read_percent / 100) * rates.rate_of(step.workload) * step.duration_s
+                    for step in phase.steps
+                )
+            case Purge() | Idle():
+                pass
+    return whole
+
+
+def _describe(plan: RunPlan, least: _Walked, most: _Walked) -> str:
+    """Describe a row; with pauses, their number and the phases between them."""
+    pauses = sum(isinstance(phase, Idle) for phase, _ in most)
+    if 0 < pauses < len(most):
+        least = [entry for entry in least if not isinstance(entry[0], Idle)]
+        most = [entry for entry in most if not isinstance(entry[0], Idle)]
+        between = _describe(plan, least, most)
+        if isinstance(most[0][0], Continuous):
+            between = f"{len(most):,} times a {between}"
+        return f"{between}, with {format_count(pauses, 'pause')}"
+    first = most[0][0]
+    match first:
+        case Purge():
+            return PURGE
+        case Idle():
+            return "idle"
+        case Fill():
+            times = sum(phase.passes for phase, _ in most if isinstance(phase, Fill))
+            return f"fill {times} × {format_capacity(plan.pass_bytes(first))}"
+        case Round():
+            steps = format_count(len(first.steps), "step")
+            if first.areas is not None:
+                return f"{format_count(len(most), 'area')} of {steps}"
+            rounds = format_count(len(most), "round")
+            if len(least) != len(most):
+                rounds = f"{len(least)} to {rounds}"
+            return f"{rounds} of {steps}"
+        case Continuous():
+            return f"stream of {first.workload}"

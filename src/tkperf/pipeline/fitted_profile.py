@@ -1,0 +1,290 @@
+"""Fit a profile and an active range to a device, and check that the chosen tests can run there.
+
+Walking a test's phases shows what it needs. There is no separate list, so a refusal always names
+something that the test does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from tkperf.device.identity import DeviceIdentity
+from tkperf.engine.fio_job import split_regions
+from tkperf.model.choices import DEFAULT_PROFILES
+from tkperf.model.errors import UsageError
+from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
+from tkperf.model.record import RunWarning
+from tkperf.model.units import KIB, format_block_size, format_capacity, format_count, parse_size_bytes
+from tkperf.model.workload import Access, ActiveRange, Workload
+from tkperf.pipeline.run_request import RunRequest
+from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile, with_workloads
+from tkperf.procedures.forecast import Case, phases_ahead
+from tkperf.procedures.profiles import Profile, apply_options, resolve_active_range, with_range_to_fill
+
+_USUAL_BYTES = 1_000_204_886_016
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestPhases:
+    """Phases of a test in its shortest course, and the bounds of its length in seconds.
+
+    Purges count as 0 s, because their length is unknown.
+    """
+
+    __test__ = False  # pytest would take it for a test case
+
+    test: Test
+    phases: tuple[Phase, ...]
+    shortest_s: float
+    longest_s: float
+
+    @property
+    def fills(self) -> tuple[Fill, ...]:
+        return tuple(phase for phase in self.phases if isinstance(phase, Fill))
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """Each workload once, in the order of first use."""
+        return tuple(dict.fromkeys(load for load, _ in _loads(self.phases)))
+
+    @property
+    def reads_first(self) -> bool:
+        """Return whether the first load reads, before this test has written anything."""
+        load, is_fill = next(_loads(self.phases))
+        return not is_fill and load.read_percent > 0
+
+    @property
+    def starts_as_purged(self) -> bool:
+        """Return whether the test measures right after the purge, with no write in between."""
+        busy = [phase for phase in self.phases if not isinstance(phase, Idle)]
+        return any(isinstance(purge, Purge) and isinstance(then, Round | Continuous) for purge, then in pairwise(busy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedProfile:
+    """A profile fitted to a device: ``unaltered`` as its file has it, ``profile`` as it runs."""
+
+    identity: DeviceIdentity
+    unaltered: Profile
+    profile: Profile
+    active_range: ActiveRange
+    tests: tuple[TestPhases, ...]
+    warnings: tuple[RunWarning, ...]
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """Each workload of all tests once."""
+        return tuple(dict.fromkeys(load for test in self.tests for load in test.workloads))
+
+
+def find_heaviest(workloads: Iterable[Workload]) -> Workload:
+    """Return the workload with the most outstanding I/Os, which shows limits of the host."""
+    return max(workloads, key=lambda load: load.total_outstanding_ios)
+
+
+@lru_cache(maxsize=1)
+def find_default_workloads() -> tuple[Workload, ...]:
+    """Return the workloads of a run that a user starts without options, on an SSD of a usual size."""
+    profile = load_profile(DEFAULT_PROFILES["ssd"])
+    tests = choose_tests(profile, "ssd")
+    ahead = [look_ahead(test, profile, _USUAL_BYTES) for test in tests]
+    return tuple(dict.fromkeys(load for test in ahead for load in test.workloads))
+
+
+def choose_profile(request: RunRequest) -> Profile:
+    """Return the profile asked for, or the suite's own, without the user's options.
+
+    Raises:
+        UsageError: no profile has that name, it is no profile, it does not know the suite, or a workload file
+            has a mistake.
+    """
+    wanted = request.profile or DEFAULT_PROFILES[request.suite]
+    if isinstance(wanted, Path):
+        wanted = str(wanted.absolute())  # a path, even if it looks like a name
+    profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
+    profile = with_workloads(profile, request.suite, request.tests)
+    choose_tests(profile, request.suite, request.tests, find_demand=_searches(request, profile))
+    return profile
+
+
+def find_needs(profile: Profile) -> str | None:
+    """Return what a profile needs besides a device or file, and the way out; None for nothing."""
+    used = profile.active_range
+    if used.segments == 1:
+        return None
+    return (
+        f"profile {profile.name} tests {used}, which takes a whole block device, root and "
+        f"device-mapper to be exact; elsewhere --active-range {used.amount} tests that amount in one "
+        "piece, and results say so"
+    )
+
+
+def refuse_segments(profile: Profile, reason: str) -> UsageError:
+    """Return the refusal to measure a profile's segments here, and the way out."""
+    return UsageError(f"{find_needs(profile)}: {reason}")
+
+
+def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
+    """Check an active range that the user gave as a size.
+
+    A profile's size means the whole of a smaller device. A size given as an option has to fit.
+
+    Raises:
+        UsageError: the device is smaller.
+    """
+    if wanted is None or wanted.strip().endswith("%"):
+        return
+    if parse_size_bytes(wanted) > identity.capacity_bytes:
+        raise UsageError(
+            f"--active-range {wanted} is more than the {format_capacity(identity.capacity_bytes)} of "
+            f"{identity.path}: give less, or 100%"
+        )
+
+
+def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentity) -> FittedProfile:
+    """Fit the profile and the active range to a device, and walk through the chosen tests.
+
+    A larger device takes everything that this device takes.
+
+    Raises:
+        UsageError: a test asks for something that the device cannot do; the message names both.
+    """
+    profile = apply_options(unaltered, **(request.profile_options | {"auto_demand": request.searches_demand}))
+    sector_bytes = identity.logical_block_bytes
+    selected = choose_tests(profile, request.suite, request.tests, find_demand=_searches(request, profile))
+    _require_capacity(request.active_range, identity)
+    try:
+        active_range = resolve_active_range(profile, identity.capacity_bytes, sector_bytes)
+        profile = with_range_to_fill(profile, identity.capacity_bytes, sector_bytes)
+        fitted_profile, left_out = fit_to_sector(profile, sector_bytes, selected)
+        tests = [look_ahead(test, fitted_profile, active_range.length_bytes) for test in selected]
+        for test in tests:
+            _require_whole_sectors(test, profile.name, sector_bytes)
+        _require_room(tests, active_range)
+        _require_whole_segments(tests, profile, active_range)
+        if request.auto_demand:
+            _require_use_of_demand(tests, fitted_profile, active_range.length_bytes)
+    except (UsageError, ValueError) as error:
+        raise UsageError(f"{identity.path}: {error}") from None
+    return FittedProfile(
+        identity=identity,
+        unaltered=unaltered,
+        profile=fitted_profile,
+        active_range=active_range,
+        tests=tuple(tests),
+        warnings=tuple(RunWarning(code="preparation", text=text) for text in left_out.values()),
+    )
+
+
+def _searches(request: RunRequest, profile: Profile) -> bool:
+    """Return whether a search finds the demand first, by the option or by the profile."""
+    return request.auto_demand or profile.demand.searched
+
+
+def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPhases:
+    """Return a test's phases and its length, from a walk in the best and in the worst case."""
+
+    def walk(case: Case) -> tuple[tuple[Phase, float], ...]:
+        procedure = test.procedure(profile, active_range_bytes)
+        return tuple(phases_ahead(procedure, case, active_range_bytes=active_range_bytes))
+
+    shortest, longest = walk(Case.BEST), walk(Case.WORST)
+    return TestPhases(
+        test=test,
+        phases=tuple(phase for phase, _ in shortest),
+        shortest_s=sum(duration_s for _, duration_s in shortest),
+        longest_s=sum(duration_s for _, duration_s in longest),
+    )
+
+
+def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, bool]]:
+    """Yield every workload and whether it is a fill."""
+    last: object = None
+    for phase in phases:
+        match phase:
+            case Fill():
+                yield phase.workload, True
+            case Continuous() if phase.workload is not last:
+                # A stream has thousands of slices, and rounds are all alike.
+                last = phase.workload
+                yield phase.workload, False
+            case Round() if phase.steps is not last:
+                last = phase.steps
+                yield from ((step.workload, False) for step in phase.steps)
+
+
+def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) -> None:
+    for load, is_fill in _loads(test.phases):
+        if load.block_size_bytes % sector_bytes:
+            raise UsageError(
+                f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of "
+                f"profile {profile} cannot run, as its blocks of "
+                f"{format_block_size(load.block_size_bytes)} are no multiple of that"
+            )
+        if not is_fill and load.region and load.region.offset_bytes % sector_bytes:
+            raise UsageError(
+                f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of "
+                f"profile {profile} cannot run, as its areas begin within a sector"
+            )
+
+
+def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, active_range: ActiveRange) -> None:
+    """Raise UsageError if an I/O could cross the end of a segment: the drive would see two I/Os."""
+    count = profile.active_range.segments
+    if count == 1:
+        return
+    length_bytes = active_range.length_bytes // count
+    segments = f"{format_count(count, 'segment')} of {length_bytes // KIB:,} KiB"
+    for test in tests:
+        for load, is_fill in _loads(test.phases):
+            if is_fill:
+                continue
+            if load.block_mix or length_bytes % load.block_size_bytes:
+                raise UsageError(
+                    f"test {test.test.name} of profile {profile.name} cannot run in {segments}: its "
+                    f"I/Os of {load.blocks_name} would not all lie within one"
+                )
+            if load.region is not None:
+                raise UsageError(f"test {test.test.name} measures a part of the range, which segments are not cut into")
+
+
+def _require_use_of_demand(tests: Sequence[TestPhases], profile: Profile, active_range_bytes: int) -> None:
+    """Raise UsageError if no test uses the demand found: a search takes hours, mostly for its fill."""
+    demand = profile.demand
+    other = profile.at_demand(demand.jobs % 1024 + 1, demand.io_depth)
+    for test in tests:
+        if not test.test.finds_demand:
+            phases = look_ahead(test.test, other, active_range_bytes).phases
+            measured, changed = (
+                tuple(load for load, is_fill in _loads(walked) if not is_fill) for walked in (test.phases, phases)
+            )
+            if measured != changed:
+                return
+    names = ", ".join(test.test.name for test in tests if not test.test.finds_demand)
+    raise UsageError(f"--auto-demand: {names} would not use it, as every TC and QD is its own")
+
+
+def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> None:
+    """Check that the range has room: one block per thread for a sequential step, one block for a random step.
+
+    Fills write a smaller range with fewer threads. If several steps do not fit, the error names the largest.
+    """
+    loads = {load for test in tests for load, is_fill in _loads(test.phases) if not is_fill}
+
+    def needed_bytes(load: Workload) -> int:
+        threads = load.jobs if load.access is Access.SEQUENTIAL else 1
+        return threads * load.block_size_bytes
+
+    for load in sorted(loads, key=needed_bytes, reverse=True):
+        room = load.region or active_range
+        if load.access is Access.SEQUENTIAL:
+            split_regions(room, load.jobs, load.block_size_bytes)
+        elif room.length_bytes < load.block_size_bytes:
+            raise UsageError(
+                f"the active range of {format_capacity(room.length_bytes)} is smaller than one "
+                f"block of {format_block_size(load.block_size_bytes)}: take a larger range"
+            )

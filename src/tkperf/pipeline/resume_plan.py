@@ -1,0 +1,355 @@
+"""Resume a run that was cut off, or repeat or add tests in a run that has ended.
+
+    run file -> same device -> plan from the stored data -> replay -> consent -> permit -> execute
+
+Stored data decides everything; current options and profiles do not. All faults are found before the first
+byte is written.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from tkperf.device.inspection import inspect_device
+from tkperf.engine.fio_setup import find_fio_version
+from tkperf.model.batch_state import find_snapshot
+from tkperf.model.choices import SIMULATED, built_in_profiles
+from tkperf.model.errors import EngineError, RefusedError, RunFileError, UsageError, not_known
+from tkperf.model.phases import SectionOutcome
+from tkperf.model.record import LogEntry, RunRecord, RunStatus, RunWarning, TestRecord
+from tkperf.model.run_info import RunInfo
+from tkperf.model.same_device import require_same_device
+from tkperf.model.version import __version__
+from tkperf.pipeline.alterations import describe_alterations, find_changes
+from tkperf.pipeline.drive import measurable
+from tkperf.pipeline.run_plan import RunPlan, plan_run
+from tkperf.pipeline.run_request import NO_OPTIONS, RunRequest, find_type_fault, profile_option_names
+from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
+from tkperf.runfile.reader import RunFile
+from tkperf.runfile.writer import require_resumable
+from tkperf.runfile.writers import FileStamp, state_of
+from tkperf.runner.replay import NOTHING, Replay, at_found_demand, replay
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeRequest:
+    """Request to resume a run, with its options.
+
+    Attributes:
+        path: the run file.
+        device: the device's path now, if it changed.
+        accept: go on where the run stopped, and mark all results that span the interruption.
+        repeat: tests to measure again.
+        add: tests to measure in addition.
+        strict: strict from here on, even if the run was not begun so.
+        purge_command: the command that the run was begun with, if any: tkperf runs no command from a run file.
+    """
+
+    path: Path
+    device: str | None = None
+    accept: bool = False
+    repeat: tuple[str, ...] = ()
+    add: tuple[str, ...] = ()
+    strict: bool = False
+    purge_command: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePlan:
+    """A run that could go on: looked at and checked, nothing asked or written yet.
+
+    Attributes:
+        plan: plan of the whole run.
+        info: facts about the run for its results, from now on.
+        done: outcomes of the sections of each finished test that is not repeated.
+        replayed: replay of the test under way.
+        under_way: that test; None if there was none.
+        file_state: state of the run file when it was read.
+    """
+
+    request: ResumeRequest
+    plan: RunPlan
+    record: RunRecord
+    log: tuple[LogEntry, ...]
+    info: RunInfo
+    done: Mapping[str, tuple[SectionOutcome, ...]]
+    replayed: Replay
+    under_way: TestRecord | None
+    repeated: tuple[TestRecord, ...]
+    file_state: FileStamp
+
+    @property
+    def tests(self) -> tuple[Test, ...]:
+        return tuple(test.test for test in self.plan.tests)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the tests to begin or to continue."""
+        return tuple(test.name for test in self.tests if test.name not in self.done)
+
+    @property
+    def is_simulated(self) -> bool:
+        return self.plan.request.device.startswith(SIMULATED)
+
+    @property
+    def warnings(self) -> tuple[RunWarning, ...]:
+        """Warnings that the run file does not have."""
+        known = {(warning.code, warning.text) for warning in self.record.warnings}
+        return tuple(warning for warning in self.plan.warnings if (warning.code, warning.text) not in known)
+
+    def require_unchanged(self) -> None:
+        """Raise RunFileError if the run file was written to since it was read."""
+        if self.file_state != state_of(self.request.path.stat()):
+            raise RunFileError(f"{self.request.path} was changed since it was read: nothing was done, try again")
+
+
+def make_resume_plan(request: ResumeRequest) -> ResumePlan:
+    """Read a run file, look at its device, and find where it goes on. Writes and asks nothing.
+
+    Raises:
+        RunFileError: the file is damaged, of another tkperf, cannot be written to, its run still goes on, or
+            its log does not match its tests.
+        UsageError: the run has ended, or is of a kind that cannot go on.
+        DeviceError: the device is missing, or is another.
+        EngineError: fio is of another version.
+        RefusedError: another user may have written the run file, its purge command was not given again, or the
+            device is in use.
+    """
+    path = request.path
+    with RunFile(path, own=True) as run_file:
+        record, log = run_file.record(), run_file.log()
+        file_state = run_file.state  # any later write shows
+    _require_possible(path, record)
+    require_resumable(path)
+    _require_purge_command(request, record.info)
+    names = _names(request, record)
+    run_request = _request_of(request, record.info, names)
+    _require_device(record.info, run_request)
+    plan = plan_run(run_request)
+    _require_same_plan(path, record.info, plan)
+    repeated = tuple(test for test in record.tests if test.name in request.repeat)
+    done = {
+        test.name: test.outcomes for test in record.tests if test.status is RunStatus.COMPLETE and test not in repeated
+    }
+    under_way = next((test for test in record.tests if test.name not in done and test not in repeated), None)
+    return ResumePlan(
+        request=request,
+        plan=plan,
+        record=record,
+        log=log,
+        info=_info_of(record, plan, request.add),
+        done=done,
+        replayed=NOTHING if under_way is None else _replay(request, plan, record, log, done, under_way),
+        under_way=under_way,
+        repeated=repeated,
+        file_state=file_state,
+    )
+
+
+def _require_possible(path: Path, record: RunRecord) -> None:
+    """Refuse a run that could not go on with any device."""
+    info = record.info
+    if info.imported:
+        raise UsageError(f"{path} is an imported result: another tool measured it, so it cannot be resumed")
+    if (mark := find_snapshot(info.host)) is not None:
+        raise UsageError(
+            f"{path} is a snapshot, {mark.words}, and its drive is there: it cannot be resumed here. 'tkperf resume' "
+            "of the "
+            "batch's own file goes on with it"
+        )
+    if record.status is RunStatus.RUNNING:
+        raise RunFileError(f"{path} is being written: its run is still going on")
+    if not record.planned or info.started_utc is None or info.active_range_length_bytes is None:
+        raise RunFileError(f"{path}: nothing was measured in it yet: remove it, and start a new run")
+    if record.left_out:
+        raise RunFileError(
+            f"{path} is damaged, so the run cannot be resumed: {record.left_out[0]}; what can be "
+            "read is "
+            f"shown by tkperf show {path}"
+        )
+    if info.tkperf_version != __version__:
+        raise RunFileError(
+            f"{path} was measured by tkperf {info.tkperf_version}, this is {__version__}: resume "
+            "it with that version, or start a new run"
+        )
+    if info.suite not in SUITES:
+        raise RunFileError(f"{path} belongs to no suite that tkperf {__version__} has: start a new run")
+    if info.suite == "raid":
+        raise UsageError(f"{path}: a set is made again for each run, so a raid run cannot be resumed")
+    if info.table("active_range").get("segments", 1) != 1:
+        raise UsageError(
+            f"{path}: its segments lie in places drawn for this run alone, so it cannot be resumed in others"
+        )
+
+
+def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
+    """Return the names of all tests of the run, with the added ones.
+
+    Raises:
+        UsageError: there is nothing to do, or a test cannot be repeated or added.
+    """
+    planned = record.planned
+    suite = SUITES[record.info.suite]
+    for name in request.repeat:
+        if name not in planned:
+            raise not_known("--repeat", name, planned)
+        if name in suite and suite[name].finds_demand:
+            raise UsageError(f"--repeat {name}: the other tests ran at the demand that it found; start a new run")
+    for name in request.add:
+        if name not in suite:
+            raise not_known("--test", name, suite)
+        if name in planned:
+            raise UsageError(f"--test {name}: the run has it already; --repeat {name} measures it again")
+        if suite[name].finds_demand:
+            raise UsageError(f"--test {name}: the other tests ran without it; start a new run")
+    if record.status is RunStatus.COMPLETE and not request.repeat and not request.add:
+        raise UsageError(
+            f"{request.path} has ended, nothing is missing; --repeat TEST measures a test again, "
+            "--test TEST another one, too"
+        )
+    return (*planned, *request.add)
+
+
+def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
+    """Compare the purge command with the one in the run file.
+
+    The user has to give the command; the file only confirms it.
+
+    Raises:
+        RefusedError: it is not the same.
+    """
+    begun_with = info.options.get("purge_command")
+    if request.purge_command == begun_with:
+        return
+    if begun_with is None:
+        raise RefusedError(
+            f"{request.path}: the run was begun without --purge-command: leave it out. Nothing was touched"
+        )
+    raise RefusedError(
+        f"{request.path}: the run was begun with --purge-command {shlex.quote(str(begun_with))}: "
+        "give the "
+        "same again if it is yours, no command is taken from a run file. Nothing was touched"
+    )
+
+
+def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> RunRequest:
+    """Return the request that the run was made from. Its stored profile contains changes by options.
+
+    Raises:
+        UsageError: the file yields no such request.
+        RunFileError: an option has a value that tkperf never writes.
+    """
+    stored = {
+        name: value
+        for name, value in info.options.items()
+        if name not in (*profile_option_names(), "ioengine", "purge_command", "size")
+    }
+    for name, value in stored.items():
+        known = name in RunRequest.__struct_fields__ and name not in NO_OPTIONS
+        if fault := find_type_fault(name, value) if known else "none that a run has":
+            raise RunFileError(f"{request.path}: damaged: option {name[:40]} is {fault}; the run cannot be resumed")
+    profile = read_stored_profile(info.profile)
+    try:
+        run_request = RunRequest(
+            suite=info.suite,
+            device=request.device if request.device is not None else str(info.device.get("path")),
+            # Tests from workload files are tables of the profile.
+            tests=tuple(name for name in names if name in SUITES[info.suite]),
+            profile=profile,
+            ioengine=None if info.is_simulated else info.ioengine,
+            purge_command=request.purge_command,
+            **stored,  # type: ignore[arg-type]  # their types were checked
+        )
+    except UsageError as error:
+        raise UsageError(f"{request.path}: {error}") from error
+    return msgspec.structs.replace(run_request, strict=run_request.strict or request.strict)
+
+
+def _require_device(info: RunInfo, request: RunRequest) -> None:
+    """Check first that the run was measured on this device, and with this version of fio."""
+    if request.device.startswith(SIMULATED):
+        return
+    identity = measurable(Path(request.device))
+    require_same_device(info.device, inspect_device(identity).values)
+    if (version := find_fio_version()) != info.fio_version:
+        raise EngineError(
+            f"the run was measured with {info.fio_version}, here is {version}: one run takes one "
+            "version of fio; install that one, or start a new run"
+        )
+
+
+def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
+    """Check that this version makes the same plan from the stored data."""
+    if plan.request.device.startswith(SIMULATED):
+        require_same_device(info.device, plan.dut.facts.values)
+    same_range = plan.active_range.length_bytes == info.active_range_length_bytes
+    same_range &= plan.active_range.offset_bytes == info.active_range_offset_bytes
+    stored = read_stored_profile(info.profile)
+    if (
+        not same_range
+        or plan.profile.as_plain_data() != stored.as_plain_data()
+        or stored.tables.keys() != (info.profile.keys() - {"name", "title", "notice"})
+    ):
+        raise RunFileError(
+            f"{path}: this tkperf makes another plan of its profile than the one that began it; "
+            "resume it with that version, or start a new run"
+        )
+
+
+def _replay(
+    request: ResumeRequest,
+    plan: RunPlan,
+    record: RunRecord,
+    log: Sequence[LogEntry],
+    done: Mapping[str, tuple[SectionOutcome, ...]],
+    under_way: TestRecord,
+) -> Replay:
+    """Replay the test that was cut off, at the demand that an earlier search found."""
+    test = find_test(record.info.suite, under_way.name, record.info.profile)
+    if test is None:
+        raise RunFileError(
+            f"{request.path}: damaged: its profile has no test {under_way.name[:40]!r}; the run cannot be resumed"
+        )
+    profile = plan.profile
+    for name in record.planned:
+        profile = at_found_demand(profile, done.get(name, ()))
+    earlier = [resumption for resumption in record.resumptions if resumption.test_id == under_way.id]
+    rows = [entry for entry in log if entry.test_id == under_way.id and not entry.set_aside]
+    procedure = test.procedure(profile, plan.active_range.length_bytes)
+    try:
+        return replay(procedure, rows, earlier, accept=request.accept)
+    except (ValueError, TypeError) as error:
+        raise RunFileError(
+            f"{request.path}: the log of {under_way.name} does not follow its procedure: "
+            f"{error}; the run cannot be resumed"
+        ) from error
+
+
+def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
+    """Return the run's facts, with the numbers that its options alter in the added tests.
+
+    Raises:
+        UsageError: the altered numbers cannot be found.
+    """
+    info = record.info
+    if not added or not any(info.options.get(key) for key in profile_option_names()):
+        return info
+    if info.profile_name not in built_in_profiles():
+        raise UsageError(
+            f"--test: the run's options changed numbers of {info.profile_name}, a profile of your "
+            "own, so the original numbers are not known; run the test by itself"
+        )
+    fitted = replace(plan.fitted, unaltered=load_profile(info.profile_name))
+    found = find_changes(plan.request, fitted)
+    choices = tuple(dict.fromkeys((*info.choices, *found.choices)))
+    alterations = tuple(dict.fromkeys((*info.alterations, *found.alterations)))
+    title = fitted.profile.title
+    before, after = (describe_alterations(title, each) for each in (info.alterations, alterations))
+    others = tuple(notice for notice in info.notices if notice != before)
+    notices = (*others, after) if after else others
+    return replace(info, choices=choices, alterations=alterations, notices=notices)

@@ -1,0 +1,152 @@
+"""Hard disk tests of TKperf (not in the PTS): speed by the area of the disk.
+
+Outer tracks are faster than inner ones. The disk is cut into equal areas from its start to its end, and each
+is measured on its own. There is no purge or preconditioning: a hard disk has no state that would need it.
+TKperf 2.2, perfTest/DeviceTests.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from tkperf.model.figures import WHOLE_TEST, SectionPlan, matrices, over_areas
+from tkperf.model.phases import Interruption, Procedure, Reply, Round, SectionOutcome, Yielded
+from tkperf.model.units import KIB, format_block_size, format_count
+from tkperf.model.workload import Access, ActiveRange, Step
+from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import at_each_mix_and_size, unjudged
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.profile_tables import (
+    MOST_AREAS,
+    BlockSizeKib,
+    BlockSizesKib,
+    Percents,
+    SteppedTable,
+    means,
+)
+
+
+class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
+    """Numbers of ``tkperf hdd``: the disk cut into ``areas`` of equal size."""
+
+    key: ClassVar[str] = "hard_disk"
+
+    areas: Annotated[
+        int, msgspec.Meta(ge=1, le=MOST_AREAS), means("number of equal areas into which the disk is divided")
+    ]
+    area_alignment_kib: Annotated[BlockSizeKib, means("alignment of the start of each area, in KiB")]
+    iops_read_percents: Annotated[Percents, means("R/W mixes of the random steps, in % of reads")]
+    iops_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of the random steps, in KiB")]
+    throughput_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of the sequential steps, in KiB")]
+
+
+def area_plan(quantity: str, name: str) -> SectionPlan:
+    """Plan the display of a quantity over the areas."""
+    return SectionPlan(name=name, quantities=(quantity,), figures=(*matrices(quantity), *over_areas(quantity)))
+
+
+def each_area(
+    section: str, table: HardDiskTable, active_range_bytes: int, steps: tuple[Step, ...]
+) -> Generator[Yielded, Reply, SectionOutcome]:
+    """Run the steps in one area after the other."""
+    areas = _steps_within(cut_into_areas(table, active_range_bytes), steps)
+    for number, within in enumerate(areas, start=1):
+        # The areas do not depend on each other.
+        measured = Round(section=section, number=number, steps=within, areas=len(areas), repeatable=True)
+        while isinstance((yield measured), Interruption):
+            pass
+    because = f"all {format_count(len(areas), 'area')} measured"
+    return unjudged(section, because, range(1, len(areas) + 1))
+
+
+@lru_cache(maxsize=16)
+def _steps_within(areas: tuple[ActiveRange, ...], steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], ...]:
+    """Return the steps in each area. Cached: the procedure is walked again from each of a hundred areas."""
+    return tuple(tuple(replace(step, workload=replace(step.workload, region=area)) for step in steps) for area in areas)
+
+
+def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[ActiveRange, ...]:
+    """Return equal areas of whole alignment units from the start; up to a unit per area is left at the end.
+
+    Raises:
+        ValueError: the range is too small to be cut.
+    """
+    alignment_bytes = round(table.area_alignment_kib * KIB)
+    length_bytes = active_range_bytes // table.areas // alignment_bytes * alignment_bytes
+    if not length_bytes:
+        raise ValueError(f"{active_range_bytes} bytes cannot be cut into {table.areas} areas")
+    return tuple(
+        ActiveRange(offset_bytes=index * length_bytes, length_bytes=length_bytes) for index in range(table.areas)
+    )
+
+
+def hard_disk_iops(profile: Profile, active_range_bytes: int) -> Procedure:
+    """Run random reads and writes of small blocks in each area."""
+    table = profile.table(HardDiskTable)
+    steps = at_each_mix_and_size(
+        profile, Access.RANDOM, table.iops_read_percents, table.iops_block_sizes_kib, table.step_s
+    )
+    yield (yield from each_area("IOPS by area", table, active_range_bytes, steps))
+
+
+def describe_iops(profile: Profile, _circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(HardDiskTable)
+    return (
+        f"For each of {table.areas} equal areas of the disk, from its start:",
+        f"    For R/W mix {wording.mixes(table.iops_read_percents)}:",
+        f"        For block size {wording.numbers(table.iops_block_sizes_kib)} KiB:",
+        f"            RND within the area, {wording.demand(profile)}, {table.step_s:g} s",
+    )
+
+
+def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure:
+    """Run sequential reads, then writes in each area, for each block size."""
+    table = profile.table(HardDiskTable)
+    for block_size_kib in table.throughput_block_sizes_kib:
+        steps = at_each_mix_and_size(profile, Access.SEQUENTIAL, (100, 0), (block_size_kib,), table.step_s)
+        section = f"Throughput by area {format_block_size(round(block_size_kib * KIB))}"
+        yield (yield from each_area(section, table, active_range_bytes, steps))
+
+
+def describe_throughput(profile: Profile, _circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(HardDiskTable)
+    return (
+        f"For block size {wording.numbers(table.throughput_block_sizes_kib)} KiB:",
+        f"    For each of {table.areas} equal areas of the disk, from its start:",
+        f"        SEQ read, then SEQ write within the area, {wording.demand(profile)}, {table.step_s:g} s each",
+    )
+
+
+def _test(**own: Any) -> Test:
+    return Test(
+        source="TKperf 2.2, perfTest/DeviceTests.py",
+        suites=("hdd",),
+        table=HardDiskTable,
+        whole_test=lambda _: WHOLE_TEST[:1],  # nothing is preconditioned
+        shared=(),
+        **own,
+    )
+
+
+HDD_IOPS = _test(
+    name="iops",
+    title="IOPS",
+    not_used=("throughput_block_sizes_kib",),
+    procedure=hard_disk_iops,
+    describe=describe_iops,
+    section_plan=partial(area_plan, "iops"),
+)
+HDD_THROUGHPUT = _test(
+    name="tp",
+    title="Throughput",
+    not_used=("iops_read_percents", "iops_block_sizes_kib"),
+    procedure=hard_disk_throughput,
+    describe=describe_throughput,
+    section_plan=partial(area_plan, "megabytes_per_s"),
+)

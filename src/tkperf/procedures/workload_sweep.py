@@ -1,0 +1,183 @@
+"""A sweep over all properties of a workload; not a test of the PTS, but with its steady-state rules."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Annotated, ClassVar
+
+from tkperf.model.figures import SETTLED, WINDOW, Figure, FigureKind, SectionPlan, asking, drawn, matrices, over_rounds
+from tkperf.model.phases import Procedure, Purge
+from tkperf.model.units import KIB
+from tkperf.model.workload import Access, Step, Workload
+from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import rounds_until_steady, track_iops, workload_independent_preconditioning
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.profile_tables import BlockSizesKib, Depths, Percents, SteppedTable, ThreadCounts, means
+
+SECTION = "Sweep"
+# Each is a line in the report's tables. At a minute each, five rounds take more than 85 hours.
+MOST_COMBINATIONS = 1024
+# Charts are drawn over each field that differs; the text names the view in a chart's switch.
+_AXES = {
+    "io_depth": "over queue depth",
+    "jobs": "over thread count",
+    "block_size": "over block size",
+    "read_percent": "over R/W mix",
+    "compressible_percent": "over compressibility",
+}
+
+
+class SweepTable(SteppedTable, frozen=True, kw_only=True):
+    """Lists of the sweep. Every combination is a step of a round; the first list is the outermost loop."""
+
+    key: ClassVar[str] = "sweep"
+
+    access: Annotated[Access, means("order of the addresses")]
+    read_percents: Annotated[Percents, means("R/W mixes, in % of reads; the outermost loop")]
+    block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, in KiB")]
+    compressible_percents: Annotated[
+        Percents, means("share of the data that compression in the drive could save, in %")
+    ]
+    jobs: Annotated[ThreadCounts, means("thread counts (TC)")]
+    io_depths: Annotated[Depths, means("queue depths of each thread (QD); the innermost loop")]
+
+    def fault(self, profile: Profile) -> str | None:
+        # Counted without making them: the longest lists have billions of combinations.
+        combinations = prod(map(len, self.loops))
+        if combinations > MOST_COMBINATIONS:
+            return f"jobs: {combinations:,} combinations of all lists are more than {MOST_COMBINATIONS:,}"
+        return None
+
+    @property
+    def loops(self) -> tuple[Percents, BlockSizesKib, Percents, ThreadCounts, Depths]:
+        """All lists, the outermost loop first."""
+        return (self.read_percents, self.block_sizes_kib, self.compressible_percents, self.jobs, self.io_depths)
+
+
+def section_plan(name: str) -> SectionPlan:
+    """Plan tables, and curves over every field that differs."""
+    return SectionPlan(
+        name=name,
+        quantities=("iops", "latency_mean_us", "p99.9_us"),
+        figures=(
+            *matrices("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us", "cpu_percent"),
+            *asking(
+                "What do more IOPS cost in latency?",
+                drawn(
+                    FigureKind.AGAINST,
+                    "latency_mean_us",
+                    "iops",
+                    title="Mean latency against IOPS",
+                    log=True,
+                    view=("mean",),
+                    printed=True,
+                ),
+                drawn(
+                    FigureKind.AGAINST,
+                    "p99.9_us",
+                    "iops",
+                    title="99.9 % latency against IOPS",
+                    log=True,
+                    view=("99.9 %",),
+                    printed=True,
+                ),
+            ),
+            *asking(
+                "What does each setting do?", *_over_each("iops", "IOPS"), *_over_each("latency_mean_us", "latency")
+            ),
+            *asking(SETTLED, over_rounds("iops", "Steady state convergence", most_threads=True, log=True)),
+            *WINDOW,
+        ),
+    )
+
+
+def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
+    """Draw a view for each field, and one over all outstanding I/Os; all views of IOPS are printed."""
+    log, printed = name != "IOPS", name == "IOPS"
+    return (
+        *(
+            drawn(FigureKind.OVER_AXIS, quantity, axis=axis, log=log, view=(name, over), printed=printed)
+            for axis, over in _AXES.items()
+        ),
+        drawn(FigureKind.OVER_DEMAND, quantity, log=log, view=(name, "over outstanding I/Os"), printed=printed),
+    )
+
+
+def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
+    """Purge, precondition, rounds of all combinations until the tracked one is steady.
+
+    The tracked combination is the hardest for the drive: the fewest reads, then the most outstanding I/Os, then
+    the smallest blocks, then the least compressible ones.
+    """
+    table = profile.table(SweepTable)
+    yield Purge(section=SECTION)
+    yield workload_independent_preconditioning(profile, SECTION)
+    steps = combine_steps(table)
+    tracked = find_hardest(steps)
+    outcome = yield from rounds_until_steady(SECTION, steps, profile.steady_state, (track_iops(tracked, str(tracked)),))
+    yield outcome
+
+
+def combine_steps(table: SweepTable) -> tuple[Step, ...]:
+    """Return a round of all combinations, in the order of the lists."""
+    return tuple(
+        Step(
+            workload=Workload(
+                access=table.access,
+                read_percent=read_percent,
+                block_size_bytes=round(size_kib * KIB),
+                jobs=jobs,
+                io_depth=depth,
+                # 0 % means fresh random data, the default.
+                compressible_percent=compressible or None,
+            ),
+            duration_s=table.step_s,
+        )
+        for read_percent, size_kib, compressible, jobs, depth in product(*table.loops)
+    )
+
+
+def find_hardest(steps: tuple[Step, ...]) -> Workload:
+    """Return the workload that is hardest for the drive, which is tracked."""
+
+    def ease(workload: Workload) -> tuple[int, int, int, int]:
+        return (
+            workload.read_percent,
+            -workload.total_outstanding_ios,
+            workload.block_size_bytes,
+            workload.compressible_percent or 0,
+        )
+
+    return min((step.workload for step in steps), key=ease)
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(SweepTable)
+    loops = (
+        *wording.mixes_and_sizes(table.read_percents, table.block_sizes_kib),
+        ("compressible share of the data", f"{wording.numbers(table.compressible_percents)} %"),
+        ("TC", wording.numbers(table.jobs)),
+        ("QD", wording.numbers(table.io_depths)),
+    )
+    step = f"{table.access.order}, {table.step_s:g} s"
+    tracking = f"Tracking variable: IOPS of {find_hardest(combine_steps(table))}"
+    return (
+        "Not a test of the PTS; purge, preconditioning and steady state by its rules",
+        *wording.until_steady(profile, circumstances, loops, step, tracking),
+    )
+
+
+TEST = Test(
+    name="sweep",
+    title="Sweep",
+    source="tkperf; not in the PTS",
+    suites=("ssd", "raid"),
+    by_default=False,
+    table=SweepTable,
+    procedure=sweep,
+    describe=describe,
+    section_plan=section_plan,
+    tracked=("iops",),
+)

@@ -1,0 +1,400 @@
+"""A run's page in the terminal, and the short end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from textwrap import wrap
+
+import rich.table
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, JustifyMethod
+from rich.padding import Padding
+from rich.rule import Rule
+
+from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, wrap_words
+from tkperf.page.facts import typeset
+from tkperf.page.page import Block, FactBlocks, NotesView, ReportView, SectionView, TableView, TestView
+from tkperf.page.verdict_texts import NoteLevel
+from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
+from tkperf.render.terminal.drawings import print_charts
+
+_HEADING_WIDTH = 80
+# More alarms make an end no clearer; tkperf show has them all.
+_MOST_ALARMS = 5
+# Of remarks: their items, and further lines of an item.
+_INDENT, _HANGING = 2, 4
+# Blanks between two columns of a list, and of other tables.
+_GAP, _PADDED_GAP = 2, 3
+_LABEL = 28
+
+
+def print_page(view: ReportView, console: Console, *, going_on: str | None = None, titled: bool = True) -> None:
+    """Print everything that a terminal can show of a page.
+
+    Args:
+        going_on: the place of a run that has not ended.
+        titled: begin with the title; otherwise with the verdict.
+    """
+    if titled:
+        subtitle = f"  {plain(view.subtitle)}" if view.subtitle else ""
+        console.print(f"[bold]{plain(view.title)}[/bold]{subtitle}", highlight=False)
+    if view.about:
+        console.print(plain(view.about), style="dim", highlight=False)
+    print_verdict(view.verdict, console)
+    for banner in view.banners:
+        console.print(plain(banner), style="yellow", highlight=False)
+    if going_on is not None:
+        console.print(f"going on: {plain(going_on)}", style="bold", highlight=False)
+    for sentence in view.answer:
+        console.print(plain(sentence), highlight=False)
+    _print_headlines(view, console)
+    _print_findings(view, console)
+    for block in view.overview:
+        print_block(block, console)
+    _print_warnings(view, console)
+    for test in view.tests:
+        _print_test(test, console)
+    if view.tests and view.disclosure:
+        _print_heading("Set-up and disclosure", console)
+    _print_facts(view.disclosure, console)
+    if view.words:
+        console.print()
+    for words in view.words:
+        console.print(plain(typeset(words)), style="dim", highlight=False)
+
+
+def print_end(view: ReportView, console: Console) -> None:
+    """Print what a user must know when a run has ended: verdict, headline figures, and what to look at."""
+    console.print(f"[bold]{plain(view.title)}[/bold]", highlight=False)
+    print_verdict(view.verdict, console)
+    _print_headlines(view, console)
+    alarms = [
+        text if each.title.lower() in text.lower() else f"{each.title}: {text}"
+        for each in view.findings
+        for text, alarm in each.sentences
+        if alarm
+    ]
+    lines = [f"{text}." for text in alarms[:_MOST_ALARMS]]
+    if len(alarms) > _MOST_ALARMS:
+        lines.append(f"... and {format_count(len(alarms) - _MOST_ALARMS, 'more finding')}")
+    lines += [view.warnings_line] if view.warnings_line else []
+    if lines:
+        console.print()
+    for line in lines:
+        console.print(plain(line), style="yellow", highlight=False)
+
+
+def print_batch_end(view: ReportView, console: Console) -> None:
+    """Print what a user must know when a batch has ended: verdict, first answers, drives that were not measured."""
+    console.print(f"[bold]{plain(view.title)}[/bold]  {plain(view.subtitle)}", highlight=False)
+    print_verdict(view.verdict, console)
+    for sentence in view.answer:
+        console.print(plain(sentence), highlight=False)
+    for block in view.overview:
+        if isinstance(block, NotesView):
+            print_block(block, console)
+
+
+def _print_headlines(view: ReportView, console: Console) -> None:
+    if not view.headlines:
+        return
+    drawn = rich.table.Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    drawn.add_column()
+    drawn.add_column(justify="right", style="bold", no_wrap=True)
+    drawn.add_column(style="dim", no_wrap=True)
+    drawn.add_column()
+    drawn.add_column(style="dim")
+    for each in view.headlines:
+        verdict = colour(each.verdict, NoteLevel.FAILURE if each.alarm else None)
+        # The test belongs to it: latencies of one load under two tests' demands are two measurements.
+        drawn.add_row(plain(each.label), plain(each.text), plain(each.sure), verdict, plain(each.test))
+    console.print()
+    console.print(drawn)
+
+
+def _print_findings(view: ReportView, console: Console) -> None:
+    for test in view.findings:
+        console.print()
+        console.print(f"[bold]{plain(test.title)}[/bold]", highlight=False)
+        for text, alarm in test.sentences:
+            _print_indented(typeset(f"{plain(text)}."), console, style="bold red" if alarm else "")
+
+
+def _print_warnings(view: ReportView, console: Console) -> None:
+    if not view.grouped_warnings:
+        return
+    console.print()
+    console.print(plain(view.warnings_line), style="yellow", highlight=False)
+    for group in view.grouped_warnings:
+        for text in group.texts:
+            _print_indented(typeset(f"{group.title}: {plain(text)}"), console, style="yellow")
+
+
+def _print_indented(text: str, console: Console, style: str = "", *, indent: int = 2) -> None:
+    """Print a text with markup and an indent.
+
+    On a terminal, each line of the text has the indent.
+    """
+    if console.soft_wrap:
+        console.print(f"{'':{indent}}{text}", style=style, highlight=False)
+        return
+    console.print(Padding(text, (0, 0, 0, indent), expand=False), style=style, highlight=False)
+
+
+def _print_test(test: TestView, console: Console) -> None:
+    _print_heading(test.title, console)
+    for name, fact in test.facts:
+        console.print(f"[dim]{name}:[/dim] {plain(fact)}", highlight=False)
+    _print_tables(test.tables, console)
+    for section in test.sections:
+        _print_section(test, section, console)
+    _print_tables(test.course.tables, console)
+
+
+def _print_heading(title: str, console: Console) -> None:
+    console.print()
+    # A piped console is wide enough for every table, so wider than a heading needs.
+    heading = Rule(f"[bold]{plain(title)}[/bold]", align="left")
+    console.print(heading, width=min(console.width, _HEADING_WIDTH))
+
+
+def _print_section(test: TestView, section: SectionView, console: Console) -> None:
+    if section.title != test.title:
+        console.print()
+        console.print(f"[bold]{plain(section.title)}[/bold]", highlight=False)
+    console.print(f"steady state: [bold]{plain(section.state)}[/bold]; {plain(section.summary)}", highlight=False)
+    for found in section.over_time:
+        _print_indented(typeset(f"over time: {plain(found)}"), console)
+    print_charts(section.charts, console)
+    determination = () if section.determination is None else (section.determination,)
+    _print_tables((*determination, *section.tables), console)
+
+
+def _print_tables(tables: Sequence[TableView], console: Console) -> None:
+    for table in tables:
+        print_table(table, console)
+
+
+def print_block(block: Block, console: Console) -> None:
+    """Print a table or a list of remarks, below its title."""
+    if isinstance(block, TableView):
+        print_table(block, console, title_style="bold")
+        return
+    console.print(f"\n[bold]{plain(block.title)}[/bold]", highlight=False)
+    for note in block.notes:
+        lines = _wrap(note.text, console, _INDENT)
+        for detail in note.details:
+            lines += _wrap(detail, console, _INDENT + _HANGING)
+        for line in lines:
+            console.print(plain(line), style=LEVEL_STYLES[note.level], highlight=False)
+        indent = _INDENT + _HANGING * bool(note.text)
+        for line in _in_lines(note.command, console.width - indent):
+            indented = f"{'':{indent}}{drop_controls(line)}"
+            console.print(indented, markup=False, highlight=False, soft_wrap=True)
+
+
+def _wrap(text: str, console: Console, indent: int) -> list[str]:
+    """Return a text in lines of whole words, the first of which stands out."""
+    return wrap_words(drop_controls(text), console.width, indent=indent, hanging=indent + _HANGING)
+
+
+def _in_lines(command: str, width: int) -> list[str]:
+    """Return a command in lines of whole words that a shell takes as one."""
+    if len(command) <= width:
+        return [command] if command else []
+    lines = wrap(command, width - 2, break_long_words=False, break_on_hyphens=False)
+    return [*(f"{line} \\" for line in lines[:-1]), *lines[-1:]]
+
+
+def print_table(table: TableView, console: Console, *, title_style: str = "") -> None:
+    """Print a table.
+
+    If it is too wide, its rows and columns are swapped, provided that this makes it narrower. A
+    list (``priorities``) loses columns instead. Output that is not on a terminal is as wide as the
+    table.
+    """
+    width = console.width
+    if console.soft_wrap:
+        width = max(width, measure_width(table))
+    elif table.priorities:
+        table = choose_columns(table, width)
+        width = max(width, measure_width(table))
+    elif table.labels == 1 and console.width < measure_width(table) > measure_width(turned := _turn(table)):
+        table = turned
+    console.print()
+    if table.title:
+        console.print(plain(table.title), style=title_style, highlight=False)
+    headed, is_list = any(table.columns), bool(table.priorities)
+    drawn = rich.table.Table(
+        box=SIMPLE_HEAD if headed else None,
+        show_edge=False,
+        show_header=headed,
+        pad_edge=not is_list,
+        padding=(0, 1, 0, 0 if is_list else 1),
+    )
+    whole = measure_width(table, labels_break=True) <= width
+    numeric = table.numeric
+    for number, (name, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
+        is_label = number < table.labels
+        head, kept = plain(name), whole and not is_label
+        if kept and not is_list:  # its lines are those of its head, so that no cell is broken
+            head = "\n".join(wrap(head, max(map(len, (*cells, *head.split())))))
+        named = is_label and (not headed or any(map(str.isalpha, "".join(cells))))
+        words = named or not numeric[number]
+        justify: JustifyMethod = "left" if words else "right"
+        drawn.add_column(head, justify=justify, overflow="fold", no_wrap=kept)
+    for number in table.lead:
+        row = table.rows[number]
+        levels = table.levels[number] if table.levels else (None,) * (len(row) - table.labels)
+        drawn.add_row(
+            *(_indent(plain(typeset(label))) for label in row[: table.labels]),
+            *map(colour, row[table.labels :], levels),
+        )
+    before, console.width = console.width, width
+    console.print(drawn)
+    console.width = before
+    if more := len(table.rows) - len(table.lead):
+        where = "between them" if table.stepwise else "after them"
+        console.print(f"{format_count(more, 'row')} {where}: in the report", style="dim")
+    print_notes(table, console)
+
+
+def _indent(label: str) -> Padding | str:
+    """Return a label with all its lines as far from the edge as the first."""
+    words = label.lstrip("\N{NO-BREAK SPACE}")
+    return Padding(words, (0, 0, 0, len(label) - len(words))) if words != label else label
+
+
+def choose_columns(table: TableView, width: int, changing: Sequence[int | None] = ()) -> TableView:
+    """Return a list with the columns that fit, by their priorities; a column without a single value goes first.
+
+    Args:
+        changing: for each column the width that it gets whatever its cells have just now, as they change from second to
+            second; None: by its cells.
+    """
+    columns = range(len(table.columns))
+    fixed = changing or [None] * len(columns)
+    empty = [fixed[number] is None and all(row[number] == NOT_MEASURED for row in table.rows) for number in columns]
+    widths = [
+        measure_width(table.take([number])) if (given := fixed[number]) is None else given + _GAP for number in columns
+    ]
+    kept: list[int] = []
+    for number in sorted(columns, key=lambda one: (empty[one], table.priorities[one])):
+        if not table.priorities[number] or sum(widths[one] for one in (*kept, number)) <= width:
+            kept.append(number)
+    return table.take(sorted(kept))
+
+
+def print_notes(table: TableView, console: Console) -> None:
+    for note in table.notes:
+        console.print(plain(typeset(note)), style="dim", highlight=False)
+
+
+def colour(cell: str, level: NoteLevel | None) -> str:
+    """Return a cell's text as markup, in the colour of what it shows."""
+    text = plain(typeset(cell))
+    return text if level is None else f"[bold {LEVEL_STYLES[level]}]{text}[/]"
+
+
+def measure_width(table: TableView, *, labels_break: bool = False) -> int:
+    """Return the least width: heads may take several lines, cells may not, labels if ``labels_break``."""
+    width = 0
+    for number, (head, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
+        broken = labels_break and number < table.labels
+        words = [word for cell in cells for word in cell.split()] if broken else cells
+        heads = [head] if table.priorities else head.split()
+        width += max(map(len, ("", *heads, *words)))
+        width += _GAP if table.priorities else _PADDED_GAP
+    return width
+
+
+def _turn(table: TableView) -> TableView:
+    names = tuple(row[0] for row in table.rows)
+    columns = tuple(zip(table.columns[1:], *(row[1:] for row in table.rows), strict=True))
+    levels = tuple(zip(*table.levels, strict=True))
+    return replace(table, columns=(table.columns[0], *names), rows=columns, levels=levels)
+
+
+def _print_facts(blocks: FactBlocks, console: Console) -> None:
+    for title, facts in blocks:
+        console.print()
+        console.print(f"[bold]{plain(title)}[/bold]", highlight=False)
+        named = max(len(name) for name, _ in facts)
+        if console.soft_wrap:
+            for name, fact in facts:
+                console.print(f"{plain(name).ljust(named)}  {plain(fact)}".lstrip(), highlight=False)
+            continue
+        drawn = rich.table.Table.grid(padding=(0, 2, 0, 0))
+        drawn.add_column(style="dim", max_width=_LABEL)
+        drawn.add_column(overflow="fold")
+        width = console.width - min(named, _LABEL) - 2
+        for name, fact in facts:
+            if named:
+                lines = wrap_words(fact, width) if console.is_terminal else [fact]
+                drawn.add_row(plain(name), plain("\n".join(lines)))
+            else:
+                console.print(plain(fact), highlight=False)
+        if named:
+            console.print(drawn)
+
+
+# Most claims of a run below it; failures come first.
+_MOST_LINES = 10
+
+
+def print_check(view: ReportView, console: Console, *, brief: bool = False) -> None:
+    """Print the page of a check: the verdict, a table, and what a reader must know.
+
+    Args:
+        brief: where the table is too wide for the terminal, only cautions and failures are shown of each row.
+    """
+    print_verdict(view.verdict, console)
+    for banner in view.banners:
+        console.print(plain(banner), style="yellow", highlight=False)
+    for table in view.tables:
+        if measure_width(table) <= console.width:
+            print_table(table, console)
+            continue
+        _print_blocks(table, console, brief=brief)
+        print_notes(table, console)
+
+
+def _print_blocks(table: TableView, console: Console, *, brief: bool) -> None:
+    """Print the name and first cell of each row on a line, the other cells below.
+
+    Rows whose text is the same share a block; of a brief page, rows without cautions and failures share the last one.
+    """
+    blocks: dict[tuple[str, ...], list[str]] = {}
+    passed = []
+    for (name, first, *others), levels in zip(table.rows, table.levels, strict=True):
+        if brief and not any(levels):
+            passed.append(f"{plain(name)} {plain(first)}")
+            continue
+        lines = _describe_cells(table.columns[2:], others, levels[1:], brief=brief)
+        blocks.setdefault((colour(first, levels[0]), *lines), []).append(plain(name))
+    for (first, *lines), names in blocks.items():
+        console.print(f"{', '.join(names)}: {first}", highlight=False)
+        for line in lines:
+            _print_indented(line, console, indent=4)
+    if passed:
+        console.print("; ".join(passed), highlight=False)
+
+
+def _describe_cells(
+    columns: Sequence[str], cells: Sequence[str], levels: Sequence[NoteLevel | None], *, brief: bool
+) -> list[str]:
+    """Return a line for each cell, failures first; all cells are one line unless the page is brief."""
+    named = [
+        (level, f"{plain(column)}: {colour(cell, level)}")
+        for column, cell, level in zip(columns, cells, levels, strict=True)
+        if cell not in ("", NOT_MEASURED) and (level is not None or not brief)
+    ]
+    named.sort(key=lambda cell: cell[0] is not NoteLevel.FAILURE)
+    lines = [line for _, line in named]
+    if not brief:
+        return ["; ".join(lines)]
+    if len(lines) > _MOST_LINES:
+        more = f"... and {len(lines) - _MOST_LINES} more, which --html and --json have"
+        lines[_MOST_LINES:] = [more]
+    return lines

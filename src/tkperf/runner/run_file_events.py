@@ -1,0 +1,237 @@
+"""A run followed by its file alone: its new rows become the events that the run itself sent.
+
+Two things are not in the file: a replay finds the current phase (``progress.py``), and the rows of that phase
+give its step. Seconds come as the file gets them: with their step; for a long step, about a
+minute at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tkperf.model.measurement import IoStats, NewestSamples, Sample
+from tkperf.model.phases import Idle, Phase, Purge, Round, SectionOutcome
+from tkperf.model.record import LogEntry, PurgeRecord, RunRecord, RunStatus, StepRecord, TestRecord, UnfinishedStep
+from tkperf.runner.events import (
+    Delta,
+    Event,
+    Judged,
+    Noted,
+    PhaseStarted,
+    PurgeEnded,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    SampleSeen,
+    SectionEnded,
+    StepEnded,
+    StepStarted,
+    TelemetrySeen,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
+from tkperf.runner.log_progress import Progress, end_s, find_progress
+
+
+class Follower:
+    """A follower that turns the deltas of a run file into events, in their order."""
+
+    def __init__(self) -> None:
+        self.progress: Progress | None = None
+        self._log: list[LogEntry] = []
+        self._begun = False
+        self._status = RunStatus.RUNNING
+        self._state: object = None
+        self._resumptions = self._warnings = self._notes = self._readings = 0
+        self._tests: set[int] = set()
+        self._ended: set[int] = set()
+        self._phase: tuple[str, Phase] | None = None
+        self._step: StepStarted | None = None
+        self._seen = 0  # seconds of the current step
+
+    def take(self, delta: Delta) -> Iterator[Event]:
+        """Yield the events of a delta. The first one has the run from its beginning."""
+        record = delta.record
+        if not self._begun and not record.planned:
+            return  # not even begun
+        yield from self._beginning(record)
+        for test in sorted(record.tests, key=lambda test: test.id):
+            yield from self._follow(test, delta)
+        yield from self._texts(record)
+        for reading in record.telemetry[self._readings :]:
+            yield TelemetrySeen(reading=reading)
+        self._readings = len(record.telemetry)
+        self.progress = self._within_phase(delta) or find_progress(record, self._log)
+        was, self._status = self._status, record.status
+        if record.status is RunStatus.RUNNING:
+            yield from self._now(delta)
+        elif record.status is not was:
+            yield RunEnded(status=record.status, because=record.ended_because, ended_utc=record.ended_utc)
+
+    def _within_phase(self, delta: Delta) -> Progress | None:
+        """Return the progress if the phase is still that of the look before: a replay of the whole log
+        finds no more.
+        """
+        record, progress = delta.record, self.progress
+        was, self._state = (
+            self._state,
+            (record.status, len(record.resumptions), tuple((test.id, test.status) for test in record.tests)),
+        )
+        if progress is None or progress.phase is None or was != self._state:
+            return None
+        if not delta.log:
+            return progress
+        done = progress.steps_done + len(delta.log)
+        is_within = isinstance(progress.phase, Round) and done < len(progress.phase.steps)
+        if not is_within or not all(isinstance(one.record, StepRecord) for one in delta.log):
+            return None
+        return replace(progress, steps_done=done)
+
+    def _beginning(self, record: RunRecord) -> Iterator[Event]:
+        if not self._begun:
+            self._begun = True
+            yield RunStarted(info=record.info, tests=record.planned)
+        for resumption in record.resumptions[self._resumptions :]:
+            yield RunResumed(info=record.info, tests=record.planned, resumption=resumption)
+        if len(record.resumptions) > self._resumptions:
+            self._resumptions = len(record.resumptions)
+            # The rows say which entries are set aside, but a look at the new rows alone misses the old ones.
+            self._log = [
+                replace(
+                    entry,
+                    set_aside=entry.set_aside
+                    or any(
+                        resumption.test_id == entry.test_id and resumption.sets_aside(entry.sequence)
+                        for resumption in record.resumptions
+                    ),
+                )
+                for entry in self._log
+            ]
+            self._phase = self._step = None
+
+    def _follow(self, test: TestRecord, delta: Delta) -> Iterator[Event]:
+        if test.id not in self._tests:
+            self._tests.add(test.id)
+            self._phase = self._step = None
+            yield TestStarted(test=test.name, at_s=test.started_s, plan=test.plan)
+        for entry in delta.log:
+            if entry.test_id == test.id:
+                self._log.append(entry)
+                if not entry.set_aside:
+                    yield from self._entry(test.name, entry, delta.seconds)
+        if test.status is not RunStatus.RUNNING and test.id not in self._ended:
+            self._ended.add(test.id)
+            yield TestEnded(test=test.name, status=test.status, at_s=test.ended_s)
+
+    def _entry(self, test: str, entry: LogEntry, seconds: Mapping[int, NewestSamples]) -> Iterator[Event]:
+        record = entry.record
+        if isinstance(record, PurgeRecord):
+            yield PurgeEnded(test=test, record=record)
+        elif isinstance(record, StepRecord):
+            newest = seconds.get(entry.sequence, NewestSamples())
+            unseen = newest.samples[max(0, self._seen - newest.left_out) :]
+            yield from self._seconds(test, record.started_s, unseen)
+            self._step, self._seen = None, 0
+            yield StepEnded(test=test, record=record)
+        elif isinstance(record, SectionOutcome):
+            yield SectionEnded(test=test, outcome=record)
+        else:
+            yield Judged(test=test, section=record.section, number=record.number, verdict=record.verdict)
+
+    def _seconds(self, test: str, began_s: float, samples: Sequence[Sample]) -> Iterator[Event]:
+        for sample in samples:
+            at_s = began_s + sample.start_s + sample.duration_s
+            yield SampleSeen(test=test, sample=sample, at_s=at_s)
+
+    def _texts(self, record: RunRecord) -> Iterator[Event]:
+        for warning in record.warnings[self._warnings :]:
+            yield Warned(warning=warning)
+        for note in record.notes[self._notes :]:
+            yield Noted(note=note)
+        self._warnings, self._notes = len(record.warnings), len(record.notes)
+
+    def _now(self, delta: Delta) -> Iterator[Event]:
+        """Yield the events of the current phase and step."""
+        progress = self.progress
+        if progress is None or progress.test is None or progress.phase is None:
+            return
+        if self._phase != (progress.test, progress.phase):
+            self._phase = (progress.test, progress.phase)
+            remaining = progress.remaining_s(progress.began_s) or (0.0, 0.0)
+            yield PhaseStarted(
+                test=progress.test,
+                phase=progress.phase,
+                at_s=progress.began_s,
+                shortest_s=remaining[0],
+                longest_s=remaining[1],
+                at_most=progress.at_most,
+            )
+        kept = next((test.under_way for test in delta.record.tests if test.under_way), None)
+        step = self._step_of(progress, delta.record, kept)
+        if step is not None and self._step != step:
+            if self._step is None or not _is_same_step(self._step, step):
+                self._seen = 0
+                yield step
+            self._step = step
+        if step is not None and kept is not None and _is_kept(step, kept):
+            newest = delta.seconds_under_way
+            is_first = not self._seen
+            self._seen += newest.left_out + len(newest.samples)
+            if is_first and newest.left_out:
+                yield from self._seconds(step.test, kept.started_s, (_sum_before(kept, newest),))
+            yield from self._seconds(step.test, kept.started_s, newest.samples)
+
+    def _step_of(self, progress: Progress, record: RunRecord, kept: UnfinishedStep | None) -> StepStarted | None:
+        phase, test = progress.phase, progress.test
+        if test is None or phase is None or isinstance(phase, Purge | Idle):
+            return None
+        position = progress.steps_done if isinstance(phase, Round) else 0
+        length_bytes = record.info.active_range_length_bytes or 0
+        at_s = self._last_s(progress)
+        step = StepStarted.of_phase(test, phase, position, at_s=at_s, active_range_bytes=length_bytes)
+        if kept is not None and _is_kept(step, kept):
+            return replace(step, at_s=kept.started_s)
+        return step
+
+    def _last_s(self, progress: Progress) -> float:
+        """Return the end of the last record in the log, at which the current step began."""
+        done = [
+            entry.record
+            for entry in self._log[-2:]
+            if isinstance(entry.record, StepRecord | PurgeRecord) and not entry.set_aside
+        ]
+        return max(progress.began_s, end_s(done[-1])) if done else progress.began_s
+
+
+def _sum_before(kept: UnfinishedStep, newest: NewestSamples) -> Sample:
+    """Return the beginning of a long step, before its newest seconds, as one long sample."""
+    so_far = kept.measured_so_far
+    starts_s = newest.samples[0].start_s if newest.samples else so_far.duration_s
+    read, write = (
+        IoStats(
+            ios=max(0, total.ios - sum(part.ios for part in parts)),
+            bytes=max(0, total.bytes - sum(part.bytes for part in parts)),
+        )
+        for total, parts in (
+            (so_far.read, [sample.read for sample in newest.samples]),
+            (so_far.write, [sample.write for sample in newest.samples]),
+        )
+    )
+    return Sample(start_s=0.0, duration_s=max(starts_s, 1e-6), read=read, write=write)
+
+
+def _is_same_step(one: StepStarted, other: StepStarted) -> bool:
+    """Return whether two events mean the same step, apart from their times."""
+    return replace(one, at_s=0.0) == replace(other, at_s=0.0)
+
+
+def _is_kept(step: StepStarted, kept: UnfinishedStep) -> bool:
+    return (step.section, step.kind, step.number, step.position, step.workload) == (
+        kept.section,
+        kept.kind,
+        kept.number,
+        kept.position,
+        kept.workload,
+    )

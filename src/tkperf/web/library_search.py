@@ -1,0 +1,252 @@
+"""Find runs of the library: words, facets, order and page, all in the address. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from tkperf.analysis.verdict import VerdictState
+from tkperf.web.bounds import MOST_CHOICES, MOST_COMPARED, MOST_WORDS, PAGE_ITEMS, PAGE_RUNS
+from tkperf.web.library import ListedBatch, ListedRun, Listing
+
+_NOT_KNOWN = "not known"
+
+
+class Facet(NamedTuple):
+    """A property to choose runs by; ``of`` returns its values of a run."""
+
+    key: str
+    title: str
+    of: Callable[[ListedRun], tuple[str, ...]]
+
+
+FACETS = (
+    Facet("model", "Model", lambda run: (run.row.model or _NOT_KNOWN,)),
+    Facet("firmware", "Firmware", lambda run: (run.row.firmware or _NOT_KNOWN,)),
+    Facet("test", "Test", lambda run: run.row.tests),
+    Facet("verdict", "Verdict", lambda run: (run.row.verdict,)),
+    Facet("host", "Host", lambda run: (run.row.host or _NOT_KNOWN,)),
+    Facet("month", "Month", lambda run: (run.row.month or _NOT_KNOWN,)),
+)
+_GRAVITY = {state.value: place for place, state in enumerate(VerdictState)}
+# The first is the default; "-" before one that begins with the greatest.
+SORTS: Mapping[str, Callable[[ListedRun], object]] = {
+    "date": lambda run: run.row.started_utc,
+    "name": lambda run: run.row.name.casefold(),
+    "drive": lambda run: (run.row.model.casefold(), run.row.serial, run.row.started_utc),
+    "verdict": lambda run: _GRAVITY.get(run.row.verdict, 0),
+    "host": lambda run: (run.row.host.casefold(), run.row.started_utc),
+}
+DEFAULT_SORT = "-date"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What a page of the library shows.
+
+    Attributes:
+        chosen: values by facet; a run has one of them in each facet that has any.
+        sort: a key of ``SORTS``, with ``-`` in descending order.
+        page: from 1.
+        ticked: ids of runs to be compared, which may be on other pages.
+    """
+
+    words: str = ""
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sort: str = DEFAULT_SORT
+    page: int = 1
+    ticked: tuple[str, ...] = ()
+
+    @property
+    def is_narrow(self) -> bool:
+        return bool(self.words or self.chosen)
+
+    def address(self, **changes: object) -> str:
+        """Return the address of this page, or with changes of another one, from its first page."""
+        query = replace(self, **{"page": 1, **changes})  # type: ignore[arg-type]
+        pairs = [("q", query.words)] if query.words else []
+        pairs += [(key, value) for key, values in query.chosen.items() for value in values]
+        if query.sort != DEFAULT_SORT:
+            pairs.append(("sort", query.sort))
+        if query.page > 1:
+            pairs.append(("page", str(query.page)))
+        pairs += [("run", run_id) for run_id in query.ticked]
+        return f"/?{urlencode(pairs)}" if pairs else "/"
+
+    def without(self, key: str, value: str) -> str:
+        """Return the address without a chosen value, or with the key ``q`` without its words."""
+        if key == "q":
+            return self.address(words="")
+        left = tuple(one for one in self.chosen.get(key, ()) if one != value)
+        chosen = {**self.chosen, key: left}
+        return self.address(chosen={key: values for key, values in chosen.items() if values})
+
+    def sorted_by(self, key: str) -> str:
+        """Return the address in the order of a column: descending if it ascends, and for dates at first."""
+        first = DEFAULT_SORT if key == "date" else key
+        other = key if first.startswith("-") else f"-{key}"
+        return self.address(sort=other if self.sort == first else first)
+
+
+def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
+    """Return the query of an address; what it does not know is left out."""
+    words, sort, page = "", DEFAULT_SORT, 1
+    ticked: dict[str, None] = {}
+    chosen: dict[str, dict[str, None]] = {}
+    facets = {facet.key for facet in FACETS}
+    for key, value in pairs:
+        if key == "q":
+            words = " ".join(value.split()[:MOST_WORDS])[:200].rstrip()
+        elif key in facets and value:
+            chosen.setdefault(key, {})[value] = None
+        elif key == "sort" and value.removeprefix("-") in SORTS:
+            sort = value
+        elif key == "page" and value.isdecimal() and len(value) < 7:
+            page = max(1, int(value))
+        elif key == "run" and len(ticked) < MOST_COMPARED:
+            ticked[value[:64]] = None
+    return Query(
+        words=words,
+        chosen={key: tuple(values) for key, values in chosen.items()},
+        sort=sort,
+        page=page,
+        ticked=tuple(ticked),
+    )
+
+
+class Choice(NamedTuple):
+    """A value of a facet: how many runs it leaves, of them apart those of simulated drives."""
+
+    value: str
+    measured: int
+    simulated: int
+    chosen: bool
+
+
+class Item(NamedTuple):
+    """A row of the list: a run, or a batch with its runs that were found."""
+
+    runs: tuple[ListedRun, ...]
+    batch: ListedBatch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRuns:
+    """A page of the runs that a query finds.
+
+    Attributes:
+        measured, simulated, total: number of runs found on drives, of simulated runs found, and of
+        runs in the library.
+        facets: facets with their values; if a facet has very many values, only the most frequent
+            ones.
+        page, pages: number of this existing page, and the number of pages.
+    """
+
+    items: tuple[Item, ...]
+    measured: int
+    simulated: int
+    total: int
+    facets: tuple[tuple[Facet, tuple[Choice, ...]], ...]
+    page: int
+    pages: int
+
+
+def select(listing: Listing, query: Query) -> FoundRuns:
+    """Return the page of the runs that a query finds."""
+    words = query.words.casefold().split()
+    by_words = [run for run in listing.runs.values() if all(word in run.searched for word in words)]
+    values = {run.run_id: [facet.of(run) for facet in FACETS] for run in by_words}
+    chosen = {key: frozenset(of_facet) for key, of_facet in query.chosen.items()}
+    missed = {
+        run_id: [
+            facet.key
+            for facet, own in zip(FACETS, of_run, strict=True)
+            if facet.key in chosen and chosen[facet.key].isdisjoint(own)
+        ]
+        for run_id, of_run in values.items()
+    }
+    found = [run for run in by_words if not missed[run.run_id]]
+    pages = _split(_group(_sort(found, query.sort), listing, query))
+    page = min(query.page, len(pages))
+    simulated = sum(run.row.simulated for run in found)
+    return FoundRuns(
+        items=pages[page - 1],
+        measured=len(found) - simulated,
+        simulated=simulated,
+        total=len(listing.runs),
+        facets=tuple(
+            (facet, _count(by_words, values, missed, place, chosen.get(facet.key, frozenset())))
+            for place, facet in enumerate(FACETS)
+        ),
+        page=page,
+        pages=len(pages),
+    )
+
+
+def _split(items: Iterable[Item]) -> list[tuple[Item, ...]]:
+    """Return the rows of each page. A page ends after PAGE_ITEMS rows, or earlier, before its rows
+    contain more than PAGE_RUNS runs.
+    """
+    pages: list[list[Item]] = [[]]
+    runs = 0
+    for item in items:
+        if len(pages[-1]) == PAGE_ITEMS or (pages[-1] and runs + len(item.runs) > PAGE_RUNS):
+            pages.append([])
+            runs = 0
+        pages[-1].append(item)
+        runs += len(item.runs)
+    return [tuple(page) for page in pages]
+
+
+def _count(
+    runs: Sequence[ListedRun],
+    values: Mapping[str, list[tuple[str, ...]]],
+    missed: Mapping[str, list[str]],
+    place: int,
+    chosen: frozenset[str],
+) -> tuple[Choice, ...]:
+    """Return the values of a facet with the number of runs that the other facets leave; the latest month first."""
+    key = FACETS[place].key
+    counts: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+    for run in runs:
+        if missed[run.run_id] in ([], [key]):
+            counts[run.row.simulated].update(set(values[run.run_id][place]))
+    most = (counts[False] + counts[True]).most_common(MOST_CHOICES)
+    names = sorted({*dict(most), *chosen}, key=str.casefold, reverse=key == "month")
+    return tuple(Choice(name, counts[False][name], counts[True][name], name in chosen) for name in names)
+
+
+def _sort(runs: Sequence[ListedRun], sort: str) -> list[ListedRun]:
+    key = SORTS[sort.removeprefix("-")]
+    ordered = sorted(runs, key=lambda run: (run.row.name, run.run_id))
+    return sorted(ordered, key=key, reverse=sort.startswith("-"))  # type: ignore[arg-type]
+
+
+def _group(runs: Sequence[ListedRun], listing: Listing, query: Query) -> list[Item]:
+    """Return the rows of the list: all runs of a batch are at the place of its first run.
+
+    Batches without a found run follow if no facet is chosen and the batch matches the words.
+    """
+    of_batches: dict[str, list[ListedRun]] = {}
+    for run in runs:
+        for batch_id in run.batch_ids:
+            of_batches.setdefault(batch_id, []).append(run)
+    items = []
+    left = dict(of_batches)
+    for run in runs:
+        if not run.batch_ids:
+            items.append(Item((run,)))
+        for batch_id in run.batch_ids:
+            if of_run := left.pop(batch_id, None):
+                items.append(Item(tuple(of_run), listing.batches[batch_id]))
+    if not query.chosen:
+        words = query.words.casefold().split()
+        items += [
+            Item((), batch)
+            for key, batch in listing.batches.items()
+            if key not in of_batches and all(word in batch.searched for word in words)
+        ]
+    return items

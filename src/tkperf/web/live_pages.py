@@ -1,0 +1,190 @@
+"""Runs and batches under way, as server-sent events: one process watches each, however many browsers look at it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from html import escape
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from tkperf.web.bounds import MOST_SENT_BYTES, MOST_STREAMS
+from tkperf.web.files import KnownFile
+from tkperf.web.pages import render_page
+from tkperf.web.shared_parts import SharedParts, find_batch, find_run
+from tkperf.web.workers import BusyError, JobError
+
+# A browser that has left without a word is noticed at the next line; the end of the server as soon.
+KEEP_ALIVE_S = 1.0
+# A comment, which a browser ignores.
+_NOTHING = b":\n\n"
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A file that is watched.
+
+    ``event`` contains its newest state for all browsers, and ``number`` counts the states.
+    """
+
+    event: bytes = b""
+    number: int = 0
+    ended: bool = False
+    failed: bool = False
+    browsers: int = 0
+    task: asyncio.Task[None] | None = None
+    news: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def show(self, content: bytes) -> None:
+        """Let all browsers have a new state."""
+        async with self.news:
+            self.event = _event(content)
+            self.number += 1
+            self.news.notify_all()
+
+    async def wait_for_news(self, seen: int) -> None:
+        """Wait until there is more than so many states, or no more to come, or for a while."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KEEP_ALIVE_S), self.news:
+                await self.news.wait_for(lambda: self.ended or self.number > seen)
+
+
+class _Stream(StreamingResponse):
+    """A continuous answer.
+
+    ``end`` is called when the answer ends, even if the browser leaves before the first event.
+    """
+
+    def __init__(self, events: AsyncIterator[bytes], end: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=_HEADERS)
+        self._end = end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._end()
+
+
+class LivePages:
+    """Events ``/runs/ID/live`` and ``/batches/ID/live``. Without anything under way the answer is 204, which ends a
+    browser's asking.
+    """
+
+    def __init__(self, parts: SharedParts) -> None:
+        self._site = parts
+        self._watched: dict[str, _Watched] = {}
+        self._streams = 0
+        self._sent_bytes = 0
+
+    def build_routes(self) -> list[Route]:
+        return [Route("/runs/{id}/live", self.watch_run), Route("/batches/{id}/live", self.watch_batch)]
+
+    async def watch_run(self, request: Request) -> Response:
+        run = find_run(self._site, request)
+        key = f"/runs/{run.run_id}"
+        return await self._answer(request, key, run.known, "follow_run", {"file": run.known})
+
+    async def watch_batch(self, request: Request) -> Response:
+        batch, runs = find_batch(self._site, request)
+        addresses = {run.known.name: f"/runs/{run.run_id}" for run in runs.values()}
+        arguments = {"ledger": batch.known, "addresses": addresses}
+        key = f"/batches/{batch.batch_id}"
+        return await self._answer(request, key, batch.known, "follow_batch", arguments)
+
+    async def _answer(
+        self, request: Request, key: str, known: KnownFile, job: str, arguments: Mapping[str, object]
+    ) -> Response:
+        if not await self._site.is_written(known):
+            return Response(status_code=204, headers=_HEADERS)
+        if self._streams >= MOST_STREAMS:
+            raise BusyError(f"{self._streams} other browsers watch runs: this page asks again later")
+        if key not in self._watched:
+            self._site.workers.require_follower()
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream", headers=_HEADERS)
+        self._streams += 1
+        return _Stream(self._watch(key, job, arguments), self._end_stream)
+
+    def _end_stream(self) -> None:
+        self._streams -= 1
+
+    async def _watch(self, key: str, job: str, arguments: Mapping[str, object]) -> AsyncIterator[bytes]:
+        """Yield the events for one browser, from the newest state on."""
+        watched = self._watched.get(key)
+        if watched is None or watched.ended:
+            watched = self._watched[key] = _Watched()
+            watched.task = asyncio.create_task(self._follow(watched, job, arguments))
+        watched.browsers += 1
+        seen = 0
+        try:
+            while True:
+                await watched.wait_for_news(seen)
+                if watched.number > seen and self._may_send(watched.event):
+                    seen, event = watched.number, watched.event
+                    self._sent_bytes += len(event)
+                    try:
+                        yield event
+                        # The server accepts the next piece only when the browser has taken the event.
+                        yield _NOTHING
+                    finally:
+                        self._sent_bytes -= len(event)
+                elif self._site.ending.is_set():
+                    return
+                elif watched.number > seen:
+                    # Other browsers have not taken their events yet. This one gets a later state.
+                    await asyncio.sleep(KEEP_ALIVE_S)
+                    yield _NOTHING
+                elif watched.ended:
+                    if not watched.failed:
+                        yield b"event: ended\ndata:\n\n"
+                    return
+                else:
+                    yield _NOTHING
+        finally:
+            watched.browsers -= 1
+            if not watched.browsers and watched.task is not None:
+                watched.task.cancel()
+                if self._watched.get(key) is watched:
+                    del self._watched[key]
+
+    def _may_send(self, event: bytes) -> bool:
+        """Return whether enough memory remains for an event, in addition to data that browsers have
+        not received yet.
+        """
+        return self._sent_bytes + len(event) <= MOST_SENT_BYTES
+
+    async def _follow(self, watched: _Watched, job: str, arguments: Mapping[str, object]) -> None:
+        try:
+            async with aclosing(self._site.workers.follow(job, **arguments)) as messages:
+                async for content in messages:
+                    await watched.show(content)
+        except JobError as error:
+            # Browsers stay at the page, and ask again in a few seconds.
+            watched.failed = True
+            text = f"<p>This cannot be shown now: {escape(str(error))}.</p>"
+            await watched.show(text.encode(errors="replace"))
+        finally:
+            watched.ended = True
+            async with watched.news:
+                watched.news.notify_all()
+
+
+def _event(content: bytes) -> bytes:
+    """Return a text as one event: each of its lines is a field."""
+    return b"".join(b"data: %s\n" % line for line in content.splitlines()) + b"\n"
+
+
+def render_live(*, run_id: str, name: str, differs: str) -> Response:
+    """Return the page of a run under way, which its events fill.
+
+    Args:
+        differs: a sentence about other files of this run that differ; empty: no file differs.
+    """
+    return render_page("live_page.html.j2", address=f"/runs/{run_id}/live", name=name, differs=differs)

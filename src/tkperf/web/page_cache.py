@@ -1,0 +1,182 @@
+"""Pages and downloads that workers made: shared by all who ask at once, and kept in the user's cache.
+
+A key has all that a page depends on, so nothing kept is ever out of date. The folder is bounded in size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from shutil import disk_usage
+from typing import BinaryIO
+from urllib.parse import quote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+import tkperf
+from tkperf.model.version import __version__
+from tkperf.web.bounds import MOST_FOR_A_PAGE
+from tkperf.web.workers import BusyError
+
+MOST_BYTES = 512 << 20
+_PIECE_BYTES = 1 << 18
+
+# Of each download: the ending of its name, and its type.
+DOWNLOADS = {
+    "html": (".html", "text/html"),
+    "pdf": (".pdf", "application/pdf"),
+    "csv": ("-csv.zip", "application/zip"),
+    "json": (".json", "application/json"),
+}
+
+Make = Callable[[BinaryIO], Awaitable[None]]
+"""Writes a page to an empty file."""
+
+
+@dataclass(slots=True)
+class _Shared:
+    """A page that is being made, and how many wait for it."""
+
+    task: asyncio.Task[BinaryIO]
+    waiting: int = 0
+
+
+class PageCache:
+    """Pages by their keys.
+
+    Args:
+        folder: of the user's cache; None, or one that cannot be written, or on a disk that is nearly full: nothing is
+            kept.
+    """
+
+    def __init__(self, folder: Path | None, *, most_bytes: int = MOST_BYTES) -> None:
+        self._folder = folder
+        self._most_bytes = most_bytes
+        self._shared: dict[str, _Shared] = {}
+
+    async def get(self, request: Request, key: tuple[object, ...], make: Make, *, keep: bool = True) -> BinaryIO:
+        """Return the open file of a page, for the caller to close; the page is made if it does not
+        exist.
+
+        It is made once for all browsers that ask meanwhile. The work ends early when the last of
+        these browsers has left.
+
+        Raises:
+            BusyError: too many other requests wait for the page.
+        """
+        name = hashlib.sha256(repr((_maker(), key)).encode(errors="replace")).hexdigest()
+        if keep and (kept := self._open(name)) is not None:
+            return kept
+        shared = self._shared.get(name)
+        if shared is not None and shared.waiting >= MOST_FOR_A_PAGE:
+            raise BusyError(f"{shared.waiting} other browsers wait for this page: load it again later")
+        if shared is None or shared.task.done():
+            task = asyncio.create_task(self._make(name, make, keep=keep))
+            shared = self._shared[name] = _Shared(task)
+        shared.waiting += 1
+        left = asyncio.create_task(_wait_until_left(request))
+        try:
+            await asyncio.wait({shared.task, left}, return_when=asyncio.FIRST_COMPLETED)
+            if not shared.task.done():
+                raise HTTPException(499, "The browser has left")
+            file = await shared.task
+            return open(os.dup(file.fileno()), "rb")
+        finally:
+            left.cancel()
+            shared.waiting -= 1
+            if not shared.waiting:
+                task = shared.task
+                if not task.cancel() and not task.cancelled() and task.exception() is None:
+                    task.result().close()
+                # Another one may be made already, for browsers that came after this one had failed.
+                if self._shared.get(name) is shared:
+                    del self._shared[name]
+
+    async def _make(self, name: str, make: Make, *, keep: bool) -> BinaryIO:
+        place, file = self._begin(keep=keep)
+        try:
+            await make(file)
+            if place is not None:
+                place.replace(place.with_name(name))
+                await asyncio.to_thread(self._trim)
+        except BaseException:
+            file.close()
+            if place is not None:
+                place.unlink(missing_ok=True)
+            raise
+        return file
+
+    def _begin(self, *, keep: bool) -> tuple[Path | None, BinaryIO]:
+        if keep and self._folder is not None:
+            with suppress(OSError):
+                if disk_usage(self._folder).free < self._most_bytes:
+                    return None, tempfile.TemporaryFile()
+                descriptor, place = tempfile.mkstemp(dir=self._folder, suffix=".part")
+                return Path(place), open(descriptor, "w+b")
+        return None, tempfile.TemporaryFile()
+
+    def _open(self, name: str) -> BinaryIO | None:
+        if self._folder is None:
+            return None
+        try:
+            file = (self._folder / name).open("rb")
+        except OSError:
+            return None
+        with suppress(OSError):
+            os.utime(file.fileno())  # used now: the oldest go first
+        return file
+
+    def _trim(self) -> None:
+        """Remove the pages that were used least recently, and those of killed servers."""
+        assert self._folder is not None
+        with suppress(OSError):
+            found = [(path.stat(), path) for path in self._folder.iterdir()]
+            total_bytes = sum(status.st_size for status, _ in found)
+            for status, path in sorted(found, key=lambda each: each[0].st_mtime_ns):
+                if total_bytes <= self._most_bytes:
+                    break
+                path.unlink()
+                total_bytes -= status.st_size
+
+
+async def _wait_until_left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+@cache
+def _maker() -> str:
+    """Return the version of tkperf; of a checkout, the state of its files, too."""
+    folder = Path(tkperf.__file__).parent
+    newest_ns = max(path.stat().st_mtime_ns for path in folder.rglob("*") if path.suffix != ".pyc")
+    return f"{__version__} {newest_ns}"
+
+
+def stream(file: BinaryIO, media_type: str, *, name: str = "") -> Response:
+    """Return the content of a file that ``PageCache`` opened.
+
+    Args:
+        name: it is saved under this name, not shown.
+    """
+    headers = {"Content-Length": str(os.fstat(file.fileno()).st_size)}
+    if name:
+        headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name, errors='replace')}"
+    return StreamingResponse(_pieces(file), media_type=media_type, headers=headers)
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    """Yield a file by its descriptor, whose position others share."""
+    with file:
+        at = 0
+        while piece := os.pread(file.fileno(), _PIECE_BYTES, at):
+            yield piece
+            at += len(piece)

@@ -1,0 +1,167 @@
+"""Parts that the pages share."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tkperf.model.errors import RunFileError
+from tkperf.render.reports import find_report_date
+from tkperf.runfile.writers import is_being_written
+from tkperf.web.files import KnownFile, look_again
+from tkperf.web.library import Library, ListedBatch, ListedRun
+from tkperf.web.list_answers import ListAnswers
+from tkperf.web.page_cache import PageCache
+from tkperf.web.pages import answer_for_good, render_text
+from tkperf.web.workers import FileError, Workers
+
+
+class ChartScript:
+    """Vega and the scripts of reports, which a worker puts together once."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._made: asyncio.Task[bytes] | None = None
+
+    def start(self) -> asyncio.Task[bytes]:
+        """Have it made, so that the first report need not wait for it."""
+        self._made = asyncio.create_task(self._workers.run("script"))
+        self._made.add_done_callback(self._forget_failure)
+        return self._made
+
+    def _forget_failure(self, made: asyncio.Task[bytes]) -> None:
+        if made.cancelled() or made.exception() is not None:
+            self._made = None  # the next page has it made again
+
+    async def _find(self) -> bytes:
+        # A browser that leaves ends only its own waiting.
+        return await asyncio.shield(self._made or self.start())
+
+    async def find_address(self) -> str:
+        return f"/static/{hashlib.sha256(await self._find()).hexdigest()[:16]}/charts.js"
+
+    async def serve(self, _: Request) -> Response:
+        return answer_for_good(await self._find(), "text/javascript")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedParts:
+    """Parts that every page may use; ``ending`` is set when the server ends."""
+
+    library: Library
+    workers: Workers
+    kept: PageCache
+    charts: ChartScript
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
+    lists: ListAnswers = field(default_factory=ListAnswers)
+
+    async def make(
+        self,
+        request: Request,
+        job: str,
+        files: Mapping[str, KnownFile],
+        *,
+        keep: bool = True,
+        alone: bool = False,
+        **arguments: object,
+    ) -> BinaryIO:
+        """Return what a job makes of files, which are arguments by their names; kept unless a run writes to one of
+        them.
+
+        Raises:
+            JobError: see ``Workers.make``.
+        """
+        try:
+            files, written = await asyncio.to_thread(_look_again, files)
+        except (RunFileError, OSError) as error:
+            raise FileError(str(error)) from error
+        key = (job, sorted(files.items()), find_report_date(), sorted(arguments.items()))
+
+        async def make(result: BinaryIO) -> None:
+            await self.workers.make(result, job, alone=alone, **files, **arguments)
+
+        return await self.kept.get(request, key, make, keep=keep and not written)
+
+    async def is_written(self, known: KnownFile) -> bool:
+        """Return whether a run, or the process of a batch, writes to a file now.
+
+        Raises:
+            FileError: it has gone, or a link or another file has taken its place.
+        """
+        try:
+            _, written = await asyncio.to_thread(_look_again, {"": known})
+        except (RunFileError, OSError) as error:
+            raise FileError(str(error)) from error
+        return written
+
+    async def find_frame(self, above: str) -> dict[str, str]:
+        """Return the parts of a served page with charts, below a bar of the page's own."""
+        return {
+            "script_address": await self.charts.find_address(),
+            "head": render_text("run_head.html.j2"),
+            "above": above,
+        }
+
+
+def _look_again(files: Mapping[str, KnownFile]) -> tuple[dict[str, KnownFile], bool]:
+    """Return files with their stamps of now, and whether a run writes to one of them."""
+    found = {name: look_again(known) for name, known in files.items()}
+    return found, any(is_being_written(known.folder / known.place) for known in found.values())
+
+
+class AmbiguousError(HTTPException):
+    """An id of several files that differ. ``more`` is the address of the list of these files."""
+
+    def __init__(self, found: str, shared_id: str, count: int) -> None:
+        super().__init__(
+            300, f"{count:,} {found} have the id {shared_id} and differ from each other: each has an id of its own"
+        )
+        self.more = f"/?{urlencode({'q': shared_id})}"
+
+
+def find_listed_run(parts: SharedParts, run_id: str) -> ListedRun | None:
+    """Return the run with an id; None: the library has no such run.
+
+    Raises:
+        AmbiguousError: several files have this id, and differ.
+    """
+    listing = parts.library.listing
+    if (count := listing.ambiguous_runs.get(run_id)) is not None:
+        raise AmbiguousError("run files", run_id, count)
+    return listing.find_run(run_id)
+
+
+def find_run(parts: SharedParts, request: Request) -> ListedRun:
+    """Return the run that the address names.
+
+    Raises:
+        HTTPException: 404, the library has no such run; 300, files of that run differ.
+    """
+    run = find_listed_run(parts, request.path_params["id"])
+    if run is None:
+        raise HTTPException(404)
+    return run
+
+
+def find_batch(parts: SharedParts, request: Request) -> tuple[ListedBatch, dict[str, ListedRun]]:
+    """Return the batch that the address names, and those of its runs that the library has, by the names of their files.
+
+    Raises:
+        HTTPException: 404, the library has no such batch; 300, files of that batch differ.
+    """
+    listing = parts.library.listing
+    batch_id = request.path_params["id"]
+    if (count := listing.ambiguous_batches.get(batch_id)) is not None:
+        raise AmbiguousError("batch files", batch_id, count)
+    batch = listing.find_batch(batch_id)
+    if batch is None:
+        raise HTTPException(404)
+    return batch, dict(batch.runs)
