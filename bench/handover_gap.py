@@ -38,9 +38,7 @@ from typing import TextIO, TypeVar, cast
 
 import numpy as np
 
-from tkperf.cli.background import DirectText, InBackground
-from tkperf.cli.live_view import LiveView
-from tkperf.cli.run_views import SWITCH_INTERVAL_S
+from tkperf.cli.run_views import SWITCH_INTERVAL_S, DirectText, InBackground, LiveView
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.targets import DriveTarget

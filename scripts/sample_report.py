@@ -17,7 +17,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import tkperf
-from tkperf.model.user_facts import UserFacts
+from tkperf.model.run_info import UserFacts
 from tkperf.render.reports import build_run_view, render_html
 
 DOCS = Path(__file__).parents[1] / "docs"

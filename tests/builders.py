@@ -21,8 +21,7 @@ from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.model.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.model.measurement import IoStats
 from tkperf.model.record import PurgeResult
-from tkperf.model.run_info import RunInfo
-from tkperf.model.user_facts import NO_USER_FACTS, UserFacts
+from tkperf.model.run_info import NO_USER_FACTS, RunInfo, UserFacts
 from tkperf.model.workload import Access, Workload
 from tkperf.page.page import ReportView
 from tkperf.procedures import SSD_TESTS, load_profile

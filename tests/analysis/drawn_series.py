@@ -15,7 +15,7 @@ from tests.analysis.further_series import make_noise
 from tests.analysis.named_series import MIB, Course, NamedSeries, build_columns
 from tests.builders import work
 from tkperf.analysis.timeline.levels import LevelKind
-from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.model.measurement import FloatArray, Seconds
 
 _FRESH, _SECOND = LevelKind.FRESH, LevelKind.SECOND
 _Drawn = tuple[FloatArray, Course]

@@ -15,7 +15,7 @@ import numpy as np
 from tests.analysis.named_series import IOPS_OF_MB, MIB, Course, NamedSeries, build_columns, build_review
 from tests.builders import work
 from tkperf.analysis.timeline.levels import LevelKind
-from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.model.measurement import FloatArray, Seconds
 
 _FRESH, _FIRST, _SECOND = LevelKind.FRESH, LevelKind.FIRST, LevelKind.SECOND
 _MB = IOPS_OF_MB

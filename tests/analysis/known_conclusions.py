@@ -18,15 +18,15 @@ import numpy as np
 from tests.analysis.made_up import made_up_cell, made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.characteristics import AFTER_RECOVERY, NO_BACKLOG, RECOVERY, SATURATED
+from tkperf.analysis.characteristics_search import with_characteristics
 from tkperf.analysis.comparing.arrangements import build_cohort, build_history
-from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, against_first
-from tkperf.analysis.courses import with_characteristics
+from tkperf.analysis.comparing.compared_rows import Change, ComparedRow, Entry, against_first
 from tkperf.analysis.over_seconds import find_backlog_noise_ios, find_median_backlog_ios
 from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.means import uncertainty_of_mean
 from tkperf.model.figures import FigureKind, drawn
+from tkperf.model.measurement import FloatArray, Seconds
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, Quantity
-from tkperf.model.seconds import FloatArray, Seconds
 
 READS = work(read_percent=100, jobs=32, io_depth=1)
 OTHER = work(block_size_bytes=8192)

@@ -18,7 +18,7 @@ from tkperf.analysis.timeline.levels import BEFORE, Drop, LevelKind
 from tkperf.analysis.timeline.timelines import SEARCHED, Recorded, find_timelines
 from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.models import FlashModel, find_preset
-from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.model.measurement import FloatArray, Seconds
 from tkperf.model.workload import Workload
 
 MIB = 1 << 20

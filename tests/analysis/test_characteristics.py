@@ -11,11 +11,11 @@ import pytest
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.characteristics import CHARACTERISTICS, Characteristic
+from tkperf.analysis.characteristics_search import with_characteristics
 from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import METRICS, parse_claims
 from tkperf.analysis.comparing.comparison import compare
-from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.timeline.levels import Drop, LevelKind, RateLevel
 from tkperf.analysis.timeline.spikes import PeriodicSpikes

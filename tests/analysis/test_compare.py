@@ -17,8 +17,8 @@ from rich.console import Console
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import at, run_info, simulate, work
 from tests.charts import rows_of
+from tkperf.analysis.comparing.compared_rows import Change, ComparedRow, Entry, Span
 from tkperf.analysis.comparing.comparison import Comparison, compare
-from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, Span
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.cli.main import cli
 from tkperf.model.errors import RunFileError, UsageError

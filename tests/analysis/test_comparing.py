@@ -14,8 +14,8 @@ from rich.console import Console
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import work
+from tkperf.analysis.comparing.compared_rows import Change, Entry, against_first
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, compare, find_day
-from tkperf.analysis.comparing.entries import Change, Entry, against_first
 from tkperf.analysis.drive_telemetry import DriveTelemetry
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
@@ -33,9 +33,9 @@ from tkperf.page.comparison.conclusions import (
     describe_days,
     find_common_notices,
     find_conclusions,
+    find_telemetry_differences,
     find_verdict,
 )
-from tkperf.page.comparison.drive_conditions import find_telemetry_differences
 from tkperf.page.comparison.ratio_tables import build_headline_table, build_runs_table, build_section_table
 from tkperf.page.comparison.ratio_texts import (
     describe_group,

@@ -21,7 +21,7 @@ from tests.builders import work
 from tkperf.analysis.over_seconds import find_backlog_noise_ios
 from tkperf.analysis.timeline.levels import find_drops, find_levels
 from tkperf.analysis.timeline.series import make_series
-from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.model.measurement import FloatArray, Seconds
 
 COPIES = 20
 LEAST_ALIKE = 0.95

@@ -12,11 +12,11 @@ import pytest
 from tests.analysis.made_up import made_up_cell, made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED
-from tkperf.analysis.courses import has_backlog, with_characteristics
+from tkperf.analysis.characteristics_search import has_backlog, with_characteristics
 from tkperf.analysis.over_seconds import CLOCK_S, find_median_backlog_ios, mean_wait_s
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Basis
-from tkperf.model.seconds import Seconds
+from tkperf.model.measurement import Seconds
 from tkperf.model.workload import Arrival
 
 LEVEL_S = 51.0

@@ -18,8 +18,8 @@ from tkperf.analysis.timeline.series import Series, make_series
 from tkperf.analysis.timeline.spikes import LEAST_SHARE, find_periodic_spikes
 from tkperf.analysis.timeline.timelines import SEARCHED, Bursts, Recorded, Timeline, find_timelines
 from tkperf.analysis.uncertainty.estimate import Basis
+from tkperf.model.measurement import FloatArray, Seconds
 from tkperf.model.quantity import IOPS
-from tkperf.model.seconds import FloatArray, Seconds
 from tkperf.page.view import build_view
 from tkperf.page.words.time_course import describe_timelines
 from tkperf.render.export_markdown import render_markdown

@@ -19,8 +19,8 @@ from tests.builders import run_info, simulate, work
 from tkperf.analysis.claim_findings import LOWER_LIMIT, ClaimResult, ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
+from tkperf.analysis.comparing.compared_rows import Change, ComparedRow, Entry
 from tkperf.analysis.comparing.comparison import compare
-from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.analysis.results import CellUncertainty, RunResult
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Interval, Uncertainty
 from tkperf.analysis.uncertainty.means import ONCE
@@ -30,8 +30,8 @@ from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, QUANTITI
 from tkperf.page.check import describe_claim
 from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_texts import describe_ratio
-from tkperf.page.explanation import explain
-from tkperf.page.shown_section import ShownSection
+from tkperf.page.disclosure import explain
+from tkperf.page.naming import ShownSection
 from tkperf.page.tables.cell_tables import build_matrix, explain_intervals
 from tkperf.page.view import build_view
 from tkperf.page.words.uncertainty import (

@@ -30,8 +30,7 @@ from tkperf.analysis.uncertainty.means import (
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.spread import coverage_factor, spread_of_series
 from tkperf.model.histogram import BUCKET_UPPER_NS, BUCKETS, REPORTED_PERCENTILES, Histogram
-from tkperf.model.measurement import IoStats
-from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.model.measurement import FloatArray, IoStats, Seconds
 
 TRIALS = 1000
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tkperf.analysis.batch_verdict import BatchCode
-from tkperf.analysis.comparing.comparability import ComparisonCode
+from tkperf.analysis.comparing.comparison import ComparisonCode
 from tkperf.analysis.drive_telemetry import DriveTelemetry
 from tkperf.analysis.overview import StatusCode
 from tkperf.analysis.readiness import DeviceCode, HostCode, RestoreCode, TuneCode
@@ -27,7 +27,7 @@ from tkperf.analysis.verdict import (
     VerdictState,
     judge_run,
 )
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.figures import LoadCaution
 from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, StepKind
 from tkperf.model.run_info import IMPORTED

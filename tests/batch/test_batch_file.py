@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.batch.batch_file import parse_batch_file, read_batch_file
+from tkperf.batch.draft import parse_batch_file, read_batch_file
 from tkperf.batch.request import BatchRequest
 from tkperf.model.errors import InputFileError, RefusedError, TkperfError
 from tkperf.pipeline.run_request import RunRequest
@@ -206,7 +206,7 @@ def test_anything_is_read_or_refused(data: dict[str, object]) -> None:
     """A file of any content is a draft or one of tkperf's own errors."""
     said = "/nowhere/lab.toml"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tkperf.batch.batch_file.tomllib.loads", lambda _: dict(data))
+        patch.setattr("tkperf.batch.draft.tomllib.loads", lambda _: dict(data))
         try:
             parse_batch_file("", Path("/nowhere/lab.toml"))
         except TkperfError as error:

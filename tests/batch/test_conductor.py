@@ -8,16 +8,14 @@ from typing import NoReturn
 import pytest
 
 from tkperf.batch.conductor import Conductor
-from tkperf.batch.drive_processes import DriveProcesses
-from tkperf.batch.drive_selection import DriveSelection
+from tkperf.batch.draft import DriveSelection
+from tkperf.batch.drive_processes import Begun, Channel, DriveProcesses, Ended, Go, Held, Repeatable
 from tkperf.batch.ledger import DriveBegan, DriveEnded, Ledger, Line, append_end, read_log
 from tkperf.batch.neighbours import Neighbours
-from tkperf.batch.protocol import Begun, Channel, Ended, Go, Held, Repeatable
 from tkperf.batch.request import BatchDrive, BatchRequest
 from tkperf.model.batch_state import DriveShown, DriveStage
-from tkperf.model.drive_path import DrivePath
 from tkperf.model.errors import DeviceError, RefusedError, RunFileError
-from tkperf.model.sharing import SharingState
+from tkperf.model.sharing import DrivePath, SharingState
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.system.host import now_utc
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.batch.consent_file import confirm_by_file, find_faults
-from tkperf.batch.question import BatchQuestion
+from tkperf.batch.question import BatchQuestion, confirm_by_file, find_faults
 from tkperf.model.batch_state import DriveShown
 from tkperf.model.errors import InputFileError, RefusedError
 

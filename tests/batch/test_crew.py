@@ -8,8 +8,7 @@ from typing import NoReturn
 import pytest
 
 from tkperf.batch import drive_processes as crew_module
-from tkperf.batch.drive_processes import DriveProcesses
-from tkperf.batch.protocol import Channel
+from tkperf.batch.drive_processes import Channel, DriveProcesses
 from tkperf.model.errors import RefusedError
 
 

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from tests.printed_forms import Printed, load_forms
+from tkperf.batch.drive_processes import Held
 from tkperf.batch.hosts import ssh
 from tkperf.batch.hosts.all_hosts import Fleet, _commission, _describe_clock, _find_old_fio, _find_twins
 from tkperf.batch.hosts.host_thread import (
@@ -49,12 +50,11 @@ from tkperf.batch.hosts.messages import (
 )
 from tkperf.batch.hosts.ssh import RemoteHost
 from tkperf.batch.ledger import BatchBegun, BatchLog, DrivesConfirmed, Ledger, RemoteDriveLine, read_batch
-from tkperf.batch.protocol import Held
 from tkperf.batch.request import BatchDrive, BatchRequest
 from tkperf.cli.remote_orders import _begin
 from tkperf.model.batch_state import ConnectedHost, DriveShown, DriveStage
-from tkperf.model.drive_path import DrivePath
 from tkperf.model.errors import RefusedError, RunFileError, TkperfError
+from tkperf.model.sharing import DrivePath
 from tkperf.model.version import __version__
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.pipeline.run_state import Brief

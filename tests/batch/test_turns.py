@@ -1,4 +1,4 @@
-from tkperf.batch.turns import APART_S, Turns
+from tkperf.batch.conductor import APART_S, Turns
 
 
 def test_drives_begin_in_the_order_of_their_group() -> None:

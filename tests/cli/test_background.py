@@ -16,11 +16,10 @@ import pytest
 
 from tests.builders import io_stats
 from tests.runfile.runs import a_step
-from tkperf.cli import background
-from tkperf.cli.background import Abandoned, DirectText, InBackground, View
+from tkperf.cli import run_views
 from tkperf.cli.lines import JsonLines
 from tkperf.cli.run_options import RunOptions
-from tkperf.cli.run_views import _open_log
+from tkperf.cli.run_views import Abandoned, DirectText, InBackground, View, _open_log
 from tkperf.model.measurement import NO_IO, Sample
 from tkperf.model.record import RunStatus
 from tkperf.runner.events import Event, EventsDropped, Noted, RunEnded, SampleSeen, StepEnded, TestEnded, TestStarted
@@ -72,7 +71,7 @@ def test_order_is_kept_and_nothing_is_lost_while_there_is_room() -> None:
 
 def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first samples and every step are there; the number left out is given in their place."""
-    monkeypatch.setattr(background, "MOST_SAMPLES", 3)
+    monkeypatch.setattr(run_views, "MOST_SAMPLES", 3)
     view, notes = Stuck(), list[Event]()
     observer = InBackground(view.open, name="progress", on_note=notes.append)
     observer(TestStarted(test="iops", at_s=0))
@@ -97,7 +96,7 @@ def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal that stands for weeks does not fill memory; steps wait without their samples, and the end is seen."""
-    monkeypatch.setattr(background, "MOST_EVENTS", 5)
+    monkeypatch.setattr(run_views, "MOST_EVENTS", 5)
     view = Stuck()
     observer = InBackground(view.open, name="progress")
     observer(ENDED)
@@ -132,7 +131,7 @@ def test_a_view_that_hangs_is_left_to_itself() -> None:
 
 def test_json_lines_say_how_many_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Through a pipe that was full: each line is whole, and lines and dropped add up."""
-    monkeypatch.setattr(background, "MOST_SAMPLES", 10)
+    monkeypatch.setattr(run_views, "MOST_SAMPLES", 10)
     reader, writer = os.pipe()
     lines = JsonLines(cast(TextIO, DirectText(writer)))
     observer = InBackground(lambda: nullcontext(lines), name="progress")

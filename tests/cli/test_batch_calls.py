@@ -16,10 +16,10 @@ import pytest
 from click.testing import CliRunner
 
 from tkperf.batch.request import BatchRequest
-from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.commands.batch import FILE, batch
 from tkperf.cli.commands.suites import hdd, ssd
 from tkperf.cli.main import cli
+from tkperf.cli.run_options import BatchOptions
 from tkperf.model.errors import InputFileError, RefusedError
 
 CLAIMS = '[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 100\nblock_size = "4k"\nat_least = 1\n'
@@ -172,7 +172,7 @@ def test_every_option_of_a_batch_goes_somewhere(asked: list[Call]) -> None:
 _WITH_A_SERIAL = """
 import sys
 from pathlib import Path
-from tkperf.cli.batch_options import BatchOptions
+from tkperf.cli.run_options import BatchOptions
 from tkperf.cli.batch_session import run_batch
 from tkperf.model.errors import TkperfError
 from tkperf.batch.request import BatchDrive, BatchRequest

@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 
 from tests.cli.test_bad_input import assert_clear, tkperf
-from tkperf.analysis.batch_plan_verdict import BatchEstimate, judge_batch_plan
-from tkperf.analysis.run_estimate import PlanCode
+from tkperf.analysis.run_estimate import BatchEstimate, PlanCode, judge_batch_plan
 from tkperf.analysis.verdict import VerdictState
 from tkperf.batch.batch_estimate import estimate_batch
 from tkperf.batch.draft import BatchDraft, DraftedDrive
 from tkperf.batch.request import BatchSettings
-from tkperf.model.drive_path import Part, PartKind
 from tkperf.model.record import RunWarning
-from tkperf.model.sharing import DriveGroup, PartBudget
+from tkperf.model.sharing import DriveGroup, Part, PartBudget, PartKind
 from tkperf.page.batch_plan import build_batch_plan_page
 from tkperf.page.page import NotesView, TableView
 from tkperf.pipeline.estimate_run import ASSUMED, parse_rating

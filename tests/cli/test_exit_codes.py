@@ -144,7 +144,7 @@ def damaged(run_file: Path, folder: Path) -> int:
 def defect(run_file: Path, folder: Path) -> int:
     """Injected: what reads results divides by zero."""
     program = (
-        "import sys, tkperf.cli.print_results as show; from tkperf.cli.main import main\n"
+        "import sys, tkperf.cli.ending as show; from tkperf.cli.main import main\n"
         "show.print_run = lambda path: 1 / 0\n"
         f"sys.argv = ['tkperf', 'show', {str(run_file)!r}]; main()"
     )

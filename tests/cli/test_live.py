@@ -15,8 +15,8 @@ from tests.builders import run_info, work
 from tests.cli.screen import Screen
 from tests.render.test_histories import MIXES, SIZES
 from tests.runfile.runs import a_step
-from tkperf.cli.live_view import LiveView, RedrawnLines
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.cli.run_views import LiveView, RedrawnLines
+from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.model.phases import Fill, Round
 from tkperf.model.record import RunWarning, StepKind

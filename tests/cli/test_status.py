@@ -17,7 +17,7 @@ from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.verdict import judge_run
 from tkperf.cli.main import cli
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunStatus, StepKind
 from tkperf.page.words.run import find_badges

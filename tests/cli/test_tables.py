@@ -17,7 +17,7 @@ from tkperf.analysis.claims_file import Claim
 from tkperf.analysis.comparing.comparison import Comparison, compare
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.figures import matrix_keys
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
 from tkperf.page.check import build_claims_page

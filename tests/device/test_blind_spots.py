@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.device.conftest import Foreign, loop_on
-from tkperf.device.blind_spots import BlindSpotCode, find_blind_spots
 from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, read_identity
 from tkperf.device.safety import find_objections
+from tkperf.device.survey import BlindSpotCode, find_blind_spots
 
 NOBODY = 65534
 KERNEL_THREAD = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0\n"
@@ -201,7 +201,7 @@ def test_a_loop_device_on_a_file_that_other_machines_share(
     device = loop_device()
     assert BlindSpotCode.OTHER_MACHINES not in {spot.code for spot in find_blind_spots(read_identity(device))}
     kind = file_system_of(tmp_path / "loop0.img")
-    monkeypatch.setattr("tkperf.device.blind_spots._SHARED", (kind,))
+    monkeypatch.setattr("tkperf.device.survey._SHARED", (kind,))
     assert f"the file behind {device.name} is on {kind}: tkperf cannot see whether another machine" in " ".join(
         spot.text for spot in find_blind_spots(read_identity(device))
     )
@@ -209,7 +209,7 @@ def test_a_loop_device_on_a_file_that_other_machines_share(
 
 REAL = """
 import json, sys
-from tkperf.device.blind_spots import find_blind_spots
+from tkperf.device.survey import find_blind_spots
 from tkperf.device.identity import read_identity
 print(json.dumps({each.code: each.text for each in find_blind_spots(read_identity(sys.argv[1]))}))
 """

@@ -12,8 +12,8 @@ import pytest
 
 from tests.conftest import run_tool
 from tests.device.conftest import loop_on
-from tkperf.device import file_map
-from tkperf.device.file_map import PartContent, look_for_written_data
+from tkperf.device import content
+from tkperf.device.content import PartContent, look_for_written_data
 from tkperf.device.identity import file_system_of, read_identity
 from tkperf.device.permit import hold_target
 from tkperf.device.usage.kernel import LoopBacking, LoopDevice
@@ -169,7 +169,7 @@ def test_the_map_of_an_unknown_file_system_is_not_believed(tmp_path: Path, monke
     image = tmp_path / "image"
     write_holes(image, 64 * MIB)
     write(image, 48 * MIB)
-    monkeypatch.setattr("tkperf.device.file_map.os.lseek", claims_a_hole_everywhere)
+    monkeypatch.setattr("tkperf.device.content.os.lseek", claims_a_hole_everywhere)
     for file_system in ("nfs4", "fuse", "9p", "overlay", "zfs", None):
         assert look(image, file_system) is PartContent.DATA
 
@@ -185,7 +185,7 @@ def write_holes(image: Path, size: int) -> None:
 
 def test_what_was_not_read_to_its_end_counts_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Zeros are read up to a limit; data before the limit is recognised as such."""
-    monkeypatch.setattr(file_map, "READ_LIMIT_BYTES", 8 * MIB)
+    monkeypatch.setattr(content, "READ_LIMIT_BYTES", 8 * MIB)
     image = tmp_path / "image"
     image.write_bytes(bytes(8 * MIB))
     own = file_system_of(image)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tkperf import make_plan
-from tkperf.device.file_target import create_file_target, find_direct_io_block_bytes
+from tkperf.device.targets import create_file_target, find_direct_io_block_bytes
 from tkperf.model.errors import DeviceError
 
 

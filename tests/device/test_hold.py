@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.device.file_target import create_file_target, remove_file_target
 from tkperf.device.hold import Hold
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
+from tkperf.device.targets import create_file_target, remove_file_target
 from tkperf.model.errors import DeviceError, RefusedError, TkperfError
 from tkperf.pipeline.drive import ScratchFileUnderTest
 from tkperf.pipeline.run_request import RunRequest

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.printed_forms import Printed, load_forms
-from tkperf.device import signatures
-from tkperf.device.signatures import describe_unknown_data, find_signatures
+from tkperf.device import content
+from tkperf.device.content import describe_unknown_data, find_signatures
 from tkperf.model.errors import DeviceError
 from tkperf.system.process import Completed
 
@@ -23,7 +23,7 @@ def find(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert timeout_s > 0
         return Completed(exit_status=printed.status, stdout=printed.stdout, stderr=printed.stderr)
 
-    monkeypatch.setattr(signatures, "run_command", run)
+    monkeypatch.setattr(content, "run_command", run)
     return [str(each) for each in find_signatures({"/dev/sdx": "/proc/self/fd/9"})]
 
 
@@ -77,8 +77,8 @@ def test_a_question_quotes_only_short_lines(monkeypatch: pytest.MonkeyPatch) -> 
         assert timeout_s > 0
         return Completed(exit_status=0, stdout=title, stderr="")
 
-    monkeypatch.setattr(signatures, "find_program", lambda name: name)
-    monkeypatch.setattr(signatures, "run_command", run)
+    monkeypatch.setattr(content, "find_program", lambda name: name)
+    monkeypatch.setattr(content, "run_command", run)
     (unknown,) = describe_unknown_data("/root/a", "/proc/self/fd/9")
     quoted = "Microsoft Word]0;x, Title: a b"
     assert unknown.kind == f"data that looks like {quoted}{'x' * (200 - len(quoted))}"

@@ -8,8 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from tkperf.batch.batch_estimate import estimate_batch
-from tkperf.batch.batch_file import BatchFile, parse_batch_file
-from tkperf.batch.draft import BatchDraft, DraftedDrive
+from tkperf.batch.draft import BatchDraft, BatchFile, DraftedDrive, parse_batch_file
 from tkperf.model.batch_state import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
 from tkperf.model.sharing import SharingState
 from tkperf.pipeline.estimate_run import ASSUMED

@@ -12,18 +12,18 @@ import pytest
 from click.testing import CliRunner
 
 from tests.docs.test_docs_commands import PAGES, open_command
-from tkperf.analysis import courses
+from tkperf.analysis import characteristics_search
 from tkperf.analysis.comparing.arrangements import OUTLIER_SCORE
-from tkperf.analysis.sharing.reads import TOLERATED_LOSS
+from tkperf.analysis.sharing.groups import TOLERATED_LOSS
 from tkperf.analysis.timeline import levels, spikes
-from tkperf.batch import batch_watch, turns
+from tkperf.batch import batch_watch, conductor
 from tkperf.batch import drive_finder as batch_drives
 from tkperf.batch.hosts import host_thread, messages
 from tkperf.cli.ending import MOST_ATTACHED_BYTES
 from tkperf.cli.main import COMMANDS, cli
 from tkperf.device import telemetry_watch
+from tkperf.device.content import READ_LIMIT_BYTES
 from tkperf.device.drive_log import DRIVE_LOG_LIMIT_S
-from tkperf.device.file_map import READ_LIMIT_BYTES
 from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel
 from tkperf.host.audit import WATCH_S, activity, audited_host, cpus, drives, system
 from tkperf.interop import fio_arrangement, fio_json, fio_result, fio_rounds, json_memory, tkperf_xml
@@ -34,16 +34,15 @@ from tkperf.model.disturbance import host_activity as of_host
 from tkperf.model.disturbance import io as of_io
 from tkperf.model.histogram import LEAST_IOS_BEYOND
 from tkperf.model.input_files import RESULTS_BYTES
+from tkperf.model.run_info import LONGEST_FACT
 from tkperf.model.throttling import LEAST_UNITS
-from tkperf.model.user_facts import LONGEST_FACT
 from tkperf.page.batch_results_page import MOST_MAIL_LINES
 from tkperf.page.findings.headlines import MOST
 from tkperf.pipeline import result_cache
 from tkperf.pipeline.estimate_run import DEFAULT_WARRANTY_YEARS
 from tkperf.procedures import load_profile
-from tkperf.procedures.forecast import ASSUMED_FILL_BYTES_PER_S
+from tkperf.procedures.forecast import ASSUMED_FILL_BYTES_PER_S, MOST_STEPS
 from tkperf.procedures.profiles.profile_tables import MOST_SLICES
-from tkperf.procedures.walk import MOST_STEPS
 from tkperf.runfile import limits
 from tkperf.web import bounds, library, page_cache
 
@@ -196,7 +195,7 @@ NUMBERS = [
     ("docs/host.md", r"from ([\d.]+) % stolen since boot", (system.STOLEN_PCT,)),
     # The next sentences are about batches, reports, mail and tests.
     ("docs/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
-    ("docs/batches.md", r"start at least ([\d.]+) s apart", (turns.APART_S,)),
+    ("docs/batches.md", r"start at least ([\d.]+) s apart", (conductor.APART_S,)),
     ("docs/background.md", r"run file attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
     ("docs/reports.md", r"at most (\d+) MiB; you can delete both", (result_cache.MOST_BYTES / MIB,)),
     ("docs/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
@@ -276,14 +275,22 @@ NUMBERS = [
         r"Reported below 1 in ([\d,]+), with at least (\d+) spikes at (\d+) % of the places",
         (1 / spikes.MOST_CHANCE, spikes.LEAST_SPIKES, 100 * spikes.LEAST_SHARE),
     ),
-    ("docs/method.md", r"The device did at least (\d+) % of the offered I/Os", (100 * courses.LEAST_DONE,)),
-    ("docs/method.md", r"number of I/Os offered in (\d+) ms\.", (1000 * courses.LEAST_BEHIND_S,)),
+    (
+        "docs/method.md",
+        r"The device did at least (\d+) % of the offered I/Os",
+        (100 * characteristics_search.LEAST_DONE,),
+    ),
+    ("docs/method.md", r"number of I/Os offered in (\d+) ms\.", (1000 * characteristics_search.LEAST_BEHIND_S,)),
     (
         "docs/method.md",
         r"the first slice within (\d+) % of the median of the earlier stream's slices",
-        (100 * courses.RECOVERED_WITHIN,),
+        (100 * characteristics_search.RECOVERED_WITHIN,),
     ),
-    ("docs/method.md", r"the slice must lie within (\d+) of their standard deviations", (courses.RECOVERED_SIGMAS,)),
+    (
+        "docs/method.md",
+        r"the slice must lie within (\d+) of their standard deviations",
+        (characteristics_search.RECOVERED_SIGMAS,),
+    ),
     ("docs/method.md", r"abs\(M\) > ([\d.]+)\.", (OUTLIER_SCORE,)),
     (
         "docs/method.md",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.batch.batch_file import read_batch_file
+from tkperf.batch.draft import read_batch_file
 from tkperf.device.raid.config import load_raid_config
 from tkperf.procedures import load_profile
 

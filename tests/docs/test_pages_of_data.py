@@ -20,7 +20,7 @@ from tkperf.analysis.run_estimate import REFUSAL
 from tkperf.cli.commands.suites import raid, ssd
 from tkperf.cli.main import COMMANDS
 from tkperf.host.audit import AuditResult
-from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.host_use import HostUse
 from tkperf.model.throttling import MEDIA_ERRORS, THROTTLED
 from tkperf.pipeline.device_under_test import NO_ROOM, USERS_NOT_VISIBLE

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from tests.device.refusals import BLANK, objections, refusals
 from tkperf.cli.main import COMMANDS, cli
-from tkperf.device.blind_spots import BlindSpotCode
 from tkperf.device.safety import DM_OWNERS, Reason
+from tkperf.device.survey import BlindSpotCode
 
 PAGE = (Path(__file__).parents[2] / "docs/safety.md").read_text(encoding="utf-8")
 

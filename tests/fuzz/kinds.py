@@ -27,9 +27,9 @@ from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
-from tkperf.batch.batch_file import parse_batch_file
-from tkperf.batch.consent_file import find_faults
+from tkperf.batch.draft import parse_batch_file
 from tkperf.batch.drive_finder import DriveFinder
+from tkperf.batch.question import find_faults
 from tkperf.device.raid.config import load_raid_config
 from tkperf.engine.fio_output import DocumentSplitter, build_sample, parse_document
 from tkperf.interop.fio_jobfile.convert import convert_job_file

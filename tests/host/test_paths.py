@@ -13,8 +13,7 @@ from tests.host.fake_drives import ROOT_BUS, FakeDrives, nvme_behind_switch, sat
 from tkperf.analysis.sharing.groups import group_drives, judge_sharing
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.host.paths import read_cores, read_path
-from tkperf.model.drive_path import DrivePath, LinkGap, Part, PartKind, PathGap
-from tkperf.model.sharing import SharingState
+from tkperf.model.sharing import DrivePath, LinkGap, Part, PartKind, PathGap, SharingState
 
 
 def shown(path: DrivePath) -> list[tuple[str, str | None, object]]:

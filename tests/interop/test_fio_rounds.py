@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import tkperf
 from tests.interop.fio_files import VERSIONS, document, job, parse_fio_json, written
+from tkperf.analysis.comparing.compared_rows import Span
 from tkperf.analysis.comparing.comparison import compare
-from tkperf.analysis.comparing.entries import Span
 from tkperf.cli.main import cli
 from tkperf.interop.fio_json import MOST_SECTIONS
 from tkperf.interop.imported import ImportedRun

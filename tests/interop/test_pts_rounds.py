@@ -23,8 +23,8 @@ from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.cli.main import cli
+from tkperf.model.choices import prepares
 from tkperf.model.errors import UsageError
-from tkperf.model.purposes import prepares
 from tkperf.model.quantity import IOPS
 from tkperf.page.comparison.ratio_texts import describe_loads
 from tkperf.page.findings import findings, headlines

@@ -6,8 +6,7 @@ import pytest
 
 from tests.interop.fio_files import written
 from tests.interop.test_fio_rounds import rounds_of, run_of, said
-from tkperf.interop.imported import ImportedRun
-from tkperf.interop.result_names import family_of_file, family_of_folder, find_rounds
+from tkperf.interop.imported import ImportedRun, family_of_file, family_of_folder, find_rounds
 
 
 def numbers_of(run: ImportedRun) -> dict[str, list[int]]:

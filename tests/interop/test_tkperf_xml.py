@@ -23,8 +23,8 @@ from tkperf.cli.main import cli
 from tkperf.interop.tkperf_xml import parse_tkperf_xml
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
+from tkperf.model.run_info import NO_USER_FACTS
 from tkperf.model.units import KIB
-from tkperf.model.user_facts import NO_USER_FACTS
 from tkperf.page.disclosure import build_page_header
 from tkperf.page.page import FactBlocks, ReportView
 from tkperf.page.view import build_view

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from tkperf.device.kernel_watch import LOOK_EVERY_S, MOST_SELDOM_S, look_again_s
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.disturbance.host_activity import judge_gap
-from tkperf.model.disturbance.io import Compared, Counts, DeviceLook, Side, judge_bytes
+from tkperf.model.disturbance.io import Compared, Counts, DeviceLook, Disturbance, DisturbanceCode, Side, judge_bytes
 from tkperf.model.errors import StepFailedError
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.model.record import StepKind

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tkperf.device.kernel_watch import KernelLog, find_names
-from tkperf.model.disturbance.codes import WORDS, DisturbanceCode
 from tkperf.model.disturbance.host_activity import find_trouble, judge_host
+from tkperf.model.disturbance.io import WORDS, DisturbanceCode
 from tkperf.model.host_use import CpuTimes, HostLook, HostUse, Program, compare_looks
 from tkperf.model.measurement import NO_IO, Sample
 from tkperf.model.record import StepKind

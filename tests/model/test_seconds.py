@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.model.seconds import Seconds, join, places_of_extremes, reduce_to_columns
+from tkperf.model.measurement import Seconds, join, places_of_extremes, reduce_to_columns
 
 values = st.lists(st.one_of(st.floats(min_value=0, max_value=1e6), st.just(float("nan"))), max_size=300)
 

@@ -10,7 +10,7 @@ from tests.builders import run_info
 from tests.runfile.runs import a_step
 from tkperf.analysis.drive_telemetry import find_telemetry_series, parse_drives
 from tkperf.analysis.run_results import analyse
-from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.record import RunRecord, RunStatus, TestRecord
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.model.throttling import (

@@ -20,7 +20,7 @@ from tkperf.page.verdict_texts import NoteLevel
 from tkperf.pipeline.run_state import Brief, RunState
 from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit
 from tkperf.render.export_markdown import render_markdown
-from tkperf.render.terminal.batch_lines import TURN_EVERY_S, render_batch_lines
+from tkperf.render.terminal.progress_lines import TURN_EVERY_S, render_batch_lines
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 STAGES = (DriveStage.WAITING, DriveStage.DONE, DriveStage.RUNNING, DriveStage.FAILED)

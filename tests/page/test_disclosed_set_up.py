@@ -16,9 +16,8 @@ from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, view_of, work
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.model.errors import UsageError
-from tkperf.model.user_facts import NO_USER_FACTS, SPONSOR, UserFacts, parse_facts
-from tkperf.page.disclosure import build_disclosure, build_page_header, describe_run
-from tkperf.page.explanation import describe_procedure
+from tkperf.model.run_info import NO_USER_FACTS, SPONSOR, UserFacts, parse_facts
+from tkperf.page.disclosure import build_disclosure, build_page_header, describe_procedure, describe_run
 from tkperf.page.facts import describe_demands
 from tkperf.page.view import build_view
 from tkperf.page.words.conditions import describe_demand

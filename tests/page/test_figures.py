@@ -19,7 +19,7 @@ from tkperf.model.phases import Continuous, Procedure, Purge, SectionOutcome
 from tkperf.model.quantity import CPU, IOPS, LATENCY_MAX, LATENCY_MEAN
 from tkperf.model.units import format_number
 from tkperf.model.workload import Arrival, BlockShare, Step, Workload, Zone
-from tkperf.page import whole_test
+from tkperf.page import sections
 from tkperf.page.chart import Bars3D
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.figures import section_figures as figures
@@ -84,7 +84,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_kind_of_figure_can_be_drawn() -> None:
-    of_tests = {*whole_test._BUILD, FigureKind.SECTIONS}
+    of_tests = {*sections._BUILD, FigureKind.SECTIONS}
     assert {*figures.BUILD, *of_tests} == set(FigureKind)
     assert not set(figures.BUILD) & of_tests
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, view_of, work
 from tkperf.analysis.characteristics import AFTER_RECOVERY, FRESH, RECOVERY, STEADY, STEADY_FROM, Characteristic
-from tkperf.analysis.courses import with_characteristics
+from tkperf.analysis.characteristics_search import with_characteristics
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.timelines import Recorded, Timeline

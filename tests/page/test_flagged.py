@@ -18,11 +18,11 @@ from tkperf.analysis.details import TimedStep
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import PRESET_MODELS
-from tkperf.model.disturbance.codes import HOST_LIMITED, DisturbanceCode
-from tkperf.model.disturbance.codes import WORDS as WORD
+from tkperf.model.disturbance.io import HOST_LIMITED, DisturbanceCode
+from tkperf.model.disturbance.io import WORDS as WORD
+from tkperf.model.measurement import Seconds
 from tkperf.model.quantity import IOPS
 from tkperf.model.record import RunRecord, StepKind
-from tkperf.model.seconds import Seconds
 from tkperf.page.chart import Axis, Chart, Curve, Point
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.figures.timeline import Stretch, draw_test

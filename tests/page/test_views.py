@@ -21,7 +21,7 @@ from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import GIB
 from tkperf.page.chart import Axis, Chart, Curve, Point
 from tkperf.page.figures.section_figures import join_charts, name_views
-from tkperf.page.findings.finding_texts import say_value
+from tkperf.page.findings.section_findings import say_value
 from tkperf.page.page import ChartView, ReportView
 from tkperf.page.tables.cell_tables import shade
 from tkperf.procedures import SSD_TESTS, TESTS, Test, load_profile

@@ -11,8 +11,8 @@ import pytest
 
 import tkperf
 from tkperf.device import permit
+from tkperf.device.content import Signature
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.device.signatures import Signature
 from tkperf.model.errors import RefusedError
 from tkperf.pipeline import consent
 from tkperf.pipeline.consent import Consent, Question, permit_controller_drives, permitted

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.record import RunRecord, StepKind, StepRecord
 from tkperf.runfile.reader import read_run
 

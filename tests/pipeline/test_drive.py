@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.device.file_target import find_shortage
 from tkperf.device.identity import TargetKind, read_identity
+from tkperf.device.targets import find_shortage
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.pipeline import drive
 from tkperf.pipeline.consent import Consent

@@ -29,7 +29,7 @@ from tkperf.device.targets import DriveTarget
 from tkperf.device.write_cache import WriteCache
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
-from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.phases import Fill
 from tkperf.model.record import RunStatus, StepKind
 from tkperf.model.units import format_number

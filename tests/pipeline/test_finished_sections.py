@@ -13,7 +13,7 @@ import pytest
 from tests.procedures.test_own_workloads import EVERYTHING
 from tests.resuming import cuts, find_faults
 from tkperf import load, make_plan
-from tkperf.analysis import courses
+from tkperf.analysis import characteristics_search
 from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
@@ -139,7 +139,7 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> list[RunResult]:
     plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("xsr", "demand"))
     run(plan, "run", folder=folder, observers=(cuts(path, folder / "cuts"),))
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(courses, "RECOVERED_WITHIN", 0.0)
+        changed.setattr(characteristics_search, "RECOVERED_WITHIN", 0.0)
         return [load(cut) for cut in sorted((folder / "cuts").glob("*-StepEnded.tkperf"))]
 
 

@@ -23,7 +23,7 @@ from tkperf.pipeline.running_runs import read_overview
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_json import render_json
 from tkperf.runfile.reader import read_run
-from tkperf.system.user_cache import find_cache_folder
+from tkperf.system.output_files import find_cache_folder
 
 
 @pytest.fixture(scope="module")

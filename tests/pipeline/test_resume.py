@@ -12,7 +12,7 @@ from tests.procedures.test_own_workloads import EVERYTHING
 from tests.resuming import cuts, find_faults, written_bytes
 from tkperf import load, make_plan
 from tkperf.analysis.results import RunResult
-from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.errors import EngineError, RefusedError, TkperfError
 from tkperf.model.units import format_number
 from tkperf.page.words.run import describe_resumptions, find_notices

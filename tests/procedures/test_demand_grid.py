@@ -19,7 +19,7 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Workload
 from tkperf.procedures import SSD_TESTS, fit_to_sector, load_profile, parse_profile
 from tkperf.procedures.demand_intensity import GRID, PRECONDITIONING, WRITES_BETWEEN, DemandIntensityTable
-from tkperf.procedures.demand_points import CellMeans, DemandPoint, choose_points, choose_saturating, window_means
+from tkperf.procedures.demand_search import CellMeans, DemandPoint, choose_points, choose_saturating, window_means
 
 GIB = 1 << 30
 DEMANDS = (32, 16, 8, 6, 4, 2, 1)

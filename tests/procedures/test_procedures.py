@@ -14,9 +14,9 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, forecast, load_profile
 from tkperf.procedures.descriptor import Circumstances
+from tkperf.procedures.forecast import find_workloads
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.walk import find_workloads
 
 GIB = 1 << 30
 

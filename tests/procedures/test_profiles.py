@@ -28,14 +28,13 @@ from tkperf.procedures import (
     read_stored_profile,
 )
 from tkperf.procedures.disk_areas import HardDiskTable
-from tkperf.procedures.forecast import Case, forecast
+from tkperf.procedures.forecast import Case, find_excess, forecast
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.latency import LatencyTable
 from tkperf.procedures.own_workloads.parts import FillPhase, IdlePhase, Load, PurgePhase, RoundsPhase, StreamPhase
 from tkperf.procedures.profiles import Profile, apply_options, explain_keys, resolve_range, show_value
 from tkperf.procedures.profiles.profile_tables import SHARED_TABLES, ProfileTable
 from tkperf.procedures.throughput import ThroughputTable
-from tkperf.procedures.walk import find_excess
 from tkperf.procedures.write_saturation import WriteSaturationTable
 
 SHARED_KEYS = tuple(each.key for each in SHARED_TABLES)

@@ -33,7 +33,7 @@ ALLOWED = (
     "render/export_tkperf.py",
     "interop/tkperf_xml.py",
     "interop/__init__.py",
-    "page/comparison/tkperf_plots.py",
+    "page/comparison/build_page.py",
 )
 # The same words for something else: keys of fio's documents, programs, commands, quantities, charts.
 OTHER_MEANINGS = {
@@ -47,7 +47,7 @@ OTHER_MEANINGS = {
     ("page/comparison/build_page.py", "fio"),
     ("page/cell_dialog.py", "latency"),
     ("page/cell_dialog.py", "Response time histogram"),
-    ("page/figures/response_times.py", "Response time histogram"),
+    ("page/figures/curves.py", "Response time histogram"),
     ("interop/fio_json.py", "demand"),
 }
 

@@ -19,8 +19,8 @@ import tkperf
 from tests.builders import run_info, simulate, view_of
 from tests.render.visits import DRAWN, Visit
 from tkperf.analysis.comparing.comparison import compare
+from tkperf.model.measurement import reduce_to_columns
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, percentile
-from tkperf.model.seconds import reduce_to_columns
 from tkperf.model.units import format_number
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.words.uncertainty import add_interval
@@ -239,7 +239,7 @@ def open_hostile(browser: Browser, path: Path) -> Iterator[Visit]:
 
 
 def test_the_page_reduces_as_we_do(visit: Visit) -> None:
-    """The script that refines a zoom finds the extremes and means that seconds.py finds."""
+    """The script that refines a zoom finds the extremes and means that measurement.py finds."""
     visit.open()
     source = (resources.files("tkperf.render") / "templates/script/seconds.js").read_text("utf-8")
     found = re.search(r"^function reduceToColumns.*?^}", source, re.S | re.M)

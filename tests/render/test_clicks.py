@@ -17,7 +17,7 @@ from tests.render.visits import Visit
 from tkperf.analysis.results import SectionResult
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, PERCENTILES, THROUGHPUT, Quantity
 from tkperf.model.units import format_number
-from tkperf.page.figures.response_times import BINS_A_DECADE
+from tkperf.page.figures.curves import BINS_A_DECADE
 from tkperf.page.words.uncertainty import add_interval
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render.html import render_view

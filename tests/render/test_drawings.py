@@ -135,12 +135,12 @@ def test_a_terminal_without_blocks_or_colours_gets_neither(view: ReportView, mon
 def test_a_run_under_way_says_where_it_is_and_nothing_else(tmp_path: Path) -> None:
     """No section is said to have ended, no test to have failed."""
     from tests.runfile.runs import a_run
-    from tkperf.cli.print_results import print_run
+    from tkperf.cli.ending import print_run
 
     path, writer = a_run(tmp_path, steps=2)
     with pytest.MonkeyPatch.context() as changed:
         file = io.StringIO()
-        changed.setattr("tkperf.cli.print_results.open_console", lambda: Console(file=file, width=100))
+        changed.setattr("tkperf.cli.ending.open_console", lambda: Console(file=file, width=100))
         print_run(path)
         writer.close()
     shown = file.getvalue()

@@ -19,7 +19,7 @@ from tests.builders import io_stats, latency_lists
 from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
 from tkperf.model.measurement import IoStats
 from tkperf.page.chart import Bucket, Distribution, Marked
-from tkperf.page.figures.response_times import BINS_A_DECADE, exceedance_points, find_buckets
+from tkperf.page.figures.curves import BINS_A_DECADE, exceedance_points, find_buckets
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import TEXT_PX, Spec
 

@@ -22,8 +22,8 @@ from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.results import RunResult
 from tkperf.cli.main import cli
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
+from tkperf.model.run_info import UserFacts
 from tkperf.model.units import format_number
-from tkperf.model.user_facts import UserFacts
 from tkperf.page.chart import Axis, Chart, Curve, Point
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.facts import typeset
@@ -33,7 +33,7 @@ from tkperf.page.words.time_course import format_verdict_value
 from tkperf.render import printing
 from tkperf.render.document import _lay_out, compose
 from tkperf.render.export_tkperf import render_tkperf_xml
-from tkperf.render.fonts import FAMILY
+from tkperf.render.paper import FAMILY
 from tkperf.render.pdf import set_document
 
 HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000

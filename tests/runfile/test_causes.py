@@ -24,8 +24,8 @@ from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunStatus
 from tkperf.runfile import backlog
 from tkperf.runfile.backlog import Backlog
-from tkperf.runfile.causes import find_read_cause, find_write_cause, may_pass
 from tkperf.runfile.reader import read_run
+from tkperf.runfile.salvage import find_read_cause, find_write_cause, may_pass
 from tkperf.runfile.writer import RunFileWriter, create_run_file, write_whole
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestStarted
 

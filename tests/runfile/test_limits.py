@@ -17,7 +17,7 @@ from tests.fuzz.run import run_limited
 from tests.runfile.runs import a_run
 from tkperf.analysis.run_results import analyse
 from tkperf.interop.fio_json import MOST_RESULTS
-from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.errors import RunFileError
 from tkperf.model.histogram import BUCKETS
 from tkperf.model.phases import Round

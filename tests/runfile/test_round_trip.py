@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from tests.builders import io_stats, latency_lists, run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.histogram import coarsen
-from tkperf.model.measurement import NO_IO, CpuUse, Measurement, Sample
+from tkperf.model.measurement import NO_IO, CpuUse, Measurement, Sample, Seconds
 from tkperf.model.phases import Demand, SectionOutcome
 from tkperf.model.record import (
     GoesOn,
@@ -34,7 +34,6 @@ from tkperf.model.record import (
     TestRecord,
     VerdictRecord,
 )
-from tkperf.model.seconds import Seconds
 from tkperf.model.steady_state import judge
 from tkperf.model.workload import Access, Workload
 from tkperf.page.words.uncertainty import describe_counts

@@ -13,7 +13,7 @@ from tkperf.engine import EngineLoad, Execution, Next, OnSample
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.engine.simulation.service import Second
-from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.errors import EngineError, Interrupted, StepFailedError, TkperfError
 from tkperf.model.record import RunStatus, StepKind, StepRecord
 from tkperf.model.workload import Step, Workload

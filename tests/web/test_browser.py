@@ -29,7 +29,7 @@ from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, StepEnded
-from tkperf.web.live_jobs import SHOW_EVERY_S
+from tkperf.web.jobs import SHOW_EVERY_S
 
 SUITE = {WRITE_SATURATION.name: WRITE_SATURATION}
 Scheme = Literal["light", "dark"]

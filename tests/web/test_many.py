@@ -27,19 +27,24 @@ from tkperf.page.progress import CellHistories, ProgressView
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_tables import DataTable
 from tkperf.runfile.writers import state_of
-from tkperf.web import data, live_jobs, live_pages, row_reader
-from tkperf.web.batch_pages import BatchPages
-from tkperf.web.comparison_pages import ComparisonPages
+from tkperf.web import data, jobs, live_pages, row_reader
 from tkperf.web.data import DataPages
 from tkperf.web.files import KnownFile
 from tkperf.web.index import Index
-from tkperf.web.jobs import make_row
+from tkperf.web.jobs import (
+    follow_batch,
+    follow_run,
+    make_batch,
+    make_comparison,
+    make_row,
+    pack_tables,
+    render_progress,
+)
 from tkperf.web.library import FoundFiles, Listing, build_listing
 from tkperf.web.library_rows import BatchRow, RunRow
-from tkperf.web.live_jobs import follow_batch, follow_run, render_progress
 from tkperf.web.live_pages import LivePages
-from tkperf.web.many import make_batch, make_comparison, pack_tables
 from tkperf.web.page_cache import PageCache
+from tkperf.web.result_pages import BatchPages, ComparisonPages
 from tkperf.web.shared_parts import ChartScript, SharedParts
 from tkperf.web.workers import BusyError, JobError
 
@@ -144,7 +149,7 @@ def test_another_file_in_its_place_is_not_watched(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither of a run under way nor of a batch: a link may lead out of the folder."""
-    monkeypatch.setattr(live_jobs, "SHOW_EVERY_S", 0.1)
+    monkeypatch.setattr(jobs, "SHOW_EVERY_S", 0.1)
     path = tmp_path / "rack-01.tkperf"
     shutil.copy(served / path.name, path)
     with path.open("rb") as writer, begin_ledger(tmp_path, "") as ledger:

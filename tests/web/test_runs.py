@@ -22,7 +22,7 @@ from tkperf.model.measurement import NO_IO, Sample
 from tkperf.pipeline.api import load
 from tkperf.procedures.iops import TEST as IOPS_TEST
 from tkperf.runner.events import SampleSeen, StepStarted
-from tkperf.web.app import build_app
+from tkperf.web.listening import build_app
 from tkperf.web.workers import BusyError, FileError, JobError, LateError
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -227,7 +227,7 @@ def test_a_job_that_failed_has_a_page_with_the_reason(
     def fail(*_: object) -> None:
         raise error(f"it takes longer: {HOSTILE}")
 
-    monkeypatch.setattr("tkperf.web.runs.find_run", fail)
+    monkeypatch.setattr("tkperf.web.result_pages.find_run", fail)
     answer = client.get(f"/runs/{RUN_ID}")
     assert answer.status_code == status
     assert ("retry-after" in answer.headers) == (status == 503)

@@ -13,6 +13,7 @@ from tkperf.analysis.uncertainty.means import latencies_within, rates_within, un
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.spread import Spread
 from tkperf.model.histogram import Histogram
+from tkperf.model.measurement import Seconds, join
 from tkperf.model.quantity import (
     CPU,
     IOPS,
@@ -27,7 +28,6 @@ from tkperf.model.quantity import (
     Window,
 )
 from tkperf.model.record import StepRecord
-from tkperf.model.seconds import Seconds, join
 from tkperf.model.workload import Workload
 
 NOT_LEVEL = "the rate changed during the stream, so the mean is one of several phases"

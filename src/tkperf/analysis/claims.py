@@ -41,7 +41,7 @@ from tkperf.analysis.workload_axes import (
     find_axes,
 )
 from tkperf.interop import FIO_TEST
-from tkperf.model.disturbance.codes import HOST_LIMITED, describe_disturbed
+from tkperf.model.disturbance.io import HOST_LIMITED, describe_disturbed
 from tkperf.model.errors import UsageError
 from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import TOO_FEW_IOS

@@ -10,15 +10,15 @@ from typing import Protocol
 import numpy as np
 
 from tkperf.analysis.cell_uncertainty import needs_seconds, with_uncertainty
-from tkperf.analysis.courses import with_characteristics
+from tkperf.analysis.characteristics_search import with_characteristics
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.section_results import find_window_steps, is_whole_stream
 from tkperf.analysis.timeline.series import has_idle, spread
 from tkperf.analysis.timeline.timelines import SEARCHED, Recorded, Timeline, find_timelines, without_levels
+from tkperf.model.measurement import Seconds, join
 from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT
 from tkperf.model.record import LeftOut, RunRecord, StepKind, StepRecord, TestRecord
-from tkperf.model.seconds import Seconds, join
 from tkperf.model.workload import Arrival, Workload
 
 CLOCK_S = 0.001

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest, judge_run
-from tkperf.model.disturbance.codes import find_doubtful
+from tkperf.model.disturbance.io import find_doubtful
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.runner.log_progress import Progress, describe_place, find_progress
 

@@ -13,7 +13,7 @@ from tkperf.analysis.characteristics import Characteristic
 from tkperf.analysis.drive_telemetry import DriveTelemetry
 from tkperf.analysis.timeline.timelines import Timeline
 from tkperf.analysis.uncertainty.estimate import Uncertainties, Uncertainty
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.figures import Figure, SectionPlan
 from tkperf.model.host_use import HostUse
 from tkperf.model.phases import SectionOutcome

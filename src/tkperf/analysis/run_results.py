@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tkperf.analysis.courses import with_characteristics
+from tkperf.analysis.characteristics_search import with_characteristics
 from tkperf.analysis.drive_telemetry import DriveTelemetry, count_media_errors, find_telemetry, warn_of_counters
 from tkperf.analysis.results import (
     RESULTS_SCHEMA,
@@ -20,7 +20,7 @@ from tkperf.analysis.results import (
 )
 from tkperf.analysis.section_results import build_section
 from tkperf.interop import TKPERF_PROFILE
-from tkperf.model.disturbance.codes import find_codes
+from tkperf.model.disturbance.io import find_codes
 from tkperf.model.errors import ProfileError
 from tkperf.model.figures import SectionPlan, TestPlan, generic_section
 from tkperf.model.phases import Round
@@ -29,7 +29,7 @@ from tkperf.model.record import GoesOn, Resumption, RunRecord, RunStatus, StepKi
 from tkperf.model.run_info import RunInfo
 from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.demand_intensity import GRID, DemandGridTable
-from tkperf.procedures.walk import first_rounds
+from tkperf.procedures.forecast import first_rounds
 
 # A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py), all other tests
 # together about a hundred.

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from tkperf.analysis.claim_findings import CheckedFile, ClaimKind, ClaimResult, Doubt
 from tkperf.analysis.results import END_LOST, CellResult, RunResult, SectionResult, TestResult
-from tkperf.model.disturbance.codes import find_doubtful
+from tkperf.model.disturbance.io import find_doubtful
 from tkperf.model.figures import LoadCaution
 from tkperf.model.record import RunStatus, is_purged
 

@@ -6,13 +6,12 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tkperf.analysis.batch_plan_verdict import BatchEstimate, DriveEstimate
-from tkperf.analysis.run_estimate import Rates, RunEstimate
+from tkperf.analysis.run_estimate import BatchEstimate, DriveEstimate, Rates, RunEstimate
 from tkperf.batch.draft import Settled
+from tkperf.batch.drive_processes import Held
 from tkperf.batch.neighbours import Neighbours
-from tkperf.batch.protocol import Held
+from tkperf.batch.question import show_drive
 from tkperf.batch.request import BatchDrive, BatchRequest
-from tkperf.batch.shown_drives import show_drive
 from tkperf.host.paths import read_cores
 from tkperf.model.errors import RefusedError, TkperfError
 from tkperf.model.units import format_duration

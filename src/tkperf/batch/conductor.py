@@ -4,21 +4,81 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from tkperf.batch.drive_processes import DriveProcess, DriveProcesses
-from tkperf.batch.drive_selection import DriveSelection
+from tkperf.batch.draft import DriveSelection
+from tkperf.batch.drive_processes import DriveProcess, DriveProcesses, Go
 from tkperf.batch.ledger import DriveBegan, DriveEnded, DrivesConfirmed, Ledger, LedgerNote, Line, find_start
 from tkperf.batch.neighbours import Neighbours
-from tkperf.batch.protocol import Go
-from tkperf.batch.turns import Turns
 from tkperf.model.batch_state import BatchPlace, DriveStage
 from tkperf.model.errors import RunFileError
 from tkperf.model.sharing import SharingState
 from tkperf.system.host import now_utc
+
+# Where one step ends and the next begins, fio's end and the results take tens of milliseconds of a CPU: drives that
+# begin together, with steps of one length, would wait for each other there in every round. 24 drives stay apart with
+# steps of a minute.
+APART_S = 1.3
+
+
+@dataclass(slots=True, kw_only=True)
+class Turns:
+    """The rule by which drives begin.
+
+    Attributes:
+        groups: numbers of the drives that are measured at once, in their order. A group begins when nothing of
+            another one runs any more, so that each drive has the same neighbours all the time.
+        parts: names of the links that each drive shares with others; none: not known.
+        stagger_s: least time between the beginnings of two drives that share a link, or may share one.
+        simulated: drives that use no CPU for steps; they begin at once.
+    """
+
+    groups: Sequence[Sequence[int]]
+    parts: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    stagger_s: float = 0.0
+    simulated: frozenset[int] = frozenset()
+    _begun_s: dict[str, float] = field(default_factory=dict)
+    _last_s: float = -APART_S
+
+    def choose(
+        self, waiting: Collection[int], running: AbstractSet[int], now_s: float, *, repeatable: Collection[int] = ()
+    ) -> int | None:
+        """Return the drive that begins now; None: none may.
+
+        Args:
+            running: the drives that are measured now, also by other processes.
+            repeatable: those that were measured and are measured once more, alone, after all others.
+        """
+        if not waiting and not running:
+            return next(iter(repeatable), None)
+        group = next((one for one in self.groups if not set(one).isdisjoint(waiting)), ())
+        if running - set(group):
+            return None
+        for number in group:
+            if number in waiting and self._is_apart(number, now_s):
+                return number
+        return None
+
+    def begin(self, number: int, now_s: float) -> None:
+        """Note that a drive begins."""
+        if number not in self.simulated:
+            self._last_s = now_s
+        self._begun_s |= dict.fromkeys(self._parts(number), now_s)
+
+    def _is_apart(self, number: int, now_s: float) -> bool:
+        if number not in self.simulated and now_s - self._last_s < APART_S:
+            return False
+        began_s = (self._begun_s[part] for part in self._parts(number) if part in self._begun_s)
+        return all(now_s - at_s >= self.stagger_s for at_s in began_s)
+
+    def _parts(self, number: int) -> frozenset[str]:
+        return self.parts.get(number) or frozenset({""})
+
 
 # Effects of neighbours for which --alone-again measures a drive once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)

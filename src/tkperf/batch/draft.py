@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 
 from tkperf.analysis.claims_file import parse_claims
-from tkperf.batch.drive_finder import DriveFinder, FoundDrive
-from tkperf.batch.request import DEFAULT_TKPERF, BatchDrive, BatchRequest, BatchSettings
-from tkperf.model.choices import SIMULATED
-from tkperf.model.errors import DeviceError, InputFileError, TkperfError, UsageError
-from tkperf.model.input_files import CLAIMS_BYTES, is_toml_path, read_text_input
+from tkperf.batch.drive_finder import MOST_DRIVES, DriveFinder, FoundDrive
+from tkperf.batch.ledger import Ledger
+from tkperf.batch.request import DEFAULT_TKPERF, BatchDrive, BatchRequest, BatchSettings, parse_seconds
+from tkperf.model.batch_state import DriveStage
+from tkperf.model.choices import NO_BATCH_OF_SETS, SIMULATED
+from tkperf.model.errors import DeviceError, InputFileError, RunFileError, TkperfError, UsageError
+from tkperf.model.input_files import CLAIMS_BYTES, SETTINGS_BYTES, is_toml_path, read_text_input
+from tkperf.model.strict import convert_strictly, decode_strictly, shallow
 from tkperf.pipeline.fitted_profile import choose_profile
 from tkperf.pipeline.run_request import LONGEST_NAME, RunRequest, require_name
+from tkperf.pipeline.run_to_file import Destination
+from tkperf.pipeline.running_runs import outline_first
+from tkperf.runfile.writers import is_being_written, require_own_input
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -226,3 +235,206 @@ def _name_run(batch: str, number: int, drive: FoundDrive, taken: Collection[str]
     name = f"{batch}-{serial}"
     is_fit = serial and len(name) <= LONGEST_NAME and name not in taken
     return name if is_fit else f"{batch}-{number:02}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveSelection:
+    """The drives that one call begins: all of a new batch, or the rest of one that goes on.
+
+    Attributes:
+        numbers: their places in the request.
+        resumed: those whose run file goes on.
+        running: drives that another process of the batch still measures.
+    """
+
+    request: BatchRequest
+    numbers: tuple[int, ...]
+    resumed: frozenset[int] = frozenset()
+    running: frozenset[int] = frozenset()
+
+
+def choose_all(request: BatchRequest, ledger_path: Path, folder: Path, written: Iterable[Path]) -> DriveSelection:
+    """Return all drives of a new batch.
+
+    Args:
+        folder: that of the run files.
+        written: all files that the batch and its runs may write.
+
+    Raises:
+        RunFileError: a name is taken or the folder cannot be written to; the message has all names.
+    """
+    faults = []
+    if os.path.lexists(ledger_path):
+        faults.append(f"{ledger_path} exists: continue it with 'tkperf resume {ledger_path}', or choose another NAME")
+    targets = {os.path.realpath(path) for path in written}
+    for drive, name in request.run_names:
+        device = drive.request.device
+        try:
+            if os.path.realpath(device) in targets:
+                raise RunFileError(f"{device} is a file that the batch would write to: choose another NAME")
+            Destination(name=name, folder=folder).require_free(device)
+        except RunFileError as error:
+            faults.append(str(error))
+    if faults:
+        # The folder's fault is that of all drives.
+        raise RunFileError("; ".join(dict.fromkeys(faults)))
+    return DriveSelection(request=request, numbers=tuple(range(1, len(request.drives) + 1)))
+
+
+def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection:
+    """Return the drives of a batch that are neither done nor under way.
+
+    Args:
+        without: names of runs whose drives are left out.
+
+    Raises:
+        RunFileError: the ledger cannot be read.
+        DeviceError: a drive that is left to measure is not there.
+        UsageError: nothing is left to do, or no run has a name of ``without``.
+    """
+    request, state = ledger.read().begun.request, ledger.read_state()
+    if unknown := sorted(set(without) - {drive.name for drive in request.drives}):
+        raise UsageError(f"--without {unknown[0]}: the batch has no such run")
+    rest = [
+        drive
+        for drive in state.drives
+        if drive.stage not in (DriveStage.DONE, DriveStage.RUNNING) and drive.shown.name not in without
+    ]
+    if not rest:
+        raise UsageError(f"{ledger.path}: no drive is left to measure; see tkperf show {ledger.path}")
+    return DriveSelection(
+        request=find_again(request, {drive.shown.name for drive in rest}),
+        numbers=tuple(drive.shown.number for drive in rest),
+        resumed=frozenset(drive.shown.number for drive in rest if _goes_on(Path(drive.run_file))),
+        running=frozenset(drive.shown.number for drive in state.drives if drive.stage is DriveStage.RUNNING),
+    )
+
+
+def _goes_on(run_file: Path) -> bool:
+    """Return whether a run has a beginning. A file without one, left by a process that was killed, is removed."""
+    if not run_file.exists():
+        return False
+    if run_file.stat().st_size and outline_first(run_file).record.planned:
+        return True
+    if is_being_written(run_file):  # another process goes on with the batch just now
+        return True
+    run_file.unlink()
+    return False
+
+
+# Fields of a run that a batch file has elsewhere, or that are of sets.
+_NOT_OPTIONS = ("suite", "device", "tests", "profile", "raid", "remove_set")
+
+
+class BatchFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of a batch file; ``options`` are fields of ``RunRequest``."""
+
+    suite: Literal["ssd", "hdd"]
+    drives: Annotated[tuple[DraftedDrive, ...], msgspec.Meta(min_length=1, max_length=MOST_DRIVES)]
+    tests: tuple[Text, ...] = ()
+    profile: Text | None = None
+    claims: Text | None = None
+    parallel: Literal["auto", "all"] | Annotated[int, msgspec.Meta(ge=1, le=MOST_DRIVES)] = "auto"
+    stagger: Text | Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    strict: bool = False
+    compare_reads: bool = True
+    alone_again: bool = False
+    own_cpus: bool = True
+    tkperf: Text = DEFAULT_TKPERF
+    options: dict[str, Any] = {}
+
+
+def read_batch_file(path: Path) -> BatchDraft:
+    """Read a batch file that only root and the effective user can have written.
+
+    Raises:
+        InputFileError: it cannot be read or has a mistake; the message names the file and the key.
+        RefusedError: another user can have written it.
+    """
+    require = partial(require_own_input, path)
+    text = read_text_input(path, what="batch", limit_bytes=SETTINGS_BYTES, check=require)
+    return parse_batch_file(text, path)
+
+
+def parse_batch_file(text: str, path: Path) -> BatchDraft:
+    """Decode a batch file; errors name ``path``, in whose folder relative paths begin.
+
+    Raises:
+        InputFileError: the text is not TOML, has a typo or an impossible value.
+    """
+    source = f"batch {path}"
+
+    def parse() -> object:
+        return _with_tables(tomllib.loads(shallow(text)), source)
+
+    file = decode_strictly(parse, BatchFile, what=source, language="TOML")
+    options = convert_strictly(file.options, _options_type(), what=f"{source}, options")
+    common = {"suite": file.suite, "tests": file.tests, "profile": file.profile}
+    common |= {key: getattr(options, key) for key in file.options}
+    _require_possible(common, source)
+    stagger = file.stagger
+    try:
+        stagger_s = parse_seconds(stagger) if isinstance(stagger, str) else stagger
+    except UsageError as error:
+        raise InputFileError(f"{source}, key stagger: {error}") from None
+    return BatchDraft(
+        source=source,
+        folder=path.parent,
+        common=common,
+        drives=file.drives,
+        settings=BatchSettings(
+            parallel=file.parallel,
+            stagger_s=stagger_s,
+            strict=file.strict,
+            compare_reads=file.compare_reads,
+            alone_again=file.alone_again,
+            own_cpus=file.own_cpus,
+        ),
+        claims_path=None if file.claims is None else path.parent / file.claims,
+        tkperf=file.tkperf,
+    )
+
+
+def _with_tables(data: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return the data with a table for each drive.
+
+    Raises:
+        InputFileError: something that a batch does not do at all.
+    """
+    if data.get("suite") == "raid":
+        raise InputFileError(f"{source}, key suite: {NO_BATCH_OF_SETS}")
+    drives = data.get("drives")
+    if isinstance(drives, list):
+        data["drives"] = [{"drive": one} if isinstance(one, str) else one for one in drives]
+    return data
+
+
+@cache
+def _options_type() -> type[msgspec.Struct]:
+    """Return the type of the table ``options``: the fields of a run that no other key has."""
+    hints = get_type_hints(RunRequest)
+    fields = [
+        (field.name, hints[field.name], msgspec.field(default=None))
+        for field in msgspec.structs.fields(RunRequest)
+        if field.name not in _NOT_OPTIONS
+    ]
+    return msgspec.defstruct("Options", fields, frozen=True, kw_only=True, forbid_unknown_fields=True)
+
+
+def _require_possible(common: dict[str, Any], source: str) -> None:
+    """Raise InputFileError with the key of a value that no run can have."""
+    device = "sim:"
+    try:
+        RunRequest(device=device, **common)
+    except UsageError as error:
+        whole = str(error)
+    else:
+        return
+    suite = common["suite"]
+    for key, value in common.items():
+        try:
+            RunRequest(**{"suite": suite, "device": device, key: value})
+        except UsageError as error:
+            name = key if key in _NOT_OPTIONS else f"options.{key}"
+            raise InputFileError(f"{source}, key {name}: {error}") from None
+    raise InputFileError(f"{source}: {whole}")

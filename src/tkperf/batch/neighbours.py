@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from tkperf.analysis.sharing.cpu_assignment import assign_cpus
-from tkperf.analysis.sharing.groups import build_budgets, group_drives, judge_sharing
-from tkperf.analysis.sharing.reads import compare_reads
-from tkperf.batch.protocol import Held
+from tkperf.analysis.sharing.groups import assign_cpus, build_budgets, compare_reads, group_drives, judge_sharing
+from tkperf.batch.drive_processes import Held
 from tkperf.batch.request import BatchRequest
 from tkperf.host.paths import read_cores
 from tkperf.model.batch_state import BatchPlace

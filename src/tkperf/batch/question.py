@@ -2,14 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from tkperf.batch.consent_file import OPTION
+import msgspec
+
+from tkperf.analysis.run_estimate import RunEstimate
+from tkperf.batch.drive_processes import Held
+from tkperf.batch.request import BatchDrive
+from tkperf.device.identity import TargetKind
+from tkperf.host.paths import read_path
 from tkperf.model.batch_state import DriveShown
-from tkperf.model.errors import RefusedError
-from tkperf.model.units import drop_controls, format_count
-from tkperf.pipeline.consent import ask_again
+from tkperf.model.errors import RefusedError, guess
+from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.model.units import drop_controls, format_count, on_one_line
+from tkperf.pipeline.consent import Question, ask_again
+from tkperf.pipeline.run_plan import RunPlan
+from tkperf.runfile.writers import require_own_input
+
+# What a message carries at most, of texts from outside.
+_MOST_WARNINGS, _LONGEST_TEXT = 20, 1_000
+
+
+def show_drive(
+    number: int,
+    drive: BatchDrive,
+    plan: RunPlan,
+    estimate: RunEstimate,
+    *,
+    question: Question | None = None,
+    resumed: str = "",
+) -> Held:
+    """Return what is known of a drive before consent.
+
+    Args:
+        number: its place in the batch.
+        question: the question before its data is lost; None: nothing is lost, or nothing is asked yet.
+        resumed: how its run goes on; empty for a new run.
+    """
+    identity, facts = plan.dut.identity, plan.dut.facts.values
+    way = msgspec.structs.replace(read_path(identity), drive=drive.name)
+    return Held(
+        shown=DriveShown(
+            number=number,
+            name=drive.name,
+            path=identity.path,
+            capacity_bytes=identity.capacity_bytes,
+            slot=drive.slot or way.slot,
+            model=short(identity.model) or None,
+            serial=short(identity.serial) or None,
+            wwn=short(identity.wwn) or None,
+            firmware=short(identity.firmware) or None,
+            link=short(str(facts.get("link") or "")) or None,
+            data=tuple(map(short, question.data)) if question is not None else (),
+            is_file=identity.kind is TargetKind.FILE,
+            confirm_id=None if question is None else question.expected,
+        ),
+        shortest_s=estimate.shortest_s,
+        longest_s=estimate.longest_s,
+        jobs=max(load.jobs for test in plan.tests for load in test.workloads),
+        way=way,
+        resumed=short(resumed),
+        warnings=tuple(short(one.text) for one in plan.warnings[:_MOST_WARNINGS]),
+    )
+
+
+def short(text: str | None) -> str:
+    """Return a text from outside in the form for messages: one line without control characters."""
+    return on_one_line(text or "")[:_LONGEST_TEXT]
+
 
 _LONGEST_QUOTED = 40
 
@@ -86,3 +150,73 @@ def _name(drive: DriveShown) -> str:
     """Return a drive with what confirms it: ``/dev/sdb PHYH850500YA``; a file says so."""
     serial = "" if drive.confirm_id == drive.path else f" {drive.confirm_id}"
     return drop_controls(f"{'file ' * drive.is_file}{drive.path}{serial}")
+
+
+OPTION = "--yes-destroy-file"
+_LONGEST_QUOTED_LINE = 80
+
+
+def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
+    """Require a line for each drive that loses data, and no other line.
+
+    Args:
+        shown: the drives that lose data, as they were found.
+
+    Raises:
+        InputFileError: the file cannot be read.
+        RefusedError: another user can have written it, or its lines are not those of the drives.
+    """
+
+    def require_trusted(status: os.stat_result) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            raise RefusedError(f"{path} is not used: it is no regular file. Nothing was touched")
+        require_own_input(path, status)
+
+    text = read_text_input(path, what=OPTION, limit_bytes=SETTINGS_BYTES, check=require_trusted)
+    faults = tuple(find_faults(text.removeprefix("\ufeff"), shown))
+    if faults:
+        raise RefusedError(f"{path} does not confirm the erasure: {'; '.join(faults)}. Nothing was touched")
+
+
+def find_faults(text: str, shown: Sequence[DriveShown]) -> Iterator[str]:
+    """Yield what is wrong with the lines of a consent file, each with its number, then the drives without a line."""
+    missing: dict[str, DriveShown] = {}
+    for drive in shown:
+        other = missing.setdefault(drive.confirm_id or drive.path, drive)
+        if other is not drive:
+            yield f"drives {other.number} and {drive.number} both report {drive.confirm_id}: no line distinguishes them"
+    known = tuple(missing)
+    confirmed_in: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.strip()
+        if words not in known:
+            words = _without_comment(words)
+        if not words:
+            continue
+        if words in confirmed_in:
+            yield f"line {number}: '{_quote(words)}' is in line {confirmed_in[words]} already"
+        elif words in missing:
+            confirmed_in[words] = number
+            del missing[words]
+        else:
+            hint = _hint(words, shown) or guess(words, known)
+            yield f"line {number}: '{_quote(words)}' is none of the {len(known)} drives that are erased{hint}"
+    for confirm_id, drive in missing.items():
+        path = "" if confirm_id == drive.path else f", {drive.path}"
+        yield f"no line for drive {drive.number}{path}: {confirm_id}"
+
+
+def _without_comment(line: str) -> str:
+    """Return a line without a comment, which begins the line or follows a space."""
+    words = f" {line}".replace("\t", " ").partition(" #")[0]
+    return words.strip()
+
+
+def _hint(words: str, shown: Sequence[DriveShown]) -> str:
+    """Return the way out if a line has the path of a drive that its serial number confirms."""
+    serials = (drive.confirm_id for drive in shown if words == drive.path)
+    return next((f"; it is confirmed by its serial number, {serial}" for serial in serials), "")
+
+
+def _quote(words: str) -> str:
+    return on_one_line(words)[:_LONGEST_QUOTED_LINE]

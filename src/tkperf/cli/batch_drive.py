@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from tkperf.analysis.run_estimate import RunEstimate
+from tkperf.batch.drive_processes import Begun, Channel, Ended, Go, Held, Read, ReadsDone, Repeatable
 from tkperf.batch.ledger import DriveEnded, append_end
-from tkperf.batch.protocol import Begun, Channel, Ended, Go, Held, Read, ReadsDone, Repeatable
+from tkperf.batch.question import short, show_drive
 from tkperf.batch.request import AGAIN, BatchDrive
-from tkperf.batch.shown_drives import short, show_drive
 from tkperf.cli.output import open_log_or_null
 from tkperf.cli.run_options import RunOptions, estimate_of
 from tkperf.cli.session import watch

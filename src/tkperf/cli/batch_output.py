@@ -10,15 +10,16 @@ from pathlib import Path
 import click
 
 from tkperf.analysis.batch_verdict import BatchResult
-from tkperf.batch.batch_results import read_answer, with_reports
+from tkperf.batch.batch_watch import read_answer, with_reports
 from tkperf.batch.ledger import read_batch
-from tkperf.cli.batch_options import BatchOptions
-from tkperf.cli.ending import write_own_page
+from tkperf.cli.ending import MOST_ATTACHED_BYTES, begin_mail, run_notify_command, send_mail, write_own_page
 from tkperf.cli.output import Outputs, files_in
-from tkperf.cli.standard_streams import complain
-from tkperf.model.batch_state import BatchState
+from tkperf.cli.run_options import BatchOptions
+from tkperf.cli.standard_streams import complain, ended_by_signals, warning_of
+from tkperf.model.batch_state import BatchState, DriveStage
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import TkperfError, UsageError
+from tkperf.model.units import format_count
 from tkperf.page.batch_results_page import build_batch_mail, build_batch_page
 from tkperf.pipeline.api import read_claims
 from tkperf.pipeline.result_cache import find_results
@@ -161,3 +162,41 @@ def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
             raise UsageError(f"{path}: no drive of the batch has begun")
         found += runs
     return tuple(found)
+
+
+def notify_of_batch(options: BatchOptions, state: BatchState, lines: Sequence[str]) -> None:
+    """Send the mail, with the batch's page, and run the command that the user asked for. Never raises.
+
+    Ctrl-C ends only the mail or the command that is under way.
+
+    Args:
+        lines: text of the mail.
+    """
+    if options.mail is not None:
+        with (
+            warning_of(f"the mail to {options.mail} was not sent through {options.smtp}"),
+            ended_by_signals(once=False),
+        ):
+            dut = f"{state.name} {describe_outcome(state)}"
+            message = begin_mail(options, dut, "\n".join(lines))
+            page = options.report_path
+            has_page = not options.no_report and page.is_file()
+            if has_page and page.stat().st_size <= MOST_ATTACHED_BYTES:
+                message.add_attachment(page.read_text("utf-8"), subtype="html", filename=page.name)
+            send_mail(options, message)
+    if options.notify_command is not None:
+        values = {
+            "{name}": options.name,
+            "{status}": describe_outcome(state),
+            "{run_file}": str(options.path.resolve()),
+        }
+        with warning_of("--notify-command did not end"), ended_by_signals(once=False):
+            run_notify_command(options.notify_command, values)
+
+
+def describe_outcome(state: BatchState) -> str:
+    """Describe how far a batch has come: ``complete``, ``22 of 24 drives done``."""
+    done = sum(drive.stage is DriveStage.DONE for drive in state.drives)
+    if done == len(state.drives):
+        return "complete"
+    return f"{done} of {format_count(len(state.drives), 'drive')} done"

@@ -16,24 +16,22 @@ import click
 
 from tkperf.batch.batch_watch import WatchedBatch
 from tkperf.batch.conductor import Conductor
-from tkperf.batch.consent_file import confirm_by_file
-from tkperf.batch.drive_processes import DriveProcess, DriveProcesses
-from tkperf.batch.drive_selection import DriveSelection, choose_all, choose_rest
+from tkperf.batch.draft import DriveSelection, choose_all, choose_rest
+from tkperf.batch.drive_processes import Channel, DriveProcess, DriveProcesses, Held
 from tkperf.batch.ledger import Ledger
 from tkperf.batch.neighbours import Neighbours, find_neighbours
-from tkperf.batch.protocol import Channel, Held
-from tkperf.batch.question import BatchQuestion
+from tkperf.batch.question import BatchQuestion, confirm_by_file
 from tkperf.batch.request import BatchRequest
 from tkperf.cli.batch_drive import DriveTask, run_drive_process
-from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.batch_view import LOOK_EVERY_S, complain_in_thread, print_answer, shown_in_thread
 from tkperf.cli.consent_prompt import type_answer
+from tkperf.cli.run_options import BatchOptions
 from tkperf.cli.session import Departure, depart
 from tkperf.cli.standard_streams import ended_by_signals
 from tkperf.model.batch_state import BatchState, DriveShown
 from tkperf.model.errors import Interrupted
 from tkperf.model.units import format_count, format_duration, format_durations
-from tkperf.page.batch_consent import build_consent_table, describe_groups, describe_neighbours, fold_texts
+from tkperf.page.batch_plan import build_consent_table, describe_groups, describe_neighbours, fold_texts
 from tkperf.pipeline.run_to_file import require_space
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
 from tkperf.render.terminal.page_text import print_table

@@ -13,19 +13,17 @@ from typing import Self
 
 from tkperf.analysis.batch_verdict import exit_code_of
 from tkperf.batch.batch_watch import BatchFollower, WatchedBatch
-from tkperf.cli.background import DRAIN_S, direct
-from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.lines import JsonLines, PlainLines
-from tkperf.cli.live_view import RedrawnLines
-from tkperf.cli.run_views import time_of
+from tkperf.cli.run_options import BatchOptions
+from tkperf.cli.run_views import DRAIN_S, RedrawnLines, direct, time_of
 from tkperf.cli.standard_streams import complain, ended_by_signals, warning_of
 from tkperf.model.batch_state import BatchState, DriveStage, DriveState
 from tkperf.model.errors import RunFileError, TkperfError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.page.batch_progress import build_batch_progress
 from tkperf.pipeline.running_runs import format_stop_command
-from tkperf.render.terminal.batch_lines import render_batch_lines
 from tkperf.render.terminal.console import OutputConsole, choose_progress, plain, print_lines
+from tkperf.render.terminal.progress_lines import render_batch_lines
 
 LOOK_EVERY_S = 0.5
 DRAW_EVERY_S = 1.0
@@ -271,8 +269,7 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
 
 def print_answer(state: BatchState, options: BatchOptions) -> int:
     """Print what the batch came to, and write its page and those of its drives; return its exit code."""
-    from tkperf.cli.batch_ending import describe_outcome, notify_of_batch  # noqa: PLC0415
-    from tkperf.cli.batch_output import end_batch  # noqa: PLC0415 - it loads what only answers need
+    from tkperf.cli.batch_output import describe_outcome, end_batch, notify_of_batch  # noqa: PLC0415
     from tkperf.page.batch_results_page import build_batch_mail  # noqa: PLC0415
 
     try:

@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 
 from tkperf.batch.hosts.all_hosts import Fleet, plan_on
-from tkperf.batch.hosts.install import push_archive
 from tkperf.batch.hosts.messages import Options
+from tkperf.batch.hosts.ssh import push_archive
 from tkperf.batch.ledger import BatchLog, Ledger, read_batch
 from tkperf.batch.request import BatchRequest
-from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.batch_session import ask_for, choose_new, leave, print_held, until_it_begins, wait_for_ends
 from tkperf.cli.batch_view import LOOK_EVERY_S, complain_in_thread, print_answer, shown_in_thread
+from tkperf.cli.run_options import BatchOptions
 from tkperf.cli.session import Departure, depart
 from tkperf.cli.standard_streams import ended_by_signals
 from tkperf.model.errors import DeviceError, TkperfError, UsageError

@@ -21,10 +21,9 @@ import msgspec
 
 from tkperf.analysis.batch_verdict import exit_code_of
 from tkperf.batch.batch_watch import WatchedBatch
-from tkperf.batch.draft import BatchDraft, DraftedDrive
+from tkperf.batch.draft import BatchDraft, DraftedDrive, DriveSelection
 from tkperf.batch.drive_finder import DriveFinder
 from tkperf.batch.drive_processes import DriveProcesses
-from tkperf.batch.drive_selection import DriveSelection
 from tkperf.batch.hosts.messages import (
     MOST_BYTES_OF_ORDER,
     PROTOCOL,
@@ -64,12 +63,12 @@ from tkperf.batch.hosts.order_rights import (
 from tkperf.batch.hosts.ssh import HOSTS_FOLDER
 from tkperf.batch.ledger import ask_batch_to_end, read_batch
 from tkperf.batch.neighbours import Neighbours
+from tkperf.batch.question import short
 from tkperf.batch.request import BatchRequest, BatchSettings
-from tkperf.batch.shown_drives import short
-from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.batch_plan import print_plan_of_batch
 from tkperf.cli.batch_session import resume_batch, run_batch
 from tkperf.cli.lines import JsonLines
+from tkperf.cli.run_options import BatchOptions
 from tkperf.cli.run_views import time_of
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.model.batch_state import BatchState, DriveStage, DriveState
@@ -77,7 +76,7 @@ from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import EngineError, RefusedError, RunFileError, TkperfError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.model.version import __version__
-from tkperf.page.batch_consent import describe_groups, describe_neighbours
+from tkperf.page.batch_plan import describe_groups, describe_neighbours
 from tkperf.page.batch_progress import brief_of
 from tkperf.pipeline.run_request import require_name
 from tkperf.pipeline.run_state import Brief

@@ -4,27 +4,184 @@ process measures.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain
-from typing import TextIO, cast
+from math import ceil
+from queue import SimpleQueue
+from typing import Self, TextIO, cast
 
-from tkperf.cli.background import DirectText, InBackground, OpenView, View, direct
+from rich.console import Console
+from rich.text import Text
+
 from tkperf.cli.lines import JsonLines, PlainLines
-from tkperf.cli.live_view import LiveView
 from tkperf.cli.output import open_log
 from tkperf.cli.run_options import RunOptions
 from tkperf.model.errors import RunFileError, reason_of
+from tkperf.model.histogram import EMPTY
 from tkperf.model.record import RunNote, RunRecord
-from tkperf.model.units import format_duration
+from tkperf.model.units import format_count, format_duration
+from tkperf.page.progress import build_progress
+from tkperf.pipeline.run_state import RunState
 from tkperf.pipeline.running_runs import FollowedFile, find_clock_s
 from tkperf.render.terminal.console import OutputConsole, choose_progress
-from tkperf.runner.events import Event, Noted, Observer, SampleSeen, StepEnded, find_place_events
+from tkperf.render.terminal.progress_lines import render_lines
+from tkperf.runner.events import (
+    Event,
+    EventsDropped,
+    Noted,
+    Observer,
+    RunEnded,
+    SampleSeen,
+    StepEnded,
+    TargetBusy,
+    TestEnded,
+    find_place_events,
+)
+
+# Events kept for a view that takes none: ten minutes of samples, and more steps than a day has.
+MOST_SAMPLES = 600
+MOST_EVENTS = 5_600
+# Time that the end of a run gives a view to show the rest.
+DRAIN_S = 5.0
+_NONE_MISSING = EventsDropped(samples=0, others=0)
+
+View = Callable[[Event, datetime], None]
+"""Function that takes an event and its time, and may be slow."""
+OpenView = Callable[[], AbstractContextManager[View]]
+
+
+class Abandoned(Exception):  # noqa: N818 - no error: it ends a view for which the run no longer waits
+    pass
+
+
+class InBackground:
+    """Observer that hands events to a view in another thread and never waits for it.
+
+    While the view takes nothing, samples beyond ``MOST_SAMPLES`` are dropped, and later all other events but the
+    run's end. When the view takes events again, it gets the number of dropped ones in their place. ``on_note`` gets
+    a note at the first loss, and one with the number when the test has ended.
+    """
+
+    def __init__(self, open_view: OpenView, *, name: str, on_note: Observer = lambda _: None) -> None:
+        """Start the thread. It enters, uses and leaves ``open_view``, as each of these may block."""
+        self._open_view = open_view
+        self._name = name
+        self._on_note = on_note
+        # Its put takes no lock of Python's, which Ctrl-C at the wrong moment could leave held for ever.
+        self._waiting = SimpleQueue[tuple[Event, datetime] | None]()
+        self._missing = _NONE_MISSING
+        self._abandoned = False
+        self._dropped = self._dropped_reported = 0
+        self._owner = threading.get_ident()
+        # A daemon: Python does not wait at its end for a thread that is stuck in a write.
+        self._thread = threading.Thread(target=self._show, name=f"tkperf {name}", daemon=True)
+        self._thread.start()
+
+    def __call__(self, event: Event) -> None:
+        is_sample = isinstance(event, SampleSeen | TargetBusy)
+        has_room = self._waiting.qsize() < (MOST_SAMPLES if is_sample else MOST_EVENTS)
+        if has_room or isinstance(event, RunEnded):
+            self._put_missing()
+            self._waiting.put((_without_weight(event), datetime.now(UTC)))
+        else:
+            self._dropped += 1
+            self._missing = EventsDropped(
+                samples=self._missing.samples + is_sample, others=self._missing.others + (not is_sample)
+            )
+        if self._dropped and not self._dropped_reported:
+            self._say(f"{self._name} accepts no more output: the run continues without it")
+        elif self._dropped > self._dropped_reported and isinstance(event, TestEnded):
+            events = format_count(self._dropped, "event")
+            self._say(f"{self._name} was too slow for {events}, which were dropped")
+
+    def close(self, *, grace_s: float = DRAIN_S) -> None:
+        """Wait up to ``grace_s`` for the view to show the rest. A view that hangs is abandoned."""
+        self._put_missing()
+        self._waiting.put(None)
+        self._thread.join(grace_s)
+        self._abandoned = True
+
+    def _put_missing(self) -> None:
+        if self._missing != _NONE_MISSING:
+            self._waiting.put((self._missing, datetime.now(UTC)))
+            self._missing = _NONE_MISSING
+
+    def _say(self, text: str) -> None:
+        """Report the loss, unless this is the thread of another view."""
+        if threading.get_ident() == self._owner:
+            self._dropped_reported = self._dropped
+            self._on_note(Noted(note=RunNote(code="progress-dropped", text=text)))
+
+    def _show(self) -> None:
+        with suppress(Abandoned), self._open_view() as view:
+            while True:
+                taken = self._waiting.get()
+                if self._abandoned:
+                    raise Abandoned
+                if taken is None:
+                    return
+                view(*taken)
+
+
+def _without_weight(event: Event) -> Event:
+    """Remove from a finished step the data that only the run file keeps, as many steps may have to wait."""
+    if not isinstance(event, StepEnded):
+        return event
+    full = event.record.measurement
+    measurement = replace(
+        full, samples=(), read=replace(full.read, histogram=EMPTY), write=replace(full.write, histogram=EMPTY)
+    )
+    return replace(event, record=replace(event.record, measurement=measurement, engine_output=b""))
+
+
+class DirectText(io.TextIOBase):
+    """Text stream that writes straight to a descriptor, without a buffer.
+
+    A buffer has a lock. If a thread hangs in it, as on a stopped terminal, Python aborts when it
+    flushes stdout and stderr at its end.
+    """
+
+    def __init__(self, descriptor: int, encoding: str = "utf-8") -> None:
+        self._descriptor = descriptor
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def write(self, text: str) -> int:
+        rest = memoryview(text.encode(self._encoding, "backslashreplace"))
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+        return len(text)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def writable(self) -> bool:
+        return True
+
+
+def direct(stream: TextIO) -> TextIO:
+    """Return a standard stream for a thread that may hang in it; unchanged if it has no descriptor."""
+    try:
+        stream.flush()
+        return cast(TextIO, DirectText(stream.fileno(), stream.encoding))
+    except (OSError, ValueError):
+        return stream
+
 
 # Longest wait for a thread that runs Python; Python's default is 5 ms. The start of the next step must not
 # wait for a view that is drawing.
@@ -198,3 +355,97 @@ def _draw(followed: FollowedFile, view: LiveView) -> None:
                 age = f"; figures of {format_duration(max(0.0, now_s - last_s))} ago"
         view.footer = f"attached, read-only: Ctrl-C ends this view, the run continues{age}"
         view.draw()
+
+
+# For a simulated run, in which a second takes a millisecond.
+DRAW_EVERY_S = 0.1
+
+
+class LiveView:
+    """View that draws on stderr, so that results on stdout stay clean."""
+
+    def __init__(self, console: Console | None = None, *, footer: str = "") -> None:
+        """Keep ``footer``, the last line, which each drawing reads again."""
+        self.footer = footer
+        self._frame = RedrawnLines(console or OutputConsole(stderr=True))
+        self._state = RunState()
+        self._drawn_s = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is Abandoned:
+            return  # others write to the terminal again: clearing would erase their text
+        # A lost terminal cannot be cleared, and need not be.
+        with suppress(OSError):
+            self._frame.clear()
+
+    def __call__(self, event: Event, at: datetime) -> None:
+        self.take(event)
+        if self._state.simulated and time.monotonic() - self._drawn_s < DRAW_EVERY_S:
+            return
+        self.draw()
+
+    def take(self, event: Event) -> None:
+        """Take an event without drawing it yet."""
+        self._state.take(event)
+
+    def draw(self) -> None:
+        """Draw the current state, unless the output is no terminal, where frames cannot replace each other."""
+        if not self._frame.console.is_terminal:
+            return
+        self._drawn_s = time.monotonic()
+        console = self._frame.console
+        lines = render_lines(
+            build_progress(self._state),
+            width=console.width - 1,
+            height=console.height - 1,
+            encoding=console.encoding,
+            now=datetime.now(UTC),
+            footer=self.footer,
+        )
+        self._frame.show(lines)
+
+    def pass_time(self, at_s: float) -> None:
+        """Advance the run's own time to ``at_s`` without an event."""
+        self._state.at_s = max(self._state.at_s, at_s)
+
+
+class RedrawnLines:
+    """Last lines of a terminal, drawn over the previous ones. The cursor stays below."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._widths: list[int] = []
+
+    def show(self, lines: Sequence[Text]) -> None:
+        """Draw in one write; a line ends one column before the terminal does."""
+        with self.console.capture() as captured:
+            text = Text("\n").join(lines)
+            self.console.print(text, no_wrap=True, crop=False, highlight=False, soft_wrap=True)
+        drawn = captured.get().splitlines()
+        above = self._to_first_line()
+        self._widths = [line.cell_len for line in lines]
+        # Erases old text to the end of each line and below the last one.
+        self._write(above + "".join(f"{line}\x1b[K\r\n" for line in drawn) + "\x1b[J")
+
+    def clear(self) -> None:
+        """Erase everything that was drawn."""
+        if self._widths:
+            above, rows = self._to_first_line(), self._rows()
+            self._widths = []
+            # Row by row: if all are erased at once from the first row of its screen, tmux keeps them as history.
+            self._write(above + "\x1b[K\r\n" * rows + f"\x1b[K\x1b[{rows}A")
+
+    def _to_first_line(self) -> str:
+        return "\r" + (f"\x1b[{self._rows()}A" if self._widths else "")
+
+    def _rows(self) -> int:
+        """Count the rows of the drawn lines. A terminal that has become narrower breaks a line into several rows."""
+        width = max(1, self.console.width)
+        return sum(max(1, ceil(cells / width)) for cells in self._widths)
+
+    def _write(self, text: str) -> None:
+        self.console.file.write(text)
+        self.console.file.flush()

@@ -14,9 +14,8 @@ from pathlib import Path
 import click
 
 from tkperf.cli.consent_prompt import consent_of, show_plan, show_resumption
-from tkperf.cli.ending import Ending, concluded
+from tkperf.cli.ending import Ending, concluded, print_ended
 from tkperf.cli.output import open_log, open_log_or_null
-from tkperf.cli.print_results import print_ended
 from tkperf.cli.run_options import CallOptions, RunOptions, estimate_of
 from tkperf.cli.run_views import open_observers
 from tkperf.cli.standard_streams import complain, ended_by_signals, point_streams_to, warning_of

@@ -5,15 +5,17 @@ The marks differ after the content has changed, even if libblkid does not recogn
 
 from __future__ import annotations
 
+import errno
+import json
 import mmap
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 
-from tkperf.device.file_map import sync
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, device_number, find_disk, number, text
 from tkperf.device.usage.kernel import DEV_ROOT, find_loops, open_device, stat_named
@@ -24,7 +26,99 @@ from tkperf.device.usage.target_numbers import (
     find_other_paths,
     find_written_layers,
 )
-from tkperf.model.units import format_capacity
+from tkperf.model.errors import DeviceError, EngineError
+from tkperf.model.units import MIB, format_capacity, on_one_line
+from tkperf.system.process import Completed, find_program, run_command
+
+# A file is read only up to this amount, which takes at most a minute on a hard disk.
+READ_LIMIT_BYTES = 4 << 30
+READ_BYTES = 4 * MIB
+# File systems whose map (SEEK_DATA and SEEK_HOLE, see lseek(2)) lists all data that this machine
+# wrote. Other file systems have no map, pass on the map of another machine or program, or had
+# faults in the map. On these file systems, tkperf reads the whole file.
+MAPPING_FILE_SYSTEMS = frozenset({"ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "tmpfs"})
+_ZEROS = bytes(READ_BYTES)
+
+
+class PartContent(StrEnum):
+    """The content of a part of a file."""
+
+    NOTHING = "nothing but zeros"
+    DATA = "data"
+    UNKNOWN = "zeros as far as it was read"
+
+
+def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, file_system: str | None) -> PartContent:
+    """Read all written data of a part of a file, up to the first byte that is not zero.
+
+    No samples are taken: a part of the file is left out only if the file system reports that it was never written.
+    Reading ends after ``READ_LIMIT_BYTES``.
+
+    Args:
+        file_system: type of the file system; None if not known.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    # Only after this call does the map list data that other programs wrote and for which the file
+    # system has allocated no place yet.
+    sync(descriptor)
+    # Reading puts bytes into the page cache, and some file systems take cached bytes for data.
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    left_bytes = READ_LIMIT_BYTES
+    buffer = memoryview(bytearray(READ_BYTES))
+    for extent_start, extent_end in _extents(descriptor, start_bytes, end_bytes, file_system):
+        place = extent_start
+        while place < extent_end:
+            if left_bytes <= 0:
+                return PartContent.UNKNOWN
+            wanted = min(READ_BYTES, extent_end - place, left_bytes)
+            count = os.preadv(descriptor, [buffer[:wanted]], place)
+            if not count:
+                # Another program has shortened the file during the search.
+                break
+            if buffer[:count] != _ZEROS[:count]:
+                return PartContent.DATA
+            # The page cache should keep the user's files rather than these zeros.
+            os.posix_fadvise(descriptor, place, count, os.POSIX_FADV_DONTNEED)
+            place += count
+            left_bytes -= count
+    return PartContent.NOTHING
+
+
+def sync(descriptor: int) -> None:
+    """Make the kernel write out what other programs wrote to a file or device, so that no later
+    write-out changes the file or device.
+
+    Raises:
+        OSError: the data cannot be written out.
+    """
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EROFS, errno.ENOTSUP):
+            raise
+
+
+def _extents(descriptor: int, start_bytes: int, end_bytes: int, file_system: str | None) -> Iterator[tuple[int, int]]:
+    """Yield the parts that may hold data."""
+    if file_system not in MAPPING_FILE_SYSTEMS:
+        yield start_bytes, end_bytes
+        return
+    place = start_bytes
+    while place < end_bytes:
+        try:
+            data = os.lseek(descriptor, place, os.SEEK_DATA)
+        except OSError as error:
+            # The file contains no data from there to its end.
+            if error.errno == errno.ENXIO:
+                return
+            raise
+        if data >= end_bytes:
+            return
+        place = min(os.lseek(descriptor, data, os.SEEK_HOLE), end_bytes)
+        yield data, place
+
 
 FIRST_BYTES, SAMPLE_BYTES = 1 << 20, 4096
 # A hard disk needs about 10 ms for each sample.
@@ -244,3 +338,120 @@ def _read_sectors(folder: Path) -> int | None:
         return None
     # Before Linux 4.18 discards counted as writes.
     return sum(int(fields[place]) for place in (_WRITTEN_SECTORS, _DISCARDED_SECTORS) if place < len(fields))
+
+
+CONTENT_LIMIT_S = 60.0
+# Characters of a text from a device or file that a question shows.
+_MOST_CHARACTERS = 200
+# Names of libblkid for parts of larger wholes; erasing one may cost the whole.
+MEMBER_TYPES = {
+    "LVM2_member": "LVM physical volume",
+    "LVM1_member": "LVM physical volume",
+    "zfs_member": "ZFS pool member",
+    "bcache": "bcache device",
+    "ceph_bluestore": "Ceph OSD",
+    "drbd": "DRBD device",
+    "mpath_member": "multipath member",
+    "stratis": "Stratis pool member",
+    "VMFS_volume_member": "VMFS member",
+}
+RAID_SUFFIX = "_raid_member"
+# Superblock of btrfs: 64 KiB from the start, number of devices at byte 0x88 of it.
+BTRFS_DEVICES_OFFSET = 0x10000 + 0x88
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """Data found on a device; ``member`` names it, if it is part of a set (RAID, volume group, pool)."""
+
+    device: str
+    kind: str
+    label: str | None
+    member: str | None
+
+    def __str__(self) -> str:
+        named = f" '{self.label}'" if self.label else ""
+        return f"{self.member or self.kind}{named} on {self.device}"
+
+
+def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
+    """Find all signatures that libblkid knows, on a disk and its partitions, or in a file.
+
+    Args:
+        places: for each, its name for people and the path to read.
+
+    Raises:
+        DeviceError: they cannot be read, so the data to lose is not known.
+    """
+    signatures: list[Signature] = []
+    for name, path in places.items():
+        try:
+            done = run_command(["wipefs", "--json", "--no-act", path], timeout_s=CONTENT_LIMIT_S)
+            if done.exit_status != 0:
+                reason = _quote(done.stderr.replace(path, name))
+                raise DeviceError(f"cannot look for data on {name}: {reason}")
+            listed = json.loads(done.stdout or '{"signatures": []}')["signatures"]
+        except EngineError as error:
+            raise DeviceError(f"cannot look for data on {name}: {error}") from error
+        except (ValueError, KeyError, TypeError):
+            raise DeviceError(f"cannot look for data on {name}: wipefs printed no list") from None
+        # A partition table has several signatures with one meaning.
+        kinds = {str(entry["type"]): entry.get("label") for entry in listed}
+        signatures += [
+            Signature(
+                device=name,
+                kind=_quote(kind),
+                label=None if label is None else _quote(str(label)),
+                member=_member(kind, path),
+            )
+            for kind, label in kinds.items()
+        ]
+    return tuple(signatures)
+
+
+def describe_unknown_data(name: str, path: str) -> tuple[Signature, ...]:
+    """Describe data that libblkid does not recognise; the program ``file`` may recognise it.
+
+    Args:
+        name: the name of the device or file for people.
+        path: the path to read.
+    """
+    kind = "data of no known kind"
+    if find_program("file") is not None:
+        try:
+            answer = run_command(
+                ["file", "--brief", "--dereference", "--special-files", path], timeout_s=CONTENT_LIMIT_S
+            )
+        except EngineError:
+            answer = Completed(exit_status=1, stdout="", stderr="")
+        recognised = _quote(answer.stdout)
+        if answer.exit_status == 0 and recognised not in ("", "data"):
+            kind = f"data that looks like {recognised}"
+    return (Signature(device=name, kind=kind, label=None, member=None),)
+
+
+def _quote(text: str) -> str:
+    """Return a text from a device or file as one short line that can be printed.
+
+    Strangers may have written the labels and titles, and the user of ``on-host`` may have no right
+    to read the file.
+    """
+    return on_one_line(text)[:_MOST_CHARACTERS]
+
+
+def _member(kind: str, path: str) -> str | None:
+    if kind.endswith(RAID_SUFFIX):
+        name = "MD" if kind == "linux_raid_member" else kind.removesuffix(RAID_SUFFIX)
+        return f"{name} RAID member"
+    if kind == "btrfs" and _btrfs_devices(path) > 1:
+        return "member of a btrfs over several devices"
+    return MEMBER_TYPES.get(kind)
+
+
+def _btrfs_devices(path: str) -> int:
+    try:
+        with Path(path).open("rb") as device:
+            device.seek(BTRFS_DEVICES_OFFSET)
+            return int.from_bytes(device.read(8), "little")
+    except OSError:
+        return 1

@@ -15,7 +15,7 @@ from pathlib import Path
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SYS_ROOT, device_number, find_disk, find_node, find_nvme_controller, number, text
 from tkperf.model.errors import EngineError, reason_of
-from tkperf.model.telemetry import nvme_log, smartctl
+from tkperf.model.telemetry import drive_reading, smartctl
 from tkperf.model.telemetry.drive_reading import DriveFacts, LogDocument, Reading, read_temperature
 from tkperf.system.process import PACKAGES, Completed, RunTool, find_program, run_command
 
@@ -188,11 +188,11 @@ class NvmeTool:
         self._has_ocp = False
 
     def find_facts(self, node: str) -> DriveFacts:
-        facts = nvme_log.parse_controller(
+        facts = drive_reading.parse_controller(
             _read_json(self._run, ["nvme", "id-ctrl", "-o", "json", node]), drive=self._drive
         )
         ocp = self._ask_ocp(node)
-        self._has_ocp = nvme_log.is_ocp_log(ocp)
+        self._has_ocp = drive_reading.is_ocp_log(ocp)
         logs = "smart-log, OCP log C0h" if self._has_ocp else "smart-log"
         return replace(
             facts,
@@ -204,13 +204,13 @@ class NvmeTool:
     def read(self, node: str, now_s: Clock) -> Reading:
         at_s = now_s()
         log = _read_json(self._run, ["nvme", "smart-log", "-o", "json", node])
-        reading = nvme_log.parse_smart_log(log, at_s=at_s, drive=self._drive)
+        reading = drive_reading.parse_smart_log(log, at_s=at_s, drive=self._drive)
         if self._has_ocp:
-            reading = nvme_log.with_ocp_log(reading, self._ask_ocp(node))
+            reading = drive_reading.with_ocp_log(reading, self._ask_ocp(node))
         power = _call(self._run, ["nvme", "get-feature", "--feature-id=2", node])
         if reading.is_empty or power.exit_status != 0:
             return reading
-        return replace(reading, power_state=nvme_log.parse_power_state(power.stdout))
+        return replace(reading, power_state=drive_reading.parse_power_state(power.stdout))
 
     def _ask_ocp(self, node: str) -> LogDocument:
         """Read the OCP log; empty if the drive, or this version of nvme-cli, does not have it."""

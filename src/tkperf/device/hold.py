@@ -16,10 +16,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.device.content import Content, describe_write, read_content, read_write_marks
-from tkperf.device.file_map import READ_LIMIT_BYTES, PartContent, look_for_written_data
+from tkperf.device.content import (
+    READ_LIMIT_BYTES,
+    Content,
+    PartContent,
+    Signature,
+    describe_unknown_data,
+    describe_write,
+    find_signatures,
+    look_for_written_data,
+    read_content,
+    read_write_marks,
+)
 from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, identify, is_same_device, open_target
-from tkperf.device.signatures import Signature, describe_unknown_data, find_signatures
 from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, device_number, find_node, find_parts, major_minor_of, wait_until
 from tkperf.device.usage.kernel import find_loops, open_device, open_named
 from tkperf.device.usage.processes import find_openers

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tkperf.device.birth_time import read_birth_time_ns
 from tkperf.device.drive_numbers import find_distinction, read_serial, read_unit, read_wwn
 from tkperf.device.sysfs import (
     PROC_ROOT,
@@ -25,7 +24,7 @@ from tkperf.device.sysfs import (
     text,
     udev_properties,
 )
-from tkperf.device.underlying_devices import describe_underlying
+from tkperf.device.underlying_devices import describe_underlying, read_birth_time_ns
 from tkperf.device.usage.kernel import ask_backing
 from tkperf.device.usage.mounts import find_mounted_path, read_mounts
 from tkperf.model.errors import DeviceError, reason_of

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tkperf.device.content import Signature, find_signatures
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.device.signatures import Signature, find_signatures
 from tkperf.device.survey import Survey, make_survey
 from tkperf.device.sysfs import (
     HOST_MANAGED,

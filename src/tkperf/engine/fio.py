@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tkperf.engine import EngineLoad, Execution, Next, OnSample, fio_process
-from tkperf.engine.device_jobs import DeviceJobs, Seeds
-from tkperf.engine.evidence import StreamWatch, earliest_s, fill_evidence, step_evidence
+from tkperf.engine.device_jobs import DeviceJobs, Seeds, StreamWatch, earliest_s, fill_evidence, step_evidence
 from tkperf.engine.fio_job import SequentialCursors, planned_bytes
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, FioReading, Recorder
 from tkperf.engine.fio_process import FioProcess, ignore

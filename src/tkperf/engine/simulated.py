@@ -15,9 +15,8 @@ import numpy as np
 from tkperf.engine import EngineLoad, Execution, Next, OnSample
 from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.hard_disk_drive import HardDisk
-from tkperf.engine.simulation.latency_model import Draw
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel
-from tkperf.engine.simulation.service import Second, SimulatedDrive
+from tkperf.engine.simulation.service import Draw, Second, SimulatedDrive
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Continuous, Fill
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading

@@ -10,7 +10,7 @@ from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.links import Link, read_link, read_pcie_link, read_sas_link, read_usb_link
 from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, find_nvme_controller, find_pci_function, number, text
 from tkperf.host.audit.audited_host import USB_HUB_CLASS, find_place_on_bus, parse_list, read_nodes
-from tkperf.model.drive_path import DrivePath, LinkGap, Part, PartKind, PathGap
+from tkperf.model.sharing import DrivePath, LinkGap, Part, PartKind, PathGap
 
 _PCI_BRIDGE = "0x0604"
 # Controllers by PCI class (PCI Code and ID Assignment Specification).

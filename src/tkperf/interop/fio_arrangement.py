@@ -13,8 +13,17 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tkperf.interop.fio_series import CellSeries, Result
-from tkperf.interop.imported import NaturalKey, Remarks, natural_key, readable
-from tkperf.interop.result_names import family_of_file, find_numbers, find_rounds, rank_of_rounds, split_path
+from tkperf.interop.imported import (
+    NaturalKey,
+    Remarks,
+    family_of_file,
+    find_numbers,
+    find_rounds,
+    natural_key,
+    rank_of_rounds,
+    readable,
+    split_path,
+)
 from tkperf.model.figures import LoadCaution
 from tkperf.model.workload import Workload
 

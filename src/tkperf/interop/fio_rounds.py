@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tkperf.interop.fio_series import CellSeries, Result
 from tkperf.interop.imported import MOST_LISTED, describe_rounds, imported_test, readable
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.figures import (
     SETTLED,
     WINDOW,

@@ -14,11 +14,10 @@ from typing import Any
 from tkperf.interop.fio_documents import ALL_CLIENTS
 from tkperf.interop.fio_options import is_rate_set, kb_base_of, parse_number, parse_time_s, pattern_of
 from tkperf.interop.fio_together import ALONE, LoadsBeside, is_place_counted
-from tkperf.interop.imported import readable
-from tkperf.interop.result_names import family_of_file, family_of_folder, split_path, without_round
+from tkperf.interop.imported import family_of_file, family_of_folder, readable, split_path, without_round
+from tkperf.model.choices import find_purposes, prepares
 from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import Measurement
-from tkperf.model.purposes import find_purposes, prepares
 from tkperf.model.workload import Workload
 
 # Limits and other distributions of a load are part of the workload.

@@ -20,8 +20,7 @@ from tkperf.interop.fio_options import (
     parse_time_s,
     pattern_of,
 )
-from tkperf.interop.imported import readable
-from tkperf.interop.result_names import without_round
+from tkperf.interop.imported import readable, without_round
 from tkperf.model.units import format_block_size, format_mix
 
 Job = Mapping[str, Any]

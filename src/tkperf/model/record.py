@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode, find_codes
+from tkperf.model.disturbance.io import Disturbance, DisturbanceCode, find_codes
 from tkperf.model.figures import TestPlan
 from tkperf.model.host_use import HostUse
 from tkperf.model.measurement import Measurement, as_answer

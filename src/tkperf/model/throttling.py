@@ -12,7 +12,7 @@ from itertools import accumulate, islice, pairwise, takewhile
 from operator import attrgetter
 from typing import Protocol
 
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.record import RunRecord, StepRecord, TestRecord
 from tkperf.model.telemetry.drive_reading import TEMPERATURE_WARNING, DriveFacts, Reading
 

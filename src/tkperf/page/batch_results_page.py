@@ -24,8 +24,8 @@ from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.verdict import NamedReason, judge_run
 from tkperf.model.batch_state import IN_TROUBLE, DriveStage
 from tkperf.model.errors import UsageError
+from tkperf.model.measurement import places_of_extremes
 from tkperf.model.quantity import IOPS
-from tkperf.model.seconds import places_of_extremes
 from tkperf.model.units import (
     NOT_MEASURED,
     drop_controls,
@@ -42,13 +42,12 @@ from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.headline_charts import build_headline_charts
 from tkperf.page.comparison.ratio_tables import build_headline_table
 from tkperf.page.comparison.ratio_texts import describe_loads, name_headlines, sort_headlines
-from tkperf.page.explanation import UNITS
+from tkperf.page.disclosure import UNITS
 from tkperf.page.facts import format_moment
-from tkperf.page.figures.streams import find_time_unit
+from tkperf.page.figures.curves import find_time_unit
 from tkperf.page.marking import mark_charts
-from tkperf.page.naming import name_links
+from tkperf.page.naming import find_section_key, name_links
 from tkperf.page.page import ChartView, Note, NotesView, ReportView, TableView, TestView
-from tkperf.page.shown_section import find_section_key
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, describe_reason, level_of, word_verdict
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import WarningGroup, describe_sharing, leave_out_said

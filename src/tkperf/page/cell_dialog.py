@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import base64
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tkperf.analysis.details import CellDetail
-from tkperf.analysis.host_results import HOST_FACTS
-from tkperf.model.quantity import IOPS, THROUGHPUT
+from tkperf.analysis.details import HOST_FACTS, CellDetail, TimedStep
+from tkperf.analysis.results import CellResult, SliceResult
+from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.model.histogram import coarse_edges_ns, coarsen
+from tkperf.model.measurement import IoStats, Measurement, add_all
+from tkperf.model.quantity import (
+    IOPS,
+    IOS,
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    PERCENTILES,
+    THROUGHPUT,
+    Direction,
+    Figures,
+    Quantity,
+    combine,
+    percentile,
+    stats_of,
+)
 from tkperf.model.units import NOT_MEASURED, format_number
-from tkperf.page.cell_parts import ALL, IN_A_LINE, build_scopes, pack
 from tkperf.page.chart import AnyChart, Bucket, Distribution
-from tkperf.page.figures.response_times import find_buckets
+from tkperf.page.facts import or_not_known, word
+from tkperf.page.figures.curves import LATENCY_MARKS, find_buckets, find_marks
 from tkperf.page.figures.timeline import (
     LATENCIES_OF_SECONDS,
     draw_any_seconds,
@@ -22,11 +40,319 @@ from tkperf.page.figures.timeline import (
     find_judged,
     find_part_starts,
 )
-from tkperf.page.naming import capitalise, describe_quantities
-from tkperf.page.page import CellView, ScopeView, TableView
-from tkperf.page.shown_section import ShownSection
+from tkperf.page.naming import MARKABLE, ShownSection, capitalise, describe_quantities
+from tkperf.page.page import CellView, Facts, PartsView, ScopeView, Stretches, TableView
 from tkperf.page.tables.cell_tables import figure
-from tkperf.page.words.uncertainty import describe_flags, explain_marks
+from tkperf.page.words.uncertainty import INTERVAL, add_interval, describe_disturbances, describe_flags, explain_marks
+
+SHOWN = {
+    capitalise(quantity.title): quantity
+    for quantity in (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
+}
+IN_A_LINE = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
+ALL, WINDOW = "all", "window"
+# zlib's usual level makes a page of 72 h 6 % smaller and takes six times as long.
+_LEVEL = 1
+_DIRECTIONS = {Direction.READ: "reads", Direction.WRITE: "writes"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scope:
+    """A part of a cell before it becomes words: its I/Os, and the result that has its uncertainties.
+
+    ``parts`` and ``rows`` are as in ``ScopeView``; ``rows`` None: equal to ``parts``.
+    """
+
+    key: str
+    words: str
+    parts: Stretches
+    stats: IoStats
+    figures: Figures
+    known: CellResult | None = None
+    direction: Direction = Direction.ALL
+    host: CellResult | None = None
+    rows: Stretches | None = None
+
+
+def build_scopes(shown: ShownSection, detail: CellDetail) -> tuple[tuple[ScopeView, ...], PartsView | None]:
+    """Return the scopes to show, first the scope of the section's figures; then each round, area or slice.
+
+    The second is None for a single part without reads and writes apart.
+    """
+    scopes = tuple(_scopes(shown, detail))
+    directions = [scope.stats for scope in scopes if scope.direction is not Direction.ALL]
+    apart = len(detail.parts) > 1 or directions
+    return (
+        tuple(_view(scope, shown, detail) for scope in scopes),
+        _build_parts(shown, detail, directions) if apart else None,
+    )
+
+
+def _view(scope: _Scope, shown: ShownSection, detail: CellDetail) -> ScopeView:
+    return ScopeView(
+        key=scope.key,
+        words=scope.words,
+        facts=(
+            (f"{capitalise(shown.section.part_name)}s", list_numbers(_parts_of(scope, detail))),
+            *_values(scope),
+            *(_in_lines(scope.known, detail) if scope.known is not None and scope.direction is Direction.ALL else ()),
+            *(() if scope.host is None else _host_facts(scope.host)),
+        ),
+        marks=find_marks(scope.stats),
+        latencies=_latencies(scope.figures),
+        parts=scope.parts,
+        rows=scope.rows or scope.parts,
+    )
+
+
+def _scopes(shown: ShownSection, detail: CellDetail) -> Iterator[_Scope]:
+    section, parts = shown.section, detail.parts
+    window_numbers = set(section.window)
+    in_window = [part for part in parts if part.number in window_numbers]
+    cell = _cell(shown, detail)
+    if not in_window or len(in_window) == len(parts):
+        whole = _whole(shown, detail, cell)
+        if in_window:
+            whole = replace(whole, words=f"{whole.words}, the window")
+        yield whole
+        yield from _directions(detail, whole)
+        return
+    window = _Scope(
+        key=WINDOW,
+        words=f"{section.part_name}s {list_numbers(in_window)}, the window",
+        parts=_stretches(place for place, part in enumerate(parts) if part.number in window_numbers),
+        stats=_sum(in_window) if section.slices else detail.whole,
+        figures={} if cell is None else cell.all,
+        known=cell,
+        host=cell,
+    )
+    yield window
+    yield _whole(shown, detail, None)
+    yield from _directions(detail, window)
+
+
+def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) -> _Scope:
+    """Return the scope of the whole cell; ``known``: the section's own figures, if they cover all of it."""
+    parts, name = detail.parts, shown.section.part_name
+    if shown.section.slices:
+        figures = _whole_stream(shown.section.slices, detail)
+    elif known is not None:
+        figures = known.all
+    else:
+        figures = combine([part.measurement for part in parts], detail.workload)
+    return _Scope(
+        key=ALL,
+        words=f"{name} {parts[0].number}" if len(parts) == 1 else f"all {len(parts):,} {name}s",
+        parts=((0, len(parts)),),
+        stats=detail.whole if len(detail.counted) == len(parts) else _sum(parts),
+        figures=figures,
+        known=known,
+        host=None if shown.section.slices else known,
+    )
+
+
+def _directions(detail: CellDetail, of: _Scope) -> Iterator[_Scope]:
+    """Yield the reads and the writes of a mix, over the parts that the section's figures cover."""
+    if not all(detail.stats_of(direction).histogram.total for direction in _DIRECTIONS):
+        return
+    parts = _parts_of(of, detail)
+    for row, (direction, words) in enumerate(_DIRECTIONS.items(), start=len(detail.parts)):
+        known = None if of.known is None else getattr(of.known, direction)
+        yield _Scope(
+            key=direction.value,
+            words=f"{words} of {of.words}",
+            parts=of.parts,
+            rows=((row, row + 1),),
+            stats=_sum(parts, direction),
+            figures=known or combine([part.measurement for part in parts], detail.workload, direction),
+            known=of.known,
+            direction=direction,
+        )
+
+
+def _stretches(places: Iterable[int]) -> Stretches:
+    """Return the stretches of ascending places; a stream's window may have gaps."""
+    found: list[tuple[int, int]] = []
+    for place in places:
+        begin = found.pop()[0] if found and found[-1][1] == place else place
+        found.append((begin, place + 1))
+    return tuple(found)
+
+
+def _parts_of(scope: _Scope, detail: CellDetail) -> list[TimedStep]:
+    return [part for stretch in scope.parts for part in detail.parts[slice(*stretch)]]
+
+
+def _sum(parts: Sequence[TimedStep], direction: Direction = Direction.ALL) -> IoStats:
+    return add_all(stats_of(part.measurement, direction) for part in parts)
+
+
+def _cell(shown: ShownSection, detail: CellDetail) -> CellResult | None:
+    """Return the section's own figures of the cell, if they belong to it alone."""
+    section = shown.section
+    if section.slices:
+        return section.cells[0] if len(section.cells) == 1 else None
+    return shown.cells.get(detail.workload)
+
+
+def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
+    """Return the figures of a stream as a single measurement."""
+    figures = combine(
+        [
+            Measurement(
+                duration_s=sum(slice_result.duration_s for slice_result in slices),
+                read=detail.read,
+                write=detail.write,
+                rates_known=all(slice_result.values.value(IOPS) is not None for slice_result in slices),
+            )
+        ],
+        detail.workload,
+    )
+    counted = all(slice_result.values.value(IOS) is not None for slice_result in slices)
+    return figures if counted else figures | {IOS.key: None}
+
+
+def list_numbers(parts: Sequence[TimedStep]) -> str:
+    """Return the numbers of parts: ``2 to 6``, ``1, 4``."""
+    numbers = [part.number for part in parts]
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]:,} to {numbers[-1]:,}"
+    return ", ".join(str(number) for number in numbers) or "none"
+
+
+def _values(scope: _Scope) -> Facts:
+    sure = {quantity: _sure(scope, quantity) for quantity in SHOWN.values()}
+    facts = [
+        (name, add_interval(scope.figures.get(quantity.key), sure[quantity], quantity.digits))
+        for name, quantity in SHOWN.items()
+    ]
+    if any(one is not None and one.known for one in sure.values()):
+        facts.append(("± and (from to)", INTERVAL))
+    return tuple(facts)
+
+
+def _sure(scope: _Scope, quantity: Quantity) -> Uncertainty | None:
+    return None if scope.known is None else scope.known.uncertainty_of(quantity, scope.direction)
+
+
+def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
+    """Return the reads and the writes of a mix, if the results keep them apart."""
+    return tuple(
+        (name, _in_a_line(figures))
+        for name, figures in (("Reads", cell.read), ("Writes", cell.write))
+        if figures is not None and detail.workload.is_mixed
+    )
+
+
+def _in_a_line(figures: Figures) -> str:
+    """Return the most telling values of one direction."""
+    return ", ".join(
+        f"{quantity.short} {format_number(figures[quantity.key], quantity.digits)}" for quantity in IN_A_LINE
+    )
+
+
+def _host_facts(cell: CellResult) -> Facts:
+    """Return the effects of the host and of other programs on the cell."""
+    return (
+        ("Limited by the host's CPUs", or_not_known(word(cell.host_limited))),
+        ("Disturbed", describe_disturbances(cell, cell.foreign_bytes)),
+    )
+
+
+def _latencies(figures: Figures) -> dict[str, float]:
+    """Return the latencies that the histogram can mark, in us, by their short names."""
+    values = ((quantity.short, figures.get(quantity.key)) for quantity in MARKABLE)
+    return {name: value for name, value in values if value is not None}
+
+
+# ---- each round, area or slice
+
+
+def _build_parts(shown: ShownSection, detail: CellDetail, directions: Sequence[IoStats]) -> PartsView:
+    parts = detail.parts
+    cells = _cells_of(shown, detail)
+    facts = [_part_facts(cells.get(part.number), detail) for part in parts]
+    names = tuple(dict.fromkeys(name for of_part in facts for name in of_part))
+    latencies = [
+        [_or_nan(None if cell is None else cell.value(quantity)) for quantity in MARKABLE]
+        for cell in (cells.get(part.number) for part in parts)
+    ]
+    return PartsView(
+        name=shown.section.part_name,
+        numbers=tuple(part.number for part in parts),
+        start_s=pack(np.array([part.start_s for part in parts])),
+        end_s=pack(np.array([part.end_s for part in parts])),
+        seconds=pack(_places(detail)),
+        fact_names=names,
+        facts=pack_texts([[of.get(name, NOT_MEASURED) for name in names] for of in facts]),
+        latency_names=tuple(quantity.short for quantity in MARKABLE),
+        latencies=pack(np.array(latencies).ravel()),
+        mark_names=tuple(name for name, _ in LATENCY_MARKS),
+        **_histograms([*(part.measurement.both for part in parts), *directions]),
+    )
+
+
+def _places(detail: CellDetail) -> NDArray[np.float64]:
+    """Return the index of each part's first second among the cell's seconds, and the end of the last part's."""
+    at_s = detail.seconds.start_s
+    # A part's first second may begin a rounding error before the part.
+    starts = np.searchsorted(at_s, [part.start_s - 1e-6 for part in detail.parts])
+    return np.array([*starts, at_s.size], dtype=np.float64)
+
+
+def _cells_of(shown: ShownSection, detail: CellDetail) -> Mapping[int, CellResult]:
+    """Return the results of each part, by its number."""
+    if shown.section.slices:
+        return shown.slices
+    return {each.number: cell for each, cell in shown.rounds.get(detail.workload, ())}
+
+
+def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:
+    if cell is None:
+        return {}
+    values = ((name, format_number(cell.value(quantity), quantity.digits)) for name, quantity in SHOWN.items())
+    return dict((*values, *_in_lines(cell, detail), *_host_facts(cell)))
+
+
+def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
+    """Return the histograms in coarse buckets, with their marks (``MARKS``).
+
+    Counts come row by row: all buckets of the first histogram, then all of the second ...
+    """
+    histograms = [coarsen(of_part.histogram) for of_part in stats]
+    if not any(histogram.total for histogram in histograms):
+        return {}
+    filled = np.unique(np.concatenate([histogram.indices for histogram in histograms]))
+    counts = np.zeros((len(stats), filled.size))
+    for row, histogram in enumerate(histograms):
+        counts[row, np.searchsorted(filled, histogram.indices)] = histogram.counts
+    lower_ns, upper_ns = coarse_edges_ns(filled)
+    marks_ns = [[mark(of_part) for _, mark in LATENCY_MARKS] for of_part in stats]
+    return {
+        "lower": pack(lower_ns / 1000),
+        "upper": pack((upper_ns + 1) / 1000),
+        "counts": pack(counts.ravel()),
+        "marks": pack(np.array([[_or_nan(ns) for ns in of] for of in marks_ns]).ravel() / 1000),
+    }
+
+
+def _or_nan(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def pack(values: NDArray[np.float32] | NDArray[np.float64]) -> str:
+    """Return numbers in the form that the page unpacks: little-endian, compressed (zlib), base 64."""
+    return _compress(values.astype(values.dtype.newbyteorder("<")).tobytes())
+
+
+def pack_texts(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of texts in the same form; no text may have a line break or a tab."""
+    return _compress("\n".join("\t".join(row) for row in rows).encode())
+
+
+def _compress(plain: bytes) -> str:
+    return base64.b64encode(zlib.compress(plain, _LEVEL)).decode()
+
 
 # Rows for every minute of a day would fill the page with parts in which nothing happened.
 MOST_HOST_ROWS = 100

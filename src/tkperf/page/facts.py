@@ -7,9 +7,8 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
-from tkperf.model.run_info import RunInfo
+from tkperf.model.run_info import MANUFACTURER, NAND_TYPE, RunInfo
 from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_capacity, format_mix
-from tkperf.model.user_facts import MANUFACTURER, NAND_TYPE
 from tkperf.page.page import Facts
 from tkperf.page.words.uncertainty import describe_window
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tkperf.model.disturbance.codes import WORDS, find_codes
+from tkperf.model.disturbance.io import WORDS, find_codes
 from tkperf.model.phases import Continuous, Idle, Purge, Round
 from tkperf.model.record import StepKind
 from tkperf.model.steady_state import SteadyStateVerdict

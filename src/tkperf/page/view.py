@@ -13,30 +13,31 @@ from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.selected_part import SelectedPart
 from tkperf.interop import TKPERF_PROFILE
 from tkperf.model.quantity import QUANTITIES
+from tkperf.model.run_info import NO_USER_FACTS, UserFacts
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import NOT_MEASURED, format_duration, format_exact, unit_for_people
-from tkperf.model.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.page.cell_dialog import Cells, build_cell_charts
 from tkperf.page.check import answer_claims, build_claims_table
 from tkperf.page.disclosure import (
+    HEAT,
     build_disclosure,
     build_page_header,
     describe_measured_device,
+    describe_procedure,
     describe_run,
+    explain,
     name_sheet,
 )
-from tkperf.page.explanation import HEAT, describe_procedure, explain
 from tkperf.page.facts import capacity, format_written
 from tkperf.page.figures.section_figures import open_over_time
 from tkperf.page.figures.telemetry import find_section_courses, find_test_course
 from tkperf.page.findings import findings, headlines
 from tkperf.page.findings.headlines import find_highest_spikes
 from tkperf.page.marking import mark_charts
+from tkperf.page.naming import ShownSection, build_shown_sections
 from tkperf.page.page import ChartView, FindingsView, HeadlineView, ReportView, TestView
-from tkperf.page.sections import build_section_view, build_selected_parts
-from tkperf.page.shown_section import ShownSection, build_shown_sections
+from tkperf.page.sections import build_section_view, build_selected_parts, build_test_figures
 from tkperf.page.verdict_texts import describe_verdict
-from tkperf.page.whole_test import build_test_figures
 from tkperf.page.words.run import (
     describe_progress,
     describe_resumptions,

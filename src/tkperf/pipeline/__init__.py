@@ -13,7 +13,7 @@
 | ``consent.py`` | the one rule by which data may be destroyed, and the permit that it yields |
 | ``host_check.py`` | the host: audited, refused or tuned |
 | ``run_to_file.py``, ``alterations.py`` | executes the run, and stores everything in the run file |
-| ``resume_plan.py``, ``resumption.py`` | the plan of a resumed run; the differences between then and now |
+| ``resume_plan.py`` | the plan of a resumed run; the differences between then and now |
 | ``running_runs.py``, ``run_state.py`` | runs of other processes, by their files; a run by its events |
 | ``api.py`` | all steps in one call |
 """

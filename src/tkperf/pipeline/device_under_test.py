@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.analysis.run_estimate import REFUSAL
-from tkperf.device.blind_spots import find_blind_spots
-from tkperf.device.file_target import find_shortage
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts
 from tkperf.device.kernel_watch import watching
 from tkperf.device.permit import ErasePermit
+from tkperf.device.survey import find_blind_spots
 from tkperf.device.sysfs import HOST_AWARE, find_node, find_zone_model
+from tkperf.device.targets import find_shortage
 from tkperf.device.telemetry_watch import reading_logs
 from tkperf.engine import Engine
 from tkperf.engine.device_jobs import RUN_SEED_BITS, DeviceJobs, Mapped, Seeds

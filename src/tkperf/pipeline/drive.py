@@ -15,20 +15,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from tkperf.device.device_mapper import require_device_mapper
-from tkperf.device.file_target import (
-    create_file_target,
-    describe_dangling,
-    find_direct_io_block_bytes,
-    is_dangling,
-    plan_file_target,
-    remove_file_target,
-)
 from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, read_identity, require_named
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.permit import ErasePermit, refuse_objections
 from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
-from tkperf.device.targets import DriveTarget, SegmentMapping, SegmentsTarget, mapping_name
+from tkperf.device.targets import (
+    DriveTarget,
+    SegmentMapping,
+    SegmentsTarget,
+    create_file_target,
+    describe_dangling,
+    find_direct_io_block_bytes,
+    is_dangling,
+    mapping_name,
+    plan_file_target,
+    remove_file_target,
+)
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.device_jobs import Mapped
 from tkperf.engine.fio_setup import find_fio_version

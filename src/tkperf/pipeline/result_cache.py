@@ -28,8 +28,7 @@ from tkperf.model.record import RunRecord, RunStatus
 from tkperf.model.version import __version__
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writers import FileStamp, is_being_written, state_of
-from tkperf.system.output_files import replace_file
-from tkperf.system.user_cache import find_cache_folder
+from tkperf.system.output_files import find_cache_folder, replace_file
 
 MOST_BYTES = 256 << 20
 """Size of all entries of one kind; a thousand runs of four tests take less."""

@@ -16,8 +16,8 @@ from tkperf.device.raid.config import RaidConfig
 from tkperf.model.choices import ALL_TESTS, DEEPEST_QUEUE, IO_ENGINES, LONGEST_STEP_S, MOST_JOBS, PURGES, WRITE_CACHE
 from tkperf.model.errors import UsageError, not_known
 from tkperf.model.input_files import is_toml_path
+from tkperf.model.run_info import check_names
 from tkperf.model.units import parse_size_bytes
-from tkperf.model.user_facts import check_names
 from tkperf.procedures import SUITES
 from tkperf.procedures.profiles import Profile, resolve_range
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from tkperf.model.disturbance.codes import find_doubtful
+from tkperf.model.disturbance.io import find_doubtful
 from tkperf.model.figures import TestPlan
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.phases import Round

@@ -31,8 +31,7 @@ from tkperf.pipeline.alterations import RunTitle, build_run_info
 from tkperf.pipeline.device_under_test import Equipment, go_on_with_seed
 from tkperf.pipeline.fitted_profile import FittedProfile
 from tkperf.pipeline.host_check import HostState, prepared_host
-from tkperf.pipeline.resume_plan import ResumePlan
-from tkperf.pipeline.resumption import build_resumed
+from tkperf.pipeline.resume_plan import ResumePlan, build_resumed
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.run_request import require_name
 from tkperf.pipeline.simulation import relive

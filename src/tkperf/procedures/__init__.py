@@ -19,7 +19,6 @@ from tkperf.model.figures import TestPlan
 from tkperf.model.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
 from tkperf.model.strict import decode_strictly, describe_mistake, shallow
 from tkperf.procedures import (
-    composite_blocks,
     cross_stimulus_recovery,
     demand_intensity,
     demand_search,
@@ -28,18 +27,19 @@ from tkperf.procedures import (
     iops,
     latency,
     latency_over_demand,
+    mixes_and_sizes,
     quality_of_service,
     throughput,
     workload_sweep,
     write_saturation,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.forecast import find_excess, fit_to_sector
 from tkperf.procedures.own_workloads import read_workload_file, test_of
 from tkperf.procedures.own_workloads.parts import PurgePhase
 from tkperf.procedures.own_workloads.workload_file import KEY_PREFIX, OwnWorkloadTable, table_types
 from tkperf.procedures.profiles import Profile, resolve_range
 from tkperf.procedures.profiles.profile_tables import SHARED_TABLES, TestTable, find_fault
-from tkperf.procedures.walk import find_excess, fit_to_sector
 
 __all__ = ["Circumstances", "Profile", "Test", "fit_to_sector"]
 
@@ -50,7 +50,7 @@ TESTS: tuple[Test, ...] = (
     latency.TEST,
     throughput.TEST,
     write_saturation.TEST,
-    composite_blocks.TEST,
+    mixes_and_sizes.TEST,
     demand_intensity.TEST,
     host_idle_recovery.TEST,
     cross_stimulus_recovery.TEST,

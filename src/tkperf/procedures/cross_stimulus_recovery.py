@@ -11,7 +11,7 @@ from tkperf.model.figures import Figure, FigureKind, SectionPlan, asking, distri
 from tkperf.model.phases import PhaseSequence, Procedure, Purge
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access, Workload
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import slices_of, unjudged
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
@@ -87,7 +87,7 @@ def _length(table: CrossStimulusRecoveryTable, group: AccessGroup) -> str:
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(CrossStimulusRecoveryTable)
     return (
-        *wording.purge(circumstances),
+        *building_blocks.purge(circumstances),
         f"Back to back, recorded in slices of {table.slice_s:g} s:",
         *(
             f"    AG{number}: {_workload(profile, table, group)}, {_length(table, group)}"

@@ -24,7 +24,7 @@ from tkperf.model.figures import (
 from tkperf.model.phases import Procedure, Purge, Round, RoundAnswer
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access, Step, Workload
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import (
     at_each_demand,
     response_time_histogram,
@@ -34,7 +34,7 @@ from tkperf.procedures.building_blocks import (
     unjudged,
     write_until_steady,
 )
-from tkperf.procedures.demand_points import CellMeans, DemandPoint, choose_points, window_means
+from tkperf.procedures.demand_search import CellMeans, DemandPoint, choose_points, window_means
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
@@ -254,20 +254,20 @@ def describe_grid(
     """
     tracked = f"TC {table.tracking_jobs} / QD {table.tracking_io_depth}"
     slice_s = table.slice_s
-    judged = wording.judged_slices(slice_s, table.round_every_slices, f"slices of {slice_s:g} s")
-    mix = wording.mixes((table.read_percent,))
+    judged = building_blocks.judged_slices(slice_s, table.round_every_slices, f"slices of {slice_s:g} s")
+    mix = building_blocks.mixes((table.read_percent,))
     writes_s = table.writes_before_histogram_slices * slice_s
     return (
-        *wording.purge(circumstances),
+        *building_blocks.purge(circumstances),
         f"Preconditioning: {blocks}, R/W 0/100, {tracked}, one unbroken stream until steady state of "
         f"{judged}, at most {profile.steady_state.max_rounds} of them",
-        wording.at_most_rounds(profile),
+        building_blocks.at_most_rounds(profile),
         f"    {blocks}, R/W 0/100, {tracked}, {table.writes_before_round_s:g} s",
-        f"    For TC {wording.numbers(table.jobs)}:",
-        f"        For QD {wording.numbers(table.io_depths)}:",
+        f"    For TC {building_blocks.numbers(table.jobs)}:",
+        f"        For QD {building_blocks.numbers(table.io_depths)}:",
         f"            {blocks}, R/W {mix}, {table.step_s:g} s",
         f"Tracking variable: IOPS at {tracked}",
-        wording.steady_state(profile),
+        building_blocks.steady_state(profile),
         "Maximum: the highest IOPS with a mean latency below "
         f"{table.latency_ceiling_ms:g} ms; minimum: the least demand; middle: below "
         "that latency the IOPS nearest to half-way between both",

@@ -18,7 +18,7 @@ from tkperf.model.figures import WHOLE_TEST, SectionPlan, matrices, over_areas
 from tkperf.model.phases import Interruption, Procedure, Reply, Round, SectionOutcome, Yielded
 from tkperf.model.units import KIB, format_block_size, format_count
 from tkperf.model.workload import Access, ActiveRange, Step
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import at_each_mix_and_size, unjudged
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
@@ -99,9 +99,9 @@ def describe_iops(profile: Profile, _circumstances: Circumstances) -> tuple[str,
     table = profile.table(HardDiskTable)
     return (
         f"For each of {table.areas} equal areas of the disk, from its start:",
-        f"    For R/W mix {wording.mixes(table.iops_read_percents)}:",
-        f"        For block size {wording.numbers(table.iops_block_sizes_kib)} KiB:",
-        f"            RND within the area, {wording.demand(profile)}, {table.step_s:g} s",
+        f"    For R/W mix {building_blocks.mixes(table.iops_read_percents)}:",
+        f"        For block size {building_blocks.numbers(table.iops_block_sizes_kib)} KiB:",
+        f"            RND within the area, {building_blocks.demand(profile)}, {table.step_s:g} s",
     )
 
 
@@ -117,9 +117,9 @@ def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure
 def describe_throughput(profile: Profile, _circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(HardDiskTable)
     return (
-        f"For block size {wording.numbers(table.throughput_block_sizes_kib)} KiB:",
+        f"For block size {building_blocks.numbers(table.throughput_block_sizes_kib)} KiB:",
         f"    For each of {table.areas} equal areas of the disk, from its start:",
-        f"        SEQ read, then SEQ write within the area, {wording.demand(profile)}, {table.step_s:g} s each",
+        f"        SEQ read, then SEQ write within the area, {building_blocks.demand(profile)}, {table.step_s:g} s each",
     )
 
 

@@ -12,7 +12,7 @@ from tkperf.model.figures import DONE, WINDOW, Figure, FigureKind, SectionPlan, 
 from tkperf.model.phases import Continuous, Idle, Phase, PhaseSequence, Procedure, Purge
 from tkperf.model.units import format_count
 from tkperf.model.workload import Access, Workload
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import slices_of, unjudged, write_until_steady
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
@@ -109,17 +109,17 @@ def _bursts(table: HostIdleRecoveryTable, workload: Workload, idle_s: float) -> 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(HostIdleRecoveryTable)
-    load = f"RND {table.block_size_kib:g} KiB, {table.read_percent} % reads, {wording.demand(profile)}"
+    load = f"RND {table.block_size_kib:g} KiB, {table.read_percent} % reads, {building_blocks.demand(profile)}"
     return (
-        *wording.purge(circumstances),
+        *building_blocks.purge(circumstances),
         f"{load}, one unbroken stream, until steady state of "
-        f"{wording.judged_slices(table.slice_s, table.round_every_slices)}, "
+        f"{building_blocks.judged_slices(table.slice_s, table.round_every_slices)}, "
         f"at most {profile.steady_state.max_rounds} of them",
-        f"For idle time {wording.numbers(table.idle_s)} s:",
+        f"For idle time {building_blocks.numbers(table.idle_s)} s:",
         f"    {table.bursts} times: the same load for {table.burst_s:g} s, then no I/O for the idle time",
         f"    the same load for {table.baseline_slices * table.burst_s:g} s without a pause, "
         f"recorded in slices of {table.burst_s:g} s",
-        wording.steady_state(profile),
+        building_blocks.steady_state(profile),
     )
 
 

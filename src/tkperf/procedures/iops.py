@@ -9,7 +9,7 @@ import msgspec
 from tkperf.model.figures import SETTLED, WINDOW, FigureKind, SectionPlan, asking, drawn, matrices, over_rounds
 from tkperf.model.phases import Procedure, Purge
 from tkperf.model.workload import Access
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import (
     at_each_mix_and_size,
     find_tracked,
@@ -92,11 +92,11 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     if table.also_tracked:
         tracking = "Tracking variables, all steady in one window"
     tracked = ", ".join((table.tracked, *(other.text for other in table.also_tracked)))
-    return wording.until_steady(
+    return building_blocks.until_steady(
         profile,
         circumstances,
-        wording.mixes_and_sizes(table.read_percents, table.block_sizes_kib),
-        f"RND, {wording.demand(profile)}, {table.step_s:g} s",
+        building_blocks.mixes_and_sizes(table.read_percents, table.block_sizes_kib),
+        f"RND, {building_blocks.demand(profile)}, {table.step_s:g} s",
         f"{tracking}: IOPS of RND {tracked}",
     )
 

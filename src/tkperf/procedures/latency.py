@@ -23,7 +23,7 @@ from tkperf.model.figures import (
 from tkperf.model.phases import Procedure, Purge
 from tkperf.model.units import format_mix
 from tkperf.model.workload import Access
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import (
     HISTOGRAM_SECTION,
     Tracked,
@@ -122,10 +122,10 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(LatencyTable)
-    lines = wording.until_steady(
+    lines = building_blocks.until_steady(
         profile,
         circumstances,
-        wording.mixes_and_sizes(table.read_percents, table.block_sizes_kib),
+        building_blocks.mixes_and_sizes(table.read_percents, table.block_sizes_kib),
         f"RND, TC {table.jobs} / QD {table.io_depth}, {table.step_s:g} s",
         f"Tracking variable: mean latency of RND {table.tracked}",
     )

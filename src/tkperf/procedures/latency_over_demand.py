@@ -14,7 +14,7 @@ from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Procedure, Reply, Round, SectionOutcome, Yielded
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access, Arrival, Step, Workload
-from tkperf.procedures import random_write_state, wording
+from tkperf.procedures import building_blocks, random_write_state
 from tkperf.procedures.building_blocks import describe_missed, expect_round, keeps_up, unjudged
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
@@ -178,7 +178,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     outstanding = f"TC {table.jobs} / QD {table.io_depth}"
     return (
         *random_write_state.describe(profile, table, circumstances),
-        f"For R/W mix {wording.mixes(table.read_percents)}:",
+        f"For R/W mix {building_blocks.mixes(table.read_percents)}:",
         f"    RND {table.block_size_kib:g} KiB, {outstanding}, as fast as the drive answers for "
         f"{table.saturate_s:g} s: levels are {table.increment_iops:,} IOPS apart, or 2, 5, 10 "
         "... times "

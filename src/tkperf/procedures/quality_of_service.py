@@ -13,7 +13,7 @@ from tkperf.model.phases import Continuous, PhaseSequence, Procedure, Purge, Rep
 from tkperf.model.quantity import PERCENTILES
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access
-from tkperf.procedures import random_write_state, wording
+from tkperf.procedures import building_blocks, random_write_state
 from tkperf.procedures.building_blocks import unjudged, workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
@@ -154,8 +154,8 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(QualityOfServiceTable)
     state = random_write_state.describe(profile, table, circumstances)
     lines = [
-        *wording.purge(circumstances),
-        wording.preconditioning(profile, circumstances),
+        *building_blocks.purge(circumstances),
+        building_blocks.preconditioning(profile, circumstances),
         _describe_stream(_SEQUENTIAL, table),
     ]
     for stream in _STREAMS:

@@ -10,7 +10,7 @@ from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, dra
 from tkperf.model.phases import PhaseSequence, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import slices_of, unjudged, workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.profiles import Profile
@@ -77,8 +77,8 @@ def section_plan(name: str) -> SectionPlan:
 def describe(profile: Profile, table: RandomWriteStateTable, circumstances: Circumstances) -> tuple[str, ...]:
     """Describe the course in words."""
     return (
-        *wording.purge(circumstances),
-        wording.preconditioning(profile, circumstances),
-        f"RND {table.precondition_block_size_kib:g} KiB writes, {wording.demand(profile)}, for "
+        *building_blocks.purge(circumstances),
+        building_blocks.preconditioning(profile, circumstances),
+        f"RND {table.precondition_block_size_kib:g} KiB writes, {building_blocks.demand(profile)}, for "
         f"{format_duration(table.precondition_s)}",
     )

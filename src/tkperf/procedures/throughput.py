@@ -20,7 +20,7 @@ from tkperf.model.figures import (
 from tkperf.model.phases import Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.units import KIB, format_block_size
 from tkperf.model.workload import Access
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import (
     Tracked,
     as_many_rounds_as,
@@ -122,19 +122,19 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     judged = "each block size"
     if table.steady_state == "first" and others:
         judged = f"{first:g} KiB; the other block sizes run as many rounds and are not judged"
-    demand = wording.demand(profile, table.jobs, table.io_depth)
-    before = [*wording.purge(circumstances)]
+    demand = building_blocks.demand(profile, table.jobs, table.io_depth)
+    before = [*building_blocks.purge(circumstances)]
     if table.precondition:
         shared = f"SEQ {profile.preconditioning.block_size_kib:g} KiB writes"
         load = "SEQ writes of that block size" if table.fill_block_size == "own" else shared
-        before.append(wording.preconditioning(profile, circumstances, f"{load}, {demand}"))
+        before.append(building_blocks.preconditioning(profile, circumstances, f"{load}, {demand}"))
     return (
-        f"For block size {wording.numbers(table.block_sizes_kib)} KiB:",
+        f"For block size {building_blocks.numbers(table.block_sizes_kib)} KiB:",
         *(f"    {line}" for line in before),
-        f"    {wording.at_most_rounds(profile)}",
+        f"    {building_blocks.at_most_rounds(profile)}",
         f"        SEQ read, then SEQ write, {demand}, {table.step_s:g} s each",
         f"Tracking variable: MB/s of SEQ writes of {judged}",
-        wording.steady_state(profile),
+        building_blocks.steady_state(profile),
     )
 
 

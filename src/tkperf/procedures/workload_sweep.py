@@ -10,7 +10,7 @@ from tkperf.model.figures import SETTLED, WINDOW, Figure, FigureKind, SectionPla
 from tkperf.model.phases import Procedure, Purge
 from tkperf.model.units import KIB
 from tkperf.model.workload import Access, Step, Workload
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import rounds_until_steady, track_iops, workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
@@ -156,16 +156,16 @@ def find_hardest(steps: tuple[Step, ...]) -> Workload:
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(SweepTable)
     loops = (
-        *wording.mixes_and_sizes(table.read_percents, table.block_sizes_kib),
-        ("compressible share of the data", f"{wording.numbers(table.compressible_percents)} %"),
-        ("TC", wording.numbers(table.jobs)),
-        ("QD", wording.numbers(table.io_depths)),
+        *building_blocks.mixes_and_sizes(table.read_percents, table.block_sizes_kib),
+        ("compressible share of the data", f"{building_blocks.numbers(table.compressible_percents)} %"),
+        ("TC", building_blocks.numbers(table.jobs)),
+        ("QD", building_blocks.numbers(table.io_depths)),
     )
     step = f"{table.access.order}, {table.step_s:g} s"
     tracking = f"Tracking variable: IOPS of {find_hardest(combine_steps(table))}"
     return (
         "Not a test of the PTS; purge, preconditioning and steady state by its rules",
-        *wording.until_steady(profile, circumstances, loops, step, tracking),
+        *building_blocks.until_steady(profile, circumstances, loops, step, tracking),
     )
 
 

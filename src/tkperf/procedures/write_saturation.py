@@ -21,7 +21,7 @@ from tkperf.model.figures import (
 from tkperf.model.phases import Procedure, Purge
 from tkperf.model.units import format_count, format_duration
 from tkperf.model.workload import Access, Workload
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.building_blocks import (
     HISTOGRAM_SECTION,
     Stream,
@@ -187,19 +187,19 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     histogram = (after,) if table.histogram_s else ()
     stream = (
         f"    {workload.access.order} {table.block_size_kib:g} KiB, {table.read_percent} % reads, "
-        f"{wording.demand(profile)}, one unbroken stream, recorded in slices of {table.slice_s:g} s"
+        f"{building_blocks.demand(profile)}, one unbroken stream, recorded in slices of {table.slice_s:g} s"
     )
     if not table.round_every_slices:
         ends = f"Until {written} or {longest} have passed:"
-        return (*wording.purge(circumstances), ends, stream, *note, *histogram)
-    judged = wording.judged_slices(table.slice_s, table.round_every_slices)
+        return (*building_blocks.purge(circumstances), ends, stream, *note, *histogram)
+    judged = building_blocks.judged_slices(table.slice_s, table.round_every_slices)
     return (
-        *wording.purge(circumstances),
+        *building_blocks.purge(circumstances),
         f"Until {written}, {longest} have passed, or steady state of {judged}:",
         stream,
         *note,
         f"Tracking variable: IOPS of {judged}",
-        wording.steady_state(profile),
+        building_blocks.steady_state(profile),
         *histogram,
     )
 

@@ -17,8 +17,7 @@ from tkperf.page.marking import find_level, list_stamp
 from tkperf.page.page import ChartView, FactBlocks, ReportView, TableView, TestView
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec
-from tkperf.render.fonts import FAMILY
-from tkperf.render.paper import Document, charts_of, parts_of
+from tkperf.render.paper import FAMILY, Document, charts_of, parts_of
 
 # Widths of a chart in pixels of Vega, for half the width of the text and for all of it: letters of 12 px become 7.5 pt.
 HALF_WIDTH, WHOLE_WIDTH = 390, 806

@@ -7,23 +7,21 @@ from dataclasses import asdict
 from typing import Any
 
 from tkperf.analysis.comparing.arrangements import Cohort, History
-from tkperf.analysis.comparing.comparability import ComparisonReason
-from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.entries import ComparedRow, Entry
+from tkperf.analysis.comparing.compared_rows import ComparedRow, Entry
+from tkperf.analysis.comparing.comparison import Comparison, ComparisonReason
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import Judgement
 from tkperf.page.comparison.conclusions import (
     describe_comparison_verdict,
     find_common_notices,
     find_conclusions,
+    find_telemetry_differences,
     find_verdict,
 )
-from tkperf.page.comparison.drive_conditions import find_telemetry_differences
 from tkperf.page.comparison.ratio_texts import describe_loads, name_reference
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import find_notices
-from tkperf.render.export_json import build_verdict, finite
-from tkperf.render.export_workload import WORKLOAD, workload_row
+from tkperf.render.export_json import WORKLOAD, build_verdict, finite, workload_row
 
 COMPARISON_SCHEMA = "tkperf-comparison/1"
 _DEVICE = ("kind", "model", "serial", "firmware", "capacity_bytes", "write_cache_in_run")

@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from tkperf.analysis.batch_plan_verdict import BatchEstimate
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
-from tkperf.analysis.run_estimate import RunEstimate
+from tkperf.analysis.run_estimate import BatchEstimate, RunEstimate
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, Measure
 from tkperf.model.units import escape_controls
@@ -31,7 +30,40 @@ from tkperf.page.words.run import (
     find_notices,
     find_warnings,
 )
-from tkperf.render.export_workload import WORKLOAD, Row, workload_row
+
+Row = Sequence[object]
+
+WORKLOAD = (
+    "access",
+    "read_percent",
+    "block_size_bytes",
+    "block_mix",
+    "threads",
+    "queue_depth",
+    "offered_iops",
+    "arrival",
+    "zones",
+    "compressible_percent",
+    "region_offset_bytes",
+    "region_length_bytes",
+)
+
+
+def workload_row(work: Workload) -> Row:
+    return (
+        work.access.value,
+        work.read_percent,
+        work.block_size_bytes,
+        work.blocks_text if work.block_mix else None,
+        work.jobs,
+        work.io_depth,
+        work.offered_iops,
+        None if work.offered_iops is None else work.arrival.value,
+        work.zones_text or None,
+        work.compressible_percent,
+        work.region and work.region.offset_bytes,
+        work.region and work.region.length_bytes,
+    )
 
 
 def render_json(result: RunResult) -> str:

@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.host_results import HOST_FACTS
+from tkperf.analysis.details import HOST_FACTS
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
-from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
+from tkperf.model.disturbance.io import DisturbanceCode, find_codes
 from tkperf.model.measurement import Sample
 from tkperf.model.quantity import QUANTITIES, Direction, to_us
 from tkperf.model.record import StepRecord
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import drop_controls
-from tkperf.render.export_json import U95, UNCERTAINTY, u95_row, uncertainty_rows
-from tkperf.render.export_workload import WORKLOAD, Row, workload_row
+from tkperf.render.export_json import U95, UNCERTAINTY, WORKLOAD, Row, u95_row, uncertainty_rows, workload_row
 
 if TYPE_CHECKING:  # tables of a run have no use for it
     from tkperf.analysis.comparing.comparison import Comparison

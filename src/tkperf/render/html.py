@@ -22,9 +22,8 @@ from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import BRIGHTER
 from tkperf.render.environment import make_environment
 from tkperf.render.export_json import finite
-from tkperf.render.fonts import build_font_faces
-from tkperf.system.output_files import replace_file
-from tkperf.system.user_cache import find_cache_folder
+from tkperf.render.paper import build_font_faces
+from tkperf.system.output_files import find_cache_folder, replace_file
 
 # In the order of execution: each script may use the ones before it.
 SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "page")

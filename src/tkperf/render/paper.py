@@ -5,6 +5,10 @@ That process loads only this: the modules behind a view would take it four times
 
 from __future__ import annotations
 
+import base64
+from functools import cache
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 Document = dict[str, Any]
@@ -19,3 +23,22 @@ def charts_of(document: Document) -> list[dict[str, Any]]:
     """Return all charts that are drawn, in their order; ``spec`` of each is the specification."""
     rows = (row for part in parts_of(document) for row in part["charts"])
     return [chart for row in (*document["story"], *document["overview_charts"], *rows) for chart in row]
+
+
+FAMILY = "Inter"
+STACK = f'{FAMILY}, "Liberation Sans", Arial, Helvetica, sans-serif'
+"""Font stack of a page; the fallbacks are families of about the same width."""
+
+FOLDER = Path(str(resources.files("tkperf.render") / "templates/fonts"))
+FILES = {400: FOLDER / "Inter-Regular.ttf", 700: FOLDER / "Inter-Bold.ttf"}
+"""Font files by weight."""
+
+
+@cache
+def build_font_faces() -> str:
+    """Return the family as CSS, within the page."""
+    return "\n".join(
+        f"@font-face {{ font-family: {FAMILY}; font-weight: {weight}; "
+        f"src: url(data:font/ttf;base64,{base64.b64encode(path.read_bytes()).decode()}); }}"
+        for weight, path in FILES.items()
+    )

@@ -24,9 +24,8 @@ import typst
 
 from tkperf.model.errors import UsageError
 from tkperf.model.units import drop_controls
-from tkperf.render.fonts import FOLDER
-from tkperf.render.paper import Document, charts_of
-from tkperf.system.descriptors import require_descriptors
+from tkperf.render.paper import FOLDER, Document, charts_of
+from tkperf.system.host import require_descriptors
 
 Spec = dict[str, object]
 _TWO_IN_VEGA = re.compile("[\U00010000-\U0010ffff]")

@@ -14,7 +14,7 @@ from tkperf.analysis.details import build_details, loads_by_test
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.selected_part import PartSelection, find_selected_parts
 from tkperf.model.record import RunRecord
-from tkperf.model.user_facts import UserFacts
+from tkperf.model.run_info import UserFacts
 from tkperf.render.packages import packages_of
 from tkperf.runfile.reader import RunFile
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.units import format_capacity, format_duration
-from tkperf.runfile.causes import find_write_cause, is_busy, may_pass
+from tkperf.runfile.salvage import find_write_cause, is_busy, may_pass
 from tkperf.runfile.schema import create_tables
 from tkperf.runfile.writers import journal_of
 from tkperf.runner.events import Event

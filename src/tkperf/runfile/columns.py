@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.model.histogram import BUCKETS, EMPTY, Histogram, IntArray, coarsen
-from tkperf.model.measurement import IoStats, NewestSamples, Sample
-from tkperf.model.seconds import Seconds
+from tkperf.model.measurement import IoStats, NewestSamples, Sample, Seconds
 
 DIRECTIONS = ("read", "write")
 SIDE_COLUMNS = ("ios", "bytes", "latency_ios", "latency_sum_ns", "latency_min_ns", "latency_max_ns")

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tkperf.model.disturbance.codes import OF_HISTORY, Disturbance
+from tkperf.model.disturbance.io import OF_HISTORY, Disturbance
 from tkperf.model.measurement import NewestSamples, Sample
 from tkperf.model.record import LogEntry, Logged, Resumption, RunRecord, StepRecord, UnfinishedStep
 from tkperf.model.throttling import Intervals, find_stretches, is_throttled

@@ -13,11 +13,9 @@ from typing import Self
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import LockedRunFileError, RunFileError, closest, reason_of
 from tkperf.model.input_files import require_confined
-from tkperf.model.measurement import NewestSamples, Sample
+from tkperf.model.measurement import NewestSamples, Sample, Seconds
 from tkperf.model.record import LeftOut, LogEntry, RunRecord, StepRecord, TestRecord
-from tkperf.model.seconds import Seconds
 from tkperf.model.units import format_capacity
-from tkperf.runfile.causes import find_read_cause, is_busy
 from tkperf.runfile.columns import (
     SECOND_BYTES,
     as_seconds,
@@ -39,7 +37,7 @@ from tkperf.runfile.limits import (
 from tkperf.runfile.log_rows import count_samples
 from tkperf.runfile.row_records import BAD_ROW
 from tkperf.runfile.run_rows import RunRows
-from tkperf.runfile.salvage import require_damage
+from tkperf.runfile.salvage import find_read_cause, is_busy, require_damage
 from tkperf.runfile.schema import require_schema
 from tkperf.runfile.step_rows import step_name
 from tkperf.runfile.writers import FileStamp, is_being_written, journal_of, read_own, require_own, state_of

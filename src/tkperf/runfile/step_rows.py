@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 
 import msgspec
 
-from tkperf.model.disturbance.codes import Disturbance
+from tkperf.model.disturbance.io import Disturbance
 from tkperf.model.histogram import EMPTY
 from tkperf.model.host_use import HostUse
 from tkperf.model.measurement import CpuUse, IoStats, Measurement, add_all

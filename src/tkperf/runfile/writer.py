@@ -17,7 +17,7 @@ from tkperf.model.measurement import Sample
 from tkperf.model.record import RunNote, RunStatus, RunWarning
 from tkperf.runfile import backlog
 from tkperf.runfile.backlog import Backlog, BacklogEntry, SqlStatement
-from tkperf.runfile.causes import find_write_cause
+from tkperf.runfile.salvage import find_write_cause
 from tkperf.runfile.schema import create_tables, require_schema
 from tkperf.runfile.statements import Statements
 from tkperf.runfile.writers import require_own

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tkperf.engine import EngineLoad, Next
-from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Answer, Continuous, Interruption, Phase, Procedure, Round
 from tkperf.procedures import Test

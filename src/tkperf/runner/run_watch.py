@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode, describe_count, find_codes, find_doubtful
 from tkperf.model.disturbance.host_activity import (
     COLD_START_LIMIT_S,
     HANDOVER_LIMIT_S,
@@ -16,7 +15,16 @@ from tkperf.model.disturbance.host_activity import (
     judge_idle,
     judge_stops,
 )
-from tkperf.model.disturbance.io import Counters, find_refutation, judge_bytes
+from tkperf.model.disturbance.io import (
+    Counters,
+    Disturbance,
+    DisturbanceCode,
+    describe_count,
+    find_codes,
+    find_doubtful,
+    find_refutation,
+    judge_bytes,
+)
 from tkperf.model.errors import StepDisturbedError, StepFailedError
 from tkperf.model.host_use import HostLook, HostLooks, HostUse, compare_looks
 from tkperf.model.measurement import Measurement, Sample

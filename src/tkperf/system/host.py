@@ -8,9 +8,12 @@ import os
 import platform
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from tkperf.model.errors import EngineError, TkperfError, is_lack_of_resources, reason_of
 
 # A lock that waits for another has an arrow: "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF".
 _LOCK = re.compile(r"^\d+: (-> )?(\S+) +\S+ +(\S+) +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE)
@@ -149,3 +152,26 @@ def _chain(top: Path, path: str) -> tuple[Path, ...]:
             break
         folders.append(deeper)
     return tuple(reversed(folders))
+
+
+def require_descriptors(count: int, *, purpose: str, fault: type[TkperfError] = EngineError) -> None:
+    """Check that this process can open ``count`` more files now.
+
+    Args:
+        purpose: what needs the files, for the message.
+
+    Raises:
+        EngineError: or ``fault``: the process cannot open them. The message names the reason and
+            the limit to raise.
+    """
+    with ExitStack() as opened:
+        for number in range(count):
+            try:
+                descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as error:
+                if not is_lack_of_resources(error):
+                    raise
+                raise fault(
+                    f"{purpose} needs {count} more open files, but only {number} are possible: {reason_of(error)}"
+                ) from error
+            opened.callback(os.close, descriptor)

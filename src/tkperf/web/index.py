@@ -16,7 +16,7 @@ import msgspec
 
 from tkperf.model.version import __version__
 from tkperf.runfile.writers import FileStamp
-from tkperf.system.user_cache import find_cache_folder
+from tkperf.system.output_files import find_cache_folder
 from tkperf.web.library_rows import FORMAT, BatchRow, RunRow
 
 FileKey = tuple[int, int]

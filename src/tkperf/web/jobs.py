@@ -2,37 +2,218 @@
 
 from __future__ import annotations
 
+import io
 import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
+from tkperf.analysis.batch_verdict import BatchResult
+from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.drive_telemetry import place_readings
 from tkperf.analysis.overview import build_overview
 from tkperf.analysis.results import RunResult
+from tkperf.batch.batch_watch import WatchedBatch, read_answer
+from tkperf.batch.ledger import read_batch
 from tkperf.model.choices import BATCH_SUFFIX
+from tkperf.model.errors import UsageError
 from tkperf.model.record import RunRecord, RunStatus
+from tkperf.model.units import format_number
+from tkperf.page.batch_progress import build_batch_progress
+from tkperf.page.batch_results_page import build_batch_mail, build_batch_page
+from tkperf.page.chart import Axis, Point
+from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.page import ReportView
-from tkperf.pipeline.result_cache import find_results
-from tkperf.pipeline.running_runs import find_clock_s
+from tkperf.page.progress import ProgressView
+from tkperf.page.progress import build_progress as build_progress_page
+from tkperf.pipeline.result_cache import find_results, read_results
+from tkperf.pipeline.run_state import RunState
+from tkperf.pipeline.running_runs import FollowedFile, find_clock_s
 from tkperf.render.document import compose
+from tkperf.render.export_batch import build_batch_tables, render_batch_json
+from tkperf.render.export_comparison import render_comparison_json
 from tkperf.render.export_json import render_json
 from tkperf.render.export_series import SeriesPoint, build_progress, build_reading, build_second, label_run, label_step
-from tkperf.render.export_tables import build_tables
+from tkperf.render.export_tables import DataTable, build_comparison_table, build_tables, render_csv
 from tkperf.render.html import PageFrame, render_script, render_view
 from tkperf.render.pdf import set_document
 from tkperf.render.reports import build_run_view
+from tkperf.render.terminal.drawings import spread_over
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Delta
 from tkperf.web.bounds import LISTED_WITHIN_S
 from tkperf.web.files import KnownFile, reach
 from tkperf.web.index import encode_row
-from tkperf.web.live_jobs import follow_batch, follow_run
-from tkperf.web.many import make_batch, make_comparison, pack_tables
-from tkperf.web.pages import render_text
-from tkperf.web.row_reader import read_batch_row, read_run_row
+from tkperf.web.pages import draw_course, render_text
+from tkperf.web.row_reader import reach_batch, read_batch_row, read_run_row
 from tkperf.web.workers import Jobs
+
+LOOK_EVERY_S = 0.25
+# Clocks and remaining times go on without news; and a server that has gone is noticed.
+SHOW_EVERY_S = 5.0
+_MOST_POINTS = 160
+CURVE = 320, 60
+"""Width and height of a curve, in pixels."""
+
+
+def follow_run(file: KnownFile) -> Iterator[bytes]:
+    """Yield a run under way, as often as its file changes, until no process holds it any more."""
+    followed = FollowedFile(reach(file))
+    reach(file)  # nor was another file there meanwhile: what is shown is of this one
+    state = RunState()
+    events = followed.first_events()
+    while True:
+        for event in events:
+            state.take(event)
+        clock_s = find_clock_s(followed.record)
+        if clock_s is not None and followed.is_running:
+            state.at_s = max(state.at_s, clock_s)
+        yield render_progress(build_progress_page(state)).encode(errors="replace")
+        if not followed.is_held:
+            return
+        _wait_for(lambda: followed.has_changed)
+        events = followed.new_events()
+        reach(file)
+
+
+def follow_batch(*, ledger: KnownFile, addresses: Mapping[str, str]) -> Iterator[bytes]:
+    """Yield a batch under way, likewise.
+
+    Args:
+        addresses: the pages of its runs by their names.
+    """
+    watched = WatchedBatch(reach_batch(ledger))
+    watched.look_at_all()
+    while True:
+        view = build_batch_progress(watched.state, watched.runs)
+        text = render_text("batch_live.html.j2", view=view, addresses=addresses)
+        yield text.encode(errors="replace")
+        if not watched.state.is_under_way:
+            return
+        _wait_for(lambda: bool(watched.look() or watched.news))
+        reach_batch(ledger)
+
+
+def _wait_for(has_news: Callable[[], bool]) -> None:
+    """Look until there is something new, or for as long as a page may stay as it is."""
+    until_s = time.monotonic() + SHOW_EVERY_S
+    while True:
+        time.sleep(LOOK_EVERY_S)
+        if has_news() or time.monotonic() > until_s:
+            return
+
+
+def render_progress(view: ProgressView) -> str:
+    """Return a run under way as a part of a page: its place, figures, and the curve that grows."""
+    cells = view.cells
+    curves = []
+    if cells is not None:
+        curves = [
+            (str(workload), workload == cells.current, _draw(values))
+            for workload, values in cells.values.items()
+            if any(value is not None for value in values)
+        ]
+    return render_text(
+        "live.html.j2",
+        view=view,
+        curves=curves,
+        seconds=_draw(view.seconds_iops) if len(view.seconds_iops) > 1 else None,
+        number=format_number,
+        size=CURVE,
+    )
+
+
+def _draw(values: Sequence[float | None]) -> tuple[str, str]:
+    """Return a curve as points of SVG, which begins with two values, and its newest and greatest value in words."""
+    points = [Point(place, value) for place, value in enumerate(values)]
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return "", "".join(map(format_number, known))
+    words = f"now {format_number(known[-1])}, at most {format_number(max(known))}"
+    return draw_course(spread_over(points, Axis(title=""), _MOST_POINTS), CURVE), words
+
+
+def make_comparison(
+    *, order: Sequence[str], arrangement: str, kind: str, frame: Mapping[str, str] | None, **files: KnownFile
+) -> bytes:
+    """Return a comparison of runs in this order, as a page or another kind of file."""
+    results = [_read(files[run_id]) for run_id in order]
+    comparison = compare(results, Arrangement(arrangement) if arrangement else None)
+    match kind:
+        case "csv":
+            return "".join(render_csv(build_comparison_table(comparison))).encode()
+        case "json":
+            return render_comparison_json(comparison).encode()
+    return _render(build_comparison_page(comparison), kind, frame)
+
+
+def make_batch(
+    *, ledger: KnownFile, addresses: Mapping[str, str], kind: str, frame: Mapping[str, str] | None, **files: KnownFile
+) -> bytes:
+    """Return a batch as a page or another kind of file.
+
+    Args:
+        files: run files by their names.
+        addresses: the pages of runs, by the same names.
+    """
+    answer = _read_batch(ledger, files)
+    match kind:
+        case "mail":
+            return "\n".join((*build_batch_mail(answer), "")).encode()
+        case "json":
+            return render_batch_json(answer).encode()
+        case "csv":
+            return pack_tables(build_batch_tables(answer), ledger.name)
+    if frame is not None:
+        drives = tuple(replace(one, report=addresses.get(Path(one.state.run_file).name, "")) for one in answer.drives)
+        answer = replace(answer, drives=drives)
+    return _render(build_batch_page(answer), kind, frame)
+
+
+def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResult:
+    """Read a batch with the runs that the library knows, and no other file that its ledger may name."""
+    state = read_batch(reach_batch(ledger))
+    folder = ledger.folder / Path(ledger.place).parent
+
+    def find(run_file: str) -> str:
+        known = files.get(Path(run_file).name)
+        # A run file that the library does not have (yet) has no results.
+        return str(folder / ".") if known is None else str(reach(known))
+
+    def load_baseline(path: Path) -> RunResult:
+        if not path.resolve().is_relative_to(ledger.folder):
+            raise UsageError(f"the baseline {path.name} of its claims is not below the served folder")
+        return read_results(path)
+
+    drives = tuple(msgspec.structs.replace(drive, run_file=find(drive.run_file)) for drive in state.drives)
+    return read_answer(msgspec.structs.replace(state, drives=drives), load=load_baseline)
+
+
+def _read(known: KnownFile) -> RunResult:
+    result = read_results(reach(known))
+    reach(known)  # nor was another file there meanwhile
+    return result
+
+
+def _render(view: ReportView, kind: str, frame: Mapping[str, str] | None) -> bytes:
+    if kind == "pdf":
+        return set_document(compose(view))
+    return render_view(view, None if frame is None else PageFrame(**frame)).encode()
+
+
+def pack_tables(tables: Iterable[DataTable], name: str) -> bytes:
+    """Return tables as CSV in a ZIP archive."""
+    archive = io.BytesIO()
+    name = name.encode(errors="replace").decode()  # the name of a file may be no text
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for table in tables:
+            with packed.open(f"{name}/{table.name}.csv", "w") as member:
+                member.writelines(piece.encode() for piece in render_csv(table))
+    return archive.getvalue()
 
 
 def make_page(file: KnownFile, run_id: str, script_address: str, differs: str) -> bytes:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.analysis.sharing.cpu_assignment import assign_cpus
-from tkperf.model.drive_path import DrivePath
-from tkperf.model.sharing import BudgetState, CpuPlan
+from tkperf.analysis.sharing.groups import assign_cpus
+from tkperf.model.sharing import BudgetState, CpuPlan, DrivePath
 
 NODES = {0: tuple(range(4)), 1: tuple(range(4, 8))}
 

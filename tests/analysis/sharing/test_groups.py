@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.host.fake_drives import FakeDrives, nvme_behind_switch, sata_behind_expander, sata_on_chipset
-from tkperf.analysis.sharing.groups import build_budgets, group_drives, judge_sharing
-from tkperf.analysis.sharing.reads import compare_reads
+from tkperf.analysis.sharing.groups import build_budgets, compare_reads, group_drives, judge_sharing
 from tkperf.host.paths import read_path
-from tkperf.model.drive_path import DrivePath, Part, PartKind, PathGap
-from tkperf.model.sharing import BudgetState, SharingState
+from tkperf.model.sharing import BudgetState, DrivePath, Part, PartKind, PathGap, SharingState
 
 
 def part(key: str, mb_s: int | None, kind: PartKind = PartKind.CONTROLLER) -> Part:

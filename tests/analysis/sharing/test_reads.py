@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.analysis.sharing.reads import TOLERATED_LOSS, compare_reads
+from tkperf.analysis.sharing.groups import TOLERATED_LOSS, compare_reads
 from tkperf.model.sharing import ReadsState
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.engine.simulation import flash_drive, latency_model, service, translation
+from tkperf.engine.simulation import flash_drive, service
 from tkperf.engine.simulation.models import PRESET_MODELS
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -23,14 +23,14 @@ def test_every_preset_is_on_the_page() -> None:
 @pytest.mark.parametrize(
     ("words", "value"),
     [
-        (r"(\d+) superblocks", translation.SUPERBLOCKS),
-        (r"(\d+) slices", translation.SLICES),
+        (r"(\d+) superblocks", flash_drive.SUPERBLOCKS),
+        (r"(\d+) slices", flash_drive.SLICES),
         (r"(\d+) % of the writes wait", 100 * flash_drive._BURST_SHARE),
         (r"wait (\d+) times as long", flash_drive._BURST_TIMES),
         (r"(\d+) ms longer than the others at most", flash_drive._BURST_MOST_US / 1000),
-        (r"(\d+) I/Os in 10,000", 1e4 * latency_model._RARE_SHARE),
-        (r"take (\d+) times as long", latency_model._RARE_TIMES),
-        (r"but (\d+) ms longer at most", latency_model._RARE_MOST_NS / 1e6),
+        (r"(\d+) I/Os in 10,000", 1e4 * service._RARE_SHARE),
+        (r"take (\d+) times as long", service._RARE_TIMES),
+        (r"but (\d+) ms longer at most", service._RARE_MOST_NS / 1e6),
         (r"every (\d+) s and every minute", service._SCALES_S[1]),
         (r"never less than (\d+) %", 100 * service._LEAST_SHARE),
     ],

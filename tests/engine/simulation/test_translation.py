@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tests.engine.simulation.settled import settled_amplification
-from tkperf.engine.simulation.flash_drive import build_spread
-from tkperf.engine.simulation.translation import FlashTranslation
+from tkperf.engine.simulation.flash_drive import FlashTranslation, build_spread
 from tkperf.model.workload import ActiveRange, Zone
 
 USER_BYTES = 10**12

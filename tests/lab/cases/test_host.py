@@ -14,8 +14,7 @@ from tests.lab.cases.conftest import Drive, measure, shell, tkperf
 from tkperf.analysis.sharing.groups import group_drives
 from tkperf.device.identity import read_identity
 from tkperf.host.paths import read_path
-from tkperf.model.drive_path import LinkGap, PartKind
-from tkperf.model.sharing import BudgetState
+from tkperf.model.sharing import BudgetState, LinkGap, PartKind
 
 
 def audit_of(drive: Drive) -> dict[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import IO
 from tkperf.cli.main import main
 
 # What the commands read when they are called.
-for name in ("cli.session", "cli.print_results", "pipeline.diagnosis", "page.doctor"):
+for name in ("cli.session", "cli.ending", "pipeline.diagnosis", "page.doctor"):
     import_module(f"tkperf.{name}")
 
 

@@ -25,7 +25,7 @@ from tests.model.telemetry.documents import (
     statistics,
     text,
 )
-from tkperf.model.telemetry import nvme_log
+from tkperf.model.telemetry import drive_reading
 from tkperf.model.telemetry import smartctl as tool
 from tkperf.model.telemetry.drive_reading import Reading
 
@@ -45,7 +45,7 @@ SMARTCTL = ("7.2", "7.3", "7.4", "7.5")
 def test_nvme_counts_thousands_of_sectors_and_kelvin(version: str) -> None:
     """NVM Express 1.4, 5.14.1.2: data units of 512,000 bytes, temperature in Kelvin, times in minutes and s."""
     log = document("nvme", "smart-log", version, WARNING=2)
-    assert nvme_log.parse_smart_log(log, at_s=1.5, drive="/dev/x") == Reading(
+    assert drive_reading.parse_smart_log(log, at_s=1.5, drive="/dev/x") == Reading(
         at_s=1.5,
         drive="/dev/x",
         source="nvme",
@@ -73,27 +73,27 @@ def test_counters_with_the_separators_of_a_locale_are_not_guessed() -> None:
     """
     log = document("nvme", "smart-log-de", "2.3")
     assert log["data_units_written"] == "2.433.328"
-    assert nvme_log.parse_smart_log(log, at_s=0, drive="x").host_written_bytes is None
+    assert drive_reading.parse_smart_log(log, at_s=0, drive="x").host_written_bytes is None
 
 
 @pytest.mark.parametrize("written", ["2433328", "2,433,328", 2_433_328])
 def test_numbers_of_128_bits_may_be_texts(written: object) -> None:
     """nvme-cli prints them so in some versions."""
     log = {**SMART_LOG, "data_units_written": written}
-    assert nvme_log.parse_smart_log(log, at_s=0, drive="x").host_written_bytes == 2_433_328 * 512_000
+    assert drive_reading.parse_smart_log(log, at_s=0, drive="x").host_written_bytes == 2_433_328 * 512_000
 
 
 def test_a_temperature_of_0_kelvin_is_not_known() -> None:
     """And so is a negative count, one of text, one beyond all drives."""
     log = {"temperature": 0, "media_errors": -1, "power_on_hours": "many", "data_units_written": 2**70}
-    assert nvme_log.parse_smart_log(log, at_s=0, drive="x").is_empty
+    assert drive_reading.parse_smart_log(log, at_s=0, drive="x").is_empty
 
 
 @pytest.mark.parametrize(("log", "throttling"), [(OCP_LOG, False), (OCP_LOG_2, True)])
 def test_ocp_counts_bytes_of_the_flash(log: dict[str, Any], *, throttling: bool) -> None:
     """SMART-1 of OCP's specification, in both spellings of nvme-cli."""
-    assert nvme_log.is_ocp_log(log)
-    reading = nvme_log.with_ocp_log(Reading(at_s=0, drive="x", source="nvme"), log)
+    assert drive_reading.is_ocp_log(log)
+    reading = drive_reading.with_ocp_log(Reading(at_s=0, drive="x", source="nvme"), log)
     assert (reading.nand_written_bytes, reading.throttle_events) == (1_868_795_904_000, 3)
     assert reading.throttling is throttling
 
@@ -102,16 +102,16 @@ def test_ocp_counts_bytes_of_the_flash(log: dict[str, Any], *, throttling: bool)
 def test_every_version_prints_ocps_log(version: str) -> None:
     """nvme-cli 1.16 has no such command."""
     log = document("nvme", "ocp-smart-add-log", version, THROTTLED=1)
-    assert nvme_log.is_ocp_log(log)
-    reading = nvme_log.with_ocp_log(Reading(at_s=0, drive="x", source="nvme"), log)
+    assert drive_reading.is_ocp_log(log)
+    reading = drive_reading.with_ocp_log(Reading(at_s=0, drive="x", source="nvme"), log)
     assert (reading.nand_written_bytes, reading.throttle_events) == (1_868_795_904_000, 3)
     assert reading.throttling is True
 
 
 def test_another_makers_page_of_that_number_is_not_ocps() -> None:
     """C0h is vendor specific: the GUID says whose it is."""
-    assert not nvme_log.is_ocp_log({**OCP_LOG, "Log page GUID": GUID.replace("a", "b")})
-    assert not nvme_log.is_ocp_log({})
+    assert not drive_reading.is_ocp_log({**OCP_LOG, "Log page GUID": GUID.replace("a", "b")})
+    assert not drive_reading.is_ocp_log({})
 
 
 @pytest.mark.parametrize(
@@ -125,16 +125,16 @@ def test_another_makers_page_of_that_number_is_not_ocps() -> None:
 )
 def test_the_power_state_is_five_bits(printed: str, state: int | None) -> None:
     """nvme-cli prints zero without 0x."""
-    assert nvme_log.parse_power_state(printed) == state
+    assert drive_reading.parse_power_state(printed) == state
 
 
 @pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "2.11", "2.13", "2.16", "3.0-rc1"])
 def test_a_controller_tells_its_limits(version: str) -> None:
     """WCTEMP and CCTEMP in Kelvin; 0: none."""
-    facts = nvme_log.parse_controller(document("nvme", "id-ctrl", version), drive="x")
+    facts = drive_reading.parse_controller(document("nvme", "id-ctrl", version), drive="x")
     assert (facts.serial, facts.model) == ("MADEUP0001", "Made Up NVMe 1.92TB")
     assert (facts.warning_c, facts.critical_c, facts.host_unit_bytes) == (70, 80, 512_000)
-    assert nvme_log.parse_controller({"wctemp": 0}, drive="x").warning_c is None
+    assert drive_reading.parse_controller({"wctemp": 0}, drive="x").warning_c is None
 
 
 @pytest.mark.parametrize(
@@ -319,13 +319,13 @@ def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
     for whole in (SMART_LOG, OCP_LOG, CONTROLLER, NVME_BY_SMARTCTL, SAS, sata(attribute(1, "a", 1))):
         key = data.draw(st.sampled_from(sorted(whole)))
         odd = {**whole, key: data.draw(anything)}
-        reading = nvme_log.with_ocp_log(nvme_log.parse_smart_log(odd, at_s=0, drive="x"), odd)
+        reading = drive_reading.with_ocp_log(drive_reading.parse_smart_log(odd, at_s=0, drive="x"), odd)
         for found in (reading, read(odd)):
             for name in ("host_written_bytes", "nand_written_bytes", "media_errors"):
                 value = getattr(found, name)
                 assert value is None or 0 <= value < 2**63
-        nvme_log.parse_controller(odd, drive="x")
-        nvme_log.is_ocp_log(odd)
+        drive_reading.parse_controller(odd, drive="x")
+        drive_reading.is_ocp_log(odd)
         tool.parse_drive_facts(odd, drive="x")
         tool.parse_version(odd)
         tool.find_failure(odd)

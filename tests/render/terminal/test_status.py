@@ -13,7 +13,7 @@ from tkperf.analysis.overview import RunOverview
 from tkperf.analysis.verdict import VerdictState
 from tkperf.page.status import build_status
 from tkperf.page.verdict_texts import NoteLevel
-from tkperf.render.terminal.status import print_status
+from tkperf.render.terminal.page_text import print_status
 
 RUNNING = RunOverview(
     run_file="D3-S4510.tkperf",

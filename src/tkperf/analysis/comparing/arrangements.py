@@ -13,11 +13,11 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from tkperf.analysis.comparing.entries import Change, ComparedRow, judge_change
+from tkperf.analysis.comparing.compared_rows import Change, ComparedRow, judge_change
 from tkperf.analysis.uncertainty.estimate import build_exact, build_ratio
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
+from tkperf.model.measurement import FloatArray
 from tkperf.model.same_device import find_measured_part
-from tkperf.model.seconds import FloatArray
 
 OUTLIER_SCORE = 3.5
 """Limit of the modified z-score (Iglewicz, Hoaglin 1993; NIST/SEMATECH 1.3.5.17)."""

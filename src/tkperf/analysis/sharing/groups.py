@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import Literal
 
+import numpy as np
 from msgspec.structs import replace
 
-from tkperf.model.drive_path import DrivePath, Part
-from tkperf.model.sharing import BudgetState, DriveGroup, PartBudget, ReadsCompared, ReadsState, SharingState
+from tkperf.analysis.uncertainty.estimate import Uncertainty, build_ratio
+from tkperf.analysis.uncertainty.means import uncertainty_of_mean
+from tkperf.analysis.uncertainty.spread import spread_of_series
+from tkperf.model.sharing import (
+    BudgetState,
+    CpuAssignment,
+    CpuBudget,
+    CpuPlan,
+    DriveGroup,
+    DrivePath,
+    Part,
+    PartBudget,
+    ReadsCompared,
+    ReadsState,
+    SharingState,
+)
 
 Parallel = Literal["auto", "all"] | int
 
@@ -100,3 +117,129 @@ def _judge(drive: str, group: DriveGroup, reads: ReadsCompared | None) -> Sharin
         return _BY_READS[reads.state]
     mine = tuple(budget for budget in group.budgets if drive in budget.drives)
     return _BY_BUDGET[replace(group, budgets=mine).state]
+
+
+def assign_cpus(
+    paths: Sequence[DrivePath],
+    threads: Mapping[str, int],
+    allowed: AbstractSet[int],
+    cores: Mapping[int, Sequence[int]],
+) -> CpuPlan:
+    """Return the CPUs of the drives that run at once.
+
+    One CPU, the first, is left for everything else. Drives with the same near CPUs are treated alike: either
+    each gets as many of its own as it has threads, or all of them share these CPUs. Drives whose node is not
+    known, or has no CPU that may be used, get what is left. Different cores come before siblings of one core.
+
+    Args:
+        paths: the drives of one group, on one host.
+        threads: job threads of fio at once, at most, by drive; 1 where a drive is missing.
+        allowed: CPUs that may be used.
+        cores: CPUs of each CPU's core; a CPU that is missing is a core of its own.
+
+    Raises:
+        ValueError: no CPU may be used.
+    """
+    if not allowed:
+        raise ValueError("no CPU may be used")
+    rest = frozenset({min(allowed)} if len(allowed) > 1 else ())
+    free = frozenset(allowed) - rest
+    pools: dict[frozenset[int], list[DrivePath]] = {}
+    for path in sorted(paths, key=lambda path: path.slot_order):
+        pools.setdefault(free.intersection(path.near_cpus), []).append(path)
+    given: dict[str, tuple[int, ...]] = {}
+    budgets = []
+    # Those that may use any CPU come last.
+    for near, drives in sorted(pools.items(), key=lambda pool: not pool[0]):
+        taken = {cpu for cpus in given.values() for cpu in cpus}
+        within = near or free
+        usable = _in_order(within - taken or within, cores, rest)
+        needed = [max(1, threads.get(path.drive, 1)) for path in drives]
+        is_enough = sum(needed) <= len(usable) and not taken.intersection(usable)
+        following = iter(usable)
+        for path, count in zip(drives, needed, strict=True):
+            given[path.drive] = tuple(sorted(islice(following, count) if is_enough else usable))
+        budgets.append(
+            CpuBudget(
+                numa_node=drives[0].numa_node if near else None,
+                cpus=tuple(sorted(usable)),
+                drives=tuple(path.drive for path in drives),
+                threads=sum(needed),
+            )
+        )
+    return CpuPlan(
+        assignments=tuple(_build(path, given, threads, cores) for path in paths),
+        budgets=tuple(budgets),
+        rest=tuple(rest),
+    )
+
+
+def _in_order(cpus: AbstractSet[int], cores: Mapping[int, Sequence[int]], rest: AbstractSet[int]) -> list[int]:
+    """Return CPUs so that each core gives one before any gives two, the core of the rest last."""
+
+    def place(cpu: int) -> tuple[bool, int, int]:
+        siblings = sorted(set(cores.get(cpu, (cpu,))) & cpus)
+        return not rest.isdisjoint(cores.get(cpu, ())), siblings.index(cpu), cpu
+
+    return sorted(cpus, key=place)
+
+
+def _build(
+    path: DrivePath,
+    given: Mapping[str, tuple[int, ...]],
+    threads: Mapping[str, int],
+    cores: Mapping[int, Sequence[int]],
+) -> CpuAssignment:
+    mine = set(given[path.drive])
+    others = {cpu for drive, cpus in given.items() if drive != path.drive for cpu in cpus}
+    siblings = {sibling for cpu in mine for sibling in cores.get(cpu, ())} - mine
+    return CpuAssignment(
+        drive=path.drive,
+        cpus=given[path.drive],
+        threads=max(1, threads.get(path.drive, 1)),
+        is_shared=not mine.isdisjoint(others),
+        shares_cores=not siblings.isdisjoint(others - mine),
+        is_near=mine <= set(path.near_cpus) if path.near_cpus else None,
+    )
+
+
+# A drive that loses less than this share of its rate to the others is not slowed.
+TOLERATED_LOSS = 0.02
+
+
+def compare_reads(drive: str, alone: Sequence[float], together: Sequence[float]) -> ReadsCompared:
+    """Compare a drive's reads alone and together with others.
+
+    Slowed: the whole interval of the ratio is below 1 - ``TOLERATED_LOSS``, or nothing was read together; not
+    slowed: no part of the interval is below it.
+
+    Args:
+        alone, together: the rate of each second, in order; I/Os or bytes, both the same.
+    """
+    (before, of_before), (now, of_now) = _mean(alone), _mean(together)
+    known = build_ratio(now, of_now, before, of_before)
+    is_stalled = before > 0 and len(together) > 0 and now == 0
+    return ReadsCompared(
+        drive=drive,
+        alone=before,
+        together=now,
+        ratio=now / before if before > 0 else None,
+        low=known.low,
+        high=known.high,
+        state=ReadsState.SLOWED if is_stalled else _judge_reads(known),
+    )
+
+
+def _mean(rates: Sequence[float]) -> tuple[float, Uncertainty]:
+    values = np.array(rates, dtype=np.float64)
+    mean = float(values.mean()) if values.size else 0.0
+    return mean, uncertainty_of_mean(mean, (), spread_of_series([values]), 0.0)
+
+
+def _judge_reads(ratio: Uncertainty) -> ReadsState:
+    limit = 1 - TOLERATED_LOSS
+    if ratio.high is not None and ratio.high < limit:
+        return ReadsState.SLOWED
+    if ratio.low is not None and ratio.low >= limit:
+        return ReadsState.NOT_SLOWED
+    return ReadsState.NOT_KNOWN

@@ -15,16 +15,19 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tkperf.analysis.timeline.flatness import (
+from tkperf.analysis.timeline.series import (
     FittedChange,
     Noise,
+    Series,
     fit_change,
     measure_change_to_end,
     measure_noise,
+    median,
     reduce_to_medians,
+    running_median,
+    spread,
 )
-from tkperf.analysis.timeline.series import Series, median, running_median, spread
-from tkperf.model.seconds import FloatArray
+from tkperf.model.measurement import FloatArray
 
 LEAST_FOR_LEVELS = 10
 # A value leaves the last level if it differs from the level by a tenth. The fitted change over the

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tkperf.model.seconds import FloatArray
+from tkperf.model.measurement import FloatArray
 
 # Standard deviation of normally distributed values, in median distances from their median.
 _MAD_TO_SIGMA = 1.4826
@@ -94,3 +94,131 @@ def spread(values: FloatArray) -> float:
     if not values.size:
         return 0.0
     return _MAD_TO_SIGMA * median(np.abs(values - median(values)))
+
+
+# Standard deviation of the median of several normally distributed values, relative to that of their mean.
+_MEDIAN_STRAYS = 1.25
+# The highest correlation of neighbours that can still be distinguished from a change of level.
+_MOST_CORRELATION = 0.97
+# Number of standard errors that are added to an estimate of noise. A search needs an estimate that
+# is almost surely high enough; a single fit needs a likely estimate.
+_SURE, _LIKELY = 2.0, 1.0
+# Number of medians to which a part is reduced. For a part with fewer values, the noise is computed
+# from this number of values up to the end of the part.
+_POINTS = 30
+_LEAST_FOR_CUBIC = 20
+# Change of a fitted line that noise alone explains, in standard deviations.
+CHANGE_SIGMAS = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """Noise of single values: standard deviation, and correlation of neighbours (AR(1))."""
+
+    sigma: float
+    correlation: float
+
+    def of_median(self, count: int) -> float:
+        """Return the standard deviation of the median of ``count`` neighbours."""
+        lags = np.arange(1, count)
+        variance = count + 2 * float(np.sum((count - lags) * self.correlation**lags))
+        return self.sigma * min(1.0, _MEDIAN_STRAYS * float(np.sqrt(variance)) / count)
+
+    def of_change(self, count: int) -> float:
+        """Return the standard deviation of the change of a line fitted through ``count`` values."""
+        alike = (1 + self.correlation) / (1 - self.correlation)
+        return self.sigma * float(np.sqrt(12 * alike / count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedChange:
+    """Change of the line fitted through a part of a series, from its first value to its last.
+
+    Attributes:
+        amount: signed, in the unit of the values.
+        by_chance: amount that noise alone explains.
+    """
+
+    amount: float
+    by_chance: float
+
+    def is_within(self, limit: float) -> bool:
+        """Return whether the change is at most the limit, or within noise."""
+        return abs(self.amount) <= max(limit, self.by_chance)
+
+
+def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
+    """Return the noise of values, as deviations from a smooth curve through the values, so that a
+    bend does not count as noise.
+
+    The curve is a parabola; with 20 values or more it is a cubic, because a decline that flattens
+    over a whole half has a bend there. Few or correlated values give a poor estimate of their
+    spread, so both figures are at the upper end of what is plausible.
+    """
+    at = np.arange(values.size, dtype=float)
+    strays = values - np.polyval(np.polyfit(at, values, 2 if values.size < _LEAST_FOR_CUBIC else 3), at)
+    sigma = spread(strays)
+    if sigma == 0:
+        return Noise(sigma=0.0, correlation=0.0)
+    bounded = np.clip(strays - median(strays), -3 * sigma, 3 * sigma)
+    alike = float(np.sum(bounded[1:] * bounded[:-1]) / np.sum(bounded**2))
+    correlation = float(np.clip(alike + errors / values.size**0.5, 0.0, _MOST_CORRELATION))
+    free = max(1.0, values.size * (1 - correlation) / (1 + correlation) - 2)
+    return Noise(sigma=sigma * (1 + errors / free), correlation=correlation)
+
+
+def fit_change(series: Series, first: int, end: int) -> float:
+    """Return the change of the line fitted through the values from ``first`` to ``end``, without
+    the value at ``end``.
+
+    Its slope is the median of the slopes between all pairs of values (Theil, Sen). A long part is
+    first reduced to 30 medians.
+    """
+    place, values = _points(series, first, end)
+    one, other = np.triu_indices(values.size, k=1)
+    apart = place[other] - place[one]
+    kept = apart > 0
+    if not kept.any():
+        return 0.0
+    slope = median((values[other] - values[one])[kept] / apart[kept])
+    return slope * float(series.place[end - 1] - series.place[first])
+
+
+def measure_change_to_end(series: Series, first: int) -> FittedChange:
+    """Return the fitted change from ``first`` to the end of a series, and the change that its noise explains.
+
+    For fewer than 30 values, the noise is computed from the last 30 values; in a short series, from
+    its second half.
+    """
+    _, values = _points(series, first, len(series))
+    if len(series) - first < _POINTS:
+        first_for_noise = min(first, max(len(series) // 2, len(series) - _POINTS))
+        noise = measure_noise(series.values[first_for_noise:])
+    else:
+        noise = measure_noise(values, _LIKELY)
+    return FittedChange(
+        amount=fit_change(series, first, len(series)), by_chance=CHANGE_SIGMAS * noise.of_change(values.size)
+    )
+
+
+def _points(series: Series, first: int, end: int) -> tuple[FloatArray, FloatArray]:
+    part_length = -(-(end - first) // _POINTS)
+    return reduce_to_medians(series.place[first:end], series.values[first:end], part_length)
+
+
+def reduce_to_medians(place: FloatArray, values: FloatArray, part_length: int) -> tuple[FloatArray, FloatArray]:
+    """Return the middle place and the median of each part with this number of values; the last part
+    may be shorter.
+    """
+    if part_length <= 1:
+        return place, values
+    whole = values.size // part_length * part_length
+    parts = [
+        (place[:whole].reshape(-1, part_length), values[:whole].reshape(-1, part_length)),
+        (place[whole:].reshape(1, -1), values[whole:].reshape(1, -1)),
+    ]
+    kept = [(at, of) for at, of in parts if of.size]
+    return (
+        np.concatenate([at.mean(axis=1) for at, _ in kept]),
+        np.concatenate([np.median(of, axis=1) for _, of in kept]),
+    )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.timeline.series import Series, running_median
-from tkperf.model.seconds import FloatArray
+from tkperf.model.measurement import FloatArray
 
 LEAST_FOR_SPIKES = 30
 LEAST_SPIKES = 5

@@ -26,8 +26,8 @@ from tkperf.analysis.timeline.levels import (
 )
 from tkperf.analysis.timeline.series import Series, has_idle, make_series
 from tkperf.analysis.timeline.spikes import LEAST_FOR_SPIKES, PeriodicSpikes, find_periodic_spikes
+from tkperf.model.measurement import FloatArray
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN
-from tkperf.model.seconds import FloatArray
 from tkperf.model.workload import Workload
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty, build_from_resolution, build_from_spread
 from tkperf.analysis.uncertainty.spread import Spread, spread_of_few, spread_of_series
-from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.model.measurement import FloatArray, Seconds
 
 # So many rounds are a series in which neighbours may be correlated.
 ROUNDS_IN_SERIES = 20

@@ -27,8 +27,7 @@ from tkperf.model.histogram import (
     has_percentile,
     percentile_rank,
 )
-from tkperf.model.measurement import IoStats
-from tkperf.model.seconds import FloatArray
+from tkperf.model.measurement import FloatArray, IoStats
 
 SUREST_PERCENT = 99.0
 """Percentile above which every interval is a lower limit.

@@ -26,7 +26,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tkperf.model.seconds import FloatArray
+from tkperf.model.measurement import FloatArray
 
 COVERAGE_PERCENT = 95
 COVERED = f"{COVERAGE_PERCENT} %"

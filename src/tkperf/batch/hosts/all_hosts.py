@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tkperf.analysis.batch_verdict import find_gravity
 from tkperf.batch.batch_watch import WatchedHosts
-from tkperf.batch.drive_processes import KINDS
+from tkperf.batch.drive_processes import KINDS, Held
 from tkperf.batch.hosts.host_thread import (
     DriveNews,
     HostConnected,
@@ -31,7 +31,6 @@ from tkperf.batch.hosts.messages import BatchEnded, Begin, HostSilentError, Opti
 from tkperf.batch.hosts.order_rights import name_input
 from tkperf.batch.hosts.ssh import HostRefusedError, RemoteHost
 from tkperf.batch.ledger import BatchLog, DrivesConfirmed, Ledger, LedgerNote, Line, RemoteDriveLine, find_elsewhere
-from tkperf.batch.protocol import Held
 from tkperf.batch.request import BatchRequest
 from tkperf.model.batch_state import BatchState, ConnectedHost, DriveShown, DriveStage
 from tkperf.model.choices import RUN_FILE_SUFFIX

@@ -19,7 +19,7 @@ from queue import Empty, Queue, SimpleQueue
 
 from msgspec.structs import replace
 
-from tkperf.batch.drive_processes import LOOK_LIMIT_S
+from tkperf.batch.drive_processes import LOOK_LIMIT_S, Held
 from tkperf.batch.hosts.messages import (
     HEARTBEAT_S,
     SILENCE_LIMIT_S,
@@ -42,7 +42,6 @@ from tkperf.batch.hosts.messages import (
 )
 from tkperf.batch.hosts.ssh import HostRefusedError, RemoteHost, SshConnection
 from tkperf.batch.ledger import RemoteDriveLine, again_path
-from tkperf.batch.protocol import Held
 from tkperf.model.batch_state import ConnectedHost, DriveStage, find_snapshot
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, TkperfError, reason_of

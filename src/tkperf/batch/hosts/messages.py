@@ -15,7 +15,7 @@ from typing import Annotated, Generic, TypeAlias, TypeVar
 import msgspec
 
 from tkperf.batch.drive_finder import MOST_DRIVES
-from tkperf.batch.protocol import MOST_BYTES, Held
+from tkperf.batch.drive_processes import MOST_BYTES, Held
 from tkperf.batch.request import BatchRequest
 from tkperf.model.batch_state import BatchPlace, DriveStage
 from tkperf.model.errors import DeviceError

@@ -256,8 +256,8 @@ def _complete_devices(ctx: click.Context, param: click.Parameter, incomplete: st
 
 
 def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:
-    from tkperf.cli.batch_options import read_batch
     from tkperf.cli.batch_session import run_batch
+    from tkperf.cli.run_options import read_batch
 
     draft, batch_options = read_batch(name, suite, options)
     request = draft.settle(name).require_sound()

@@ -85,7 +85,7 @@ for _command, _device in ((ssd, "/dev/sdb"), (hdd, "/dev/sdc"), (raid, "/dev/md0
 
 
 def _look_at_batch(name: str, suite: str | None, options: dict[str, Any]) -> None:
-    from tkperf.cli.batch_options import read_batch
+    from tkperf.cli.run_options import read_batch
 
     no_probe, as_json = options.pop("no_probe"), options.pop("as_json")
     draft, batch_options = read_batch(name, suite, options)

@@ -118,7 +118,7 @@ def report(
     from tkperf.analysis.drive_telemetry import place_readings
     from tkperf.analysis.selected_part import parse_selection
     from tkperf.cli.output import Outputs, files_in
-    from tkperf.model.user_facts import UserFacts, parse_facts
+    from tkperf.model.run_info import UserFacts, parse_facts
     from tkperf.page.view import build_view
     from tkperf.pipeline.api import read_and_check
     from tkperf.pipeline.result_cache import find_results
@@ -251,7 +251,7 @@ def show(run_file: Path, as_json: bool) -> None:
         show_batch(run_file, as_json=as_json)
         return
     if not as_json:
-        from tkperf.cli.print_results import print_run
+        from tkperf.cli.ending import print_run
 
         print_run(run_file)
         return

@@ -109,8 +109,8 @@ def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
         click.exceptions.Exit: with the batch's exit code.
     """
     from tkperf.batch.ledger import read_log
-    from tkperf.cli.batch_options import BatchOptions
     from tkperf.cli.batch_session import resume_batch
+    from tkperf.cli.run_options import BatchOptions
 
     own = {field.name for field in fields(BatchOptions)}
     ctx = click.get_current_context()

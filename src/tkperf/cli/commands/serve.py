@@ -43,7 +43,7 @@ def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | N
       tkperf serve results/
       ssh -L 8757:localhost:8757 testhost tkperf serve /srv/results
     """
-    from tkperf.system.descriptors import require_descriptors
+    from tkperf.system.host import require_descriptors
 
     # A browser opens several connections, and each page reads files.
     require_descriptors(DESCRIPTORS, purpose="serving pages", fault=UsageError)
@@ -65,8 +65,7 @@ def _serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | 
     from tkperf.render.packages import packages_of
 
     with packages_of("serve", whose="tkperf serve needs"):
-        from tkperf.web.app import build_app
-        from tkperf.web.listening import listen, listen_at_path
+        from tkperf.web.listening import build_app, listen, listen_at_path
         from tkperf.web.listening import serve as serve_at
 
     at = listen_at_path(socket_path) if socket_path else nullcontext(listen(host, port))

@@ -37,7 +37,7 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
       tkperf attach D3-S4510.tkperf
       ssh testhost tkperf attach D3-S4510.tkperf --progress plain
     """
-    from tkperf.cli.print_results import describe_ended
+    from tkperf.cli.ending import describe_ended
     from tkperf.cli.run_views import follow
     from tkperf.cli.standard_streams import ended_by_signals
     from tkperf.pipeline.running_runs import FollowedFile, format_stop_command
@@ -86,7 +86,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     from tkperf.pipeline.running_runs import find_run_files, format_stop_command, read_overview
     from tkperf.render.export_json import build_verdict
     from tkperf.render.terminal.console import open_console
-    from tkperf.render.terminal.status import print_status
+    from tkperf.render.terminal.page_text import print_status
 
     if len(run_files) == 1 and run_files[0].suffix == BATCH_SUFFIX and not as_json:
         with _hint_at_sudo("status", run_files[0]):
@@ -204,7 +204,7 @@ def stop(run_file: Path, no_wait: bool) -> None:
     Examples:
       tkperf stop D3-S4510.tkperf
     """
-    from tkperf.cli.print_results import describe_ended
+    from tkperf.cli.ending import describe_ended
     from tkperf.pipeline.running_runs import find_writing, interrupt, look_first
     from tkperf.render.terminal.console import plain, print_lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.host_use import HostUse
 
 # Percent of the time of the CPUs that fio may run on. Daemons, timers and an idle desktop stay below it.

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tkperf.model.telemetry import nvme_log
+from tkperf.model.telemetry import drive_reading
 from tkperf.model.telemetry.drive_reading import (
     DATA_UNIT_BYTES,
     DriveFacts,
@@ -167,7 +167,7 @@ def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
     health = table(document.get("nvme_smart_health_information_log"))
     if health:
         # Like nvme-cli's log, except that the temperature is in degrees Celsius.
-        of_log = nvme_log.parse_smart_log(health, at_s=at_s, drive=drive)
+        of_log = drive_reading.parse_smart_log(health, at_s=at_s, drive=drive)
         return replace(of_log, source=SOURCE, temperature_c=read_temperature(health.get("temperature")))
     written = _amount(document, "Writes", statistics_first=True)
     read = _amount(document, "Reads", statistics_first=True)

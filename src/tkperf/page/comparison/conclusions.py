@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import log
 
 from tkperf.analysis.comparing.arrangements import (
@@ -15,15 +16,14 @@ from tkperf.analysis.comparing.arrangements import (
     HistoryValue,
     Outlier,
 )
-from tkperf.analysis.comparing.comparability import ComparisonCode, ComparisonReason, judge_comparison
-from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
-from tkperf.analysis.results import RunResult
+from tkperf.analysis.comparing.compared_rows import BEYOND_NOISE, Change, ComparedRow, Entry
+from tkperf.analysis.comparing.comparison import Comparison, ComparisonCode, ComparisonReason, judge_comparison
+from tkperf.analysis.drive_telemetry import DriveTelemetry
+from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
 from tkperf.analysis.verdict import Judgement
 from tkperf.model.quantity import LATENCY_MAX, PERCENTILES, Better
-from tkperf.model.units import format_count, list_names
-from tkperf.page.comparison.drive_conditions import find_telemetry_differences
+from tkperf.model.units import MOST_NAMED_RUNS, format_count, format_duration, list_names
 from tkperf.page.comparison.ratio_texts import (
     describe_doubt,
     describe_group,
@@ -38,6 +38,74 @@ from tkperf.page.verdict_texts import Verdict, describe_reason, word_verdict
 from tkperf.page.words.conditions import ConditionGroup
 from tkperf.page.words.run import find_notices
 from tkperf.page.words.uncertainty import two_digits
+
+# Smaller differences come from the room's temperature or from a counter's precision.
+DIFFERENCE_C = 10.0
+DIFFERENCE_OF_AMPLIFICATION = 1.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryDifference:
+    """A difference in one test, by its name; ``throttled``: the runs differ in the time they throttled."""
+
+    test: str
+    title: str
+    text: str
+    throttled: bool = False
+
+
+def find_telemetry_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[TelemetryDifference]:
+    """Yield differences in the order of the first run's tests; a value needs two runs."""
+    for test in results[0].tests:
+        tests = [_find(result, test.name) for result in results]
+        for text, throttled in _differences(names, tests):
+            yield TelemetryDifference(test=test.name, title=test.title, text=text, throttled=throttled)
+
+
+def _find(result: RunResult, name: str) -> TestResult | None:
+    return next((test for test in result.tests if test.name == name), None)
+
+
+def _differences(names: Sequence[str], tests: Sequence[TestResult | None]) -> Iterator[tuple[str, bool]]:
+    throttled = _greatest(names, tests, lambda drive: drive.throttled_s)
+    if len(throttled) > 1 and any(throttled.values()):
+        yield f"throttled: {_describe_throttled(throttled)}", True
+    degrees = _greatest(names, tests, lambda drive: drive.temperature_most_c)
+    if len(degrees) > 1 and max(degrees.values()) - min(degrees.values()) >= DIFFERENCE_C:
+        yield f"warmest: {_list_values(degrees, '{:.0f} °C')}", False
+    amplified = _greatest(names, tests, lambda drive: drive.write_amplification)
+    low, high = min(amplified.values(), default=0), max(amplified.values(), default=0)
+    if len(amplified) > 1 and low > 0 and high / low >= DIFFERENCE_OF_AMPLIFICATION:
+        yield f"write amplification: {_list_values(amplified, '{:.2f}')}", False
+
+
+def _greatest(
+    names: Sequence[str], tests: Sequence[TestResult | None], of: Callable[[DriveTelemetry], float | None]
+) -> dict[str, float]:
+    """Return the greatest value among the drives of each run that has one."""
+    greatest = {}
+    for name, test in zip(names, tests, strict=True):
+        values = [value for drive in (test.telemetry if test else ()) if (value := of(drive)) is not None]
+        if values:
+            greatest[name] = max(values)
+    return greatest
+
+
+def _list_values(values: Mapping[str, float], form: str) -> str:
+    """List each run's value; of many runs the lowest and the highest: ``42 °C (D) to 75 °C (C)``."""
+    if len(values) <= MOST_NAMED_RUNS:
+        return ", ".join(f"{name} {form.format(value)}" for name, value in values.items())
+    ends = (pick(values, key=lambda name: values[name]) for pick in (min, max))
+    return " to ".join(f"{form.format(values[name])} ({name})" for name in ends)
+
+
+def _describe_throttled(seconds: Mapping[str, float]) -> str:
+    """Name runs with equal times together, those that did not throttle last."""
+    by_words: dict[str, list[str]] = {}
+    for name, value in sorted(seconds.items(), key=lambda pair: not pair[1]):
+        by_words.setdefault(f"for {format_duration(value)}" if value else "not", []).append(name)
+    return "; ".join(f"{list_names(names)} {words}" for words, names in by_words.items())
+
 
 _MOST_OUTLIERS = 4
 # Of ten figures, one in two cases.

@@ -7,8 +7,8 @@ from dataclasses import replace
 from statistics import median, quantiles
 
 from tkperf.analysis.comparing.arrangements import History, HistoryValue, find_trend
+from tkperf.analysis.comparing.compared_rows import Change, ComparedRow, Entry
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.model.quantity import Better
 from tkperf.model.units import format_number
 from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Mark, Place, Point, Rule, RuleKind, Scale

@@ -8,8 +8,8 @@ from statistics import median
 from typing import Any
 
 from tkperf.analysis.comparing.arrangements import FEWEST_IN_TREND, FEWEST_SCORED, OUTLIER_SCORE, Cohort, History
+from tkperf.analysis.comparing.compared_rows import Change, ComparedRow, Entry
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison
-from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.model.quantity import Measure
 from tkperf.model.units import NOT_MEASURED, format_number

@@ -8,9 +8,16 @@ from math import ceil, log
 from typing import TypeVar
 
 from tkperf.analysis.comparing.arrangements import CohortValue, HistoryValue
-from tkperf.analysis.comparing.compared_rows import STEADY_PART
+from tkperf.analysis.comparing.compared_rows import (
+    BEYOND_NOISE,
+    MOST_WITHIN_NOISE,
+    STEADY_PART,
+    Change,
+    ComparedRow,
+    Entry,
+    is_too_wide,
+)
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, find_candidates
-from tkperf.analysis.comparing.entries import BEYOND_NOISE, MOST_WITHIN_NOISE, Change, ComparedRow, Entry, is_too_wide
 from tkperf.analysis.workload_axes import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
 from tkperf.model.units import format_count
 from tkperf.page.naming import name_figure

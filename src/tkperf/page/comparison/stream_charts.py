@@ -12,9 +12,7 @@ from tkperf.model.histogram import COARSE_WIDTH
 from tkperf.model.quantity import IOPS, LATENCY_MAX, Quantity, find_quantities
 from tkperf.page.chart import DASH_COUNT, NEUTRAL, PALETTE, Axis, Chart, Curve, Point, Scale
 from tkperf.page.comparison.ratio_tables import MOST_ACROSS
-from tkperf.page.figures.curves import flag
-from tkperf.page.figures.response_times import exceedance_points
-from tkperf.page.figures.streams import StreamAxis, draw_stream, drive_fills, over_time
+from tkperf.page.figures.curves import StreamAxis, draw_stream, drive_fills, exceedance_points, flag, over_time
 from tkperf.page.findings.headlines import find_highest_spikes
 from tkperf.page.naming import capitalise, find_naming, name_figure, shorten_names
 from tkperf.page.page import ChartView

@@ -5,18 +5,46 @@ Each block size, mix, demand and quantity has the same colour in every chart, of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
-from tkperf.analysis.results import CellResult
+from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.analysis.workload_axes import BLOCKS, DEPTH, JOBS, MIX, Order, WorkloadAxis, place_of
-from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, LATENCY_WITH_WAIT, THROUGHPUT, Quantity
+from tkperf.model.figures import Figure
+from tkperf.model.histogram import REPORTED_PERCENTILES
+from tkperf.model.measurement import IoStats, places_of_extremes
+from tkperf.model.quantity import (
+    IOPS,
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    LATENCY_MIN,
+    LATENCY_WITH_WAIT,
+    THROUGHPUT,
+    Direction,
+    Quantity,
+)
 from tkperf.model.units import KIB, NOT_MEASURED
 from tkperf.model.workload import Workload
-from tkperf.page.chart import DASH_COUNT, PALETTE, Curve, Mark, Point, warmth
-from tkperf.page.naming import Naming
-from tkperf.page.words.uncertainty import Flagged, describe_flags, describe_interval
+from tkperf.page.chart import (
+    DASH_COUNT,
+    PALETTE,
+    Axis,
+    Bucket,
+    Chart,
+    Curve,
+    Distribution,
+    Mark,
+    Marked,
+    Point,
+    Scale,
+    warmth,
+)
+from tkperf.page.naming import Naming, ShownSection, address, describe_quantities
+from tkperf.page.page import ChartView, Views
+from tkperf.page.tables.cell_tables import directions_of
+from tkperf.page.words.uncertainty import Flagged, describe_flags, describe_interval, is_flagged
 
 # The sizes of the specifications' matrices have the eight most distinct colours.
 _BLOCK_SIZES = {
@@ -191,3 +219,218 @@ def build_curves(
         for name, style in look.items()
         if name in of_names
     )
+
+
+# A day of minutes fits in full. A longer stream has only the lowest and the highest of neighbours, or the page
+# of several days gets heavy.
+MOST_SLICES_DRAWN = 1500
+# Number of points that a chart can show apart.
+MOST_DOTTED = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamAxis:
+    """An x axis of a stream's charts: ``at`` places a slice, ``unit_s`` is the unit of time, if it is of time."""
+
+    title: str
+    at: Callable[[SliceResult], float]
+    unit_s: float | None = None
+
+
+def over_time(lasted_s: float) -> StreamAxis:
+    """Return the axis of time of a stream that lasted so long."""
+    unit, unit_s = find_time_unit(lasted_s)
+    return StreamAxis(
+        title=f"Time ({unit})", at=lambda each: (each.start_s + each.duration_s / 2) / unit_s, unit_s=unit_s
+    )
+
+
+def over_written(title: str, unit_bytes: float) -> StreamAxis:
+    """Return the axis of the total amount written."""
+
+    def place(slice_result: SliceResult) -> float:
+        written_bytes = slice_result.total_written_bytes
+        assert written_bytes is not None, "nothing is drawn over what is not known"
+        return written_bytes / unit_bytes
+
+    return StreamAxis(title=title, at=place)
+
+
+TOTAL_WRITTEN = over_written("Total written (GB)", 1e9)
+
+
+def drive_fills(capacity_bytes: float) -> StreamAxis:
+    """Return the axis of the amount written in multiples of the capacity."""
+    return over_written("Drive fills", capacity_bytes)
+
+
+def draw_stream(
+    section: SectionResult,
+    quantities: Sequence[Quantity],
+    title: str,
+    over: StreamAxis,
+    *,
+    log: bool = False,
+    directions: Sequence[tuple[Direction, str]] = ((Direction.ALL, ""),),
+    link: str = "",
+) -> Chart:
+    """Return values of a stream's slices over time, or over the amount written.
+
+    Args:
+        directions: a curve for each, with its name.
+        link: the key that a click on a slice opens.
+    """
+    apart = len(directions) > 1
+    several = apart or len(quantities) > 1
+    last = section.slices[-1]
+    end = over.at(last) if over.unit_s is None else last.end_s / over.unit_s
+    curves = []
+    for dash, (direction, words) in zip(cycle(range(DASH_COUNT)), directions, strict=False):
+        for quantity in quantities:
+            name = f"{quantity.short} of {words}" if apart else quantity.short
+            points = tuple(
+                Point(
+                    over.at(each),
+                    value,
+                    link=address(link, str(each.number)),
+                    flag=flag(each.values),
+                    facts=(each.number,),
+                )
+                for each, value in _drawn_slices(section, quantity, direction)
+            )
+            curves.append(
+                Curve(
+                    name=name if several else "",
+                    points=points,
+                    colour=colour_quantity(quantity),
+                    dash=dash,
+                    dots=len(section.slices) <= MOST_DOTTED,
+                    facts=("Slice",),
+                )
+            )
+    return Chart(
+        title=title,
+        x=Axis(title=over.title, includes=(end,)),
+        y=Axis(title=describe_quantities(quantities), scale=Scale.LOG if log else Scale.LINEAR),
+        curves=tuple(curves),
+    )
+
+
+def _drawn_slices(
+    section: SectionResult, quantity: Quantity, direction: Direction
+) -> Iterator[tuple[SliceResult, float]]:
+    """Yield as many slices as a chart can show, with the extremes and the flagged ones; none without a value."""
+    measured = [
+        (slice_result, value)
+        for slice_result in section.slices
+        if (value := slice_result.values.value(quantity, direction)) is not None
+    ]
+    extremes = places_of_extremes([value for _, value in measured], MOST_SLICES_DRAWN)
+    marked = (place for place, (each, _) in enumerate(measured) if is_flagged(each.values))
+    for place in sorted({*extremes, *marked}):
+        yield measured[place]
+
+
+def find_time_unit(total_s: float) -> tuple[str, float]:
+    """Return the unit that suits a length of time, and its length in seconds."""
+    if total_s > 7200:
+        return "h", 3600.0
+    return ("min", 60.0) if total_s > 300 else ("s", 1.0)
+
+
+# The tail; the median is close to the mean and would cover it.
+MARKED_PERCENTILES = tuple(percent for percent in REPORTED_PERCENTILES if percent >= 99)
+LEAST_MARK_RATIO = 1.05
+BINS_A_DECADE = 40
+"""Bars of a histogram are 5.9 % of the response time wide: several of fio's buckets."""
+
+
+def exceedance_points(buckets: Iterable[tuple[float, float, int]]) -> Iterator[tuple[float, float]]:
+    """Yield the curve of an exceedance: response time, and percentage of the I/Os that took longer.
+
+    The curve ends at the lower edge of the slowest bucket: beyond that bucket the share is 0, which has no
+    place on a logarithmic axis.
+
+    Args:
+        buckets: lower edge, upper edge, I/Os, ascending.
+    """
+    filled = tuple(buckets)
+    total = beyond = sum(count for _, _, count in filled)
+    for lower, upper, count in filled:
+        yield lower, 100 * beyond / total
+        beyond -= count
+        if beyond:
+            yield upper, 100 * beyond / total
+
+
+def find_buckets(whole: IoStats) -> tuple[Bucket, ...]:
+    """Return the filled buckets: edges in us, I/Os."""
+    return tuple(Bucket(lower / 1000, (upper + 1) / 1000, count) for lower, upper, count in whole.histogram.buckets())
+
+
+def _percentile(percent: float) -> Callable[[IoStats], float | None]:
+    return lambda whole: whole.percentile_ns(percent)
+
+
+# Mean, percentiles and maximum: the name of each, and its value in ns.
+LATENCY_MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
+    ("ART", lambda whole: whole.latency_mean_ns),
+    *((f"{percent:g} %", _percentile(percent)) for percent in MARKED_PERCENTILES),
+    ("MRT", lambda whole: whole.latency_max_ns),
+)
+
+
+def find_marks(whole: IoStats) -> tuple[Marked, ...]:
+    """Return the mean (ART), percentiles and the maximum (MRT), in us, as far as they are known.
+
+    Marks too close to distinguish share one label, at the last of them.
+    """
+    values_ns = ((name, mark(whole)) for name, mark in LATENCY_MARKS)
+    marks_us = sorted((value / 1000, name) for name, value in values_ns if value is not None)
+    marks: list[Marked] = []
+    waiting: list[str] = []
+    for number, (us, name) in enumerate(marks_us):
+        waiting.append(name)
+        apart = number + 1 == len(marks_us) or marks_us[number + 1][0] > us * LEAST_MARK_RATIO
+        label = ", ".join(waiting) if len(waiting) < 3 else f"{waiting[0]} ... {waiting[-1]}"
+        marks.append(Marked(name, us, label if apart else ""))
+        waiting = [] if apart else waiting
+    return tuple(marks)
+
+
+def show_histogram(shown: ShownSection, figure: Figure) -> Views:
+    text = (
+        f"All I/Os by response time: bars of equal logarithmic width, {BINS_A_DECADE} to a decade. Curve: the share "
+        "that "
+        "took no longer (confidence level), exact at the edges of buckets of 1/64 of the response time or less. "
+        "Marked: average (ART), percentiles, maximum (MRT)."
+    )
+    title = figure.title or "Response time histogram"
+    yield from _distribution(shown, figure, "rth", title, text)
+
+
+def show_exceedance(shown: ShownSection, figure: Figure) -> Views:
+    text = "The share of all I/Os that took longer than a response time."
+    title = figure.title or "Exceedance"
+    yield from _distribution(shown, figure, "exceedance", title, text, exceedance=True)
+
+
+def _distribution(
+    shown: ShownSection, figure: Figure, key: str, title: str, text: str, *, exceedance: bool = False
+) -> Views:
+    for detail in shown.details.values():
+        directions = directions_of(detail.workload, apart=figure.apart)
+        directions = directions[:-1] or directions  # of a mix only reads and writes, not all together
+        for direction, words in directions:
+            stats = detail.stats_of(direction)
+            of = f"{words} of {detail.workload}" if figure.apart else str(detail.workload)
+            if buckets := find_buckets(stats):
+                chart = Distribution(
+                    title=f"{title}: {of}",
+                    buckets=buckets,
+                    marks=find_marks(stats),
+                    exceedance=exceedance,
+                    flags=tuple(dict.fromkeys(filter(None, map(flag, detail.counted)))),
+                )
+                choice = (words,) if len(directions) > 1 else ()
+                yield ChartView(key=key, text=text, chart=chart, choice=choice)

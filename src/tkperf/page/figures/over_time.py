@@ -16,18 +16,20 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import format_capacity, unit_for_people
 from tkperf.model.workload import Workload
 from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Point, Rule, RuleKind, Scale, Spot, SpotKind
-from tkperf.page.figures.curves import build_curves, flag
-from tkperf.page.figures.streams import (
+from tkperf.page.figures.curves import (
     MOST_SLICES_DRAWN,
     TOTAL_WRITTEN,
     StreamAxis,
+    build_curves,
     draw_stream,
     drive_fills,
+    flag,
     over_time,
 )
 from tkperf.page.figures.telemetry import align, show_course_below
 from tkperf.page.figures.timeline import draw_seconds, find_recorded
 from tkperf.page.naming import (
+    ShownSection,
     address,
     capitalise,
     describe_curves,
@@ -37,7 +39,6 @@ from tkperf.page.naming import (
     list_words,
 )
 from tkperf.page.page import ChartView, Views
-from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import directions_of
 
 MOST_SPIKES = 2000

@@ -9,9 +9,9 @@ from dataclasses import replace
 from tkperf.analysis.timeline.timelines import Timeline
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.quantity import LATENCY_MAX
-from tkperf.page.figures import cells, over_time, response_times
+from tkperf.page.figures import cells, curves, over_time
+from tkperf.page.naming import ShownSection
 from tkperf.page.page import ChartView, TableView, Views
-from tkperf.page.shown_section import ShownSection
 
 # A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py). No line of a chart of more
 # workloads can be told apart; tables contain all of them.
@@ -47,8 +47,8 @@ BUILD: dict[FigureKind, Callable[[ShownSection, Figure], Views]] = {
     FigureKind.OVER_WRITTEN: over_time.show_over_written,
     FigureKind.OVER_FILLS: over_time.show_over_fills,
     FigureKind.SECONDS: over_time.show_seconds,
-    FigureKind.HISTOGRAM: response_times.show_histogram,
-    FigureKind.EXCEEDANCE: response_times.show_exceedance,
+    FigureKind.HISTOGRAM: curves.show_histogram,
+    FigureKind.EXCEEDANCE: curves.show_exceedance,
     FigureKind.OVER_AREAS: cells.show_over_areas,
     FigureKind.SPREAD: cells.show_spread,
 }

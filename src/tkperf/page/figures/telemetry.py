@@ -13,7 +13,7 @@ from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.throttling import find_pauses
 from tkperf.page.chart import MANY_COLOURS, Axis, Chart, Curve, Legend, Point, Rule, RuleKind, Shade, ShadeKind
 from tkperf.page.facts import NOT_KNOWN_TEXT
-from tkperf.page.figures.streams import find_time_unit
+from tkperf.page.figures.curves import find_time_unit
 from tkperf.page.figures.timeline import MOST_DOTTED
 from tkperf.page.page import ChartView
 

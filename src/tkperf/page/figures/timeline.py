@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from tkperf.analysis.details import CellDetail, LoadsOfTest, TimedStep
+from tkperf.model.measurement import FloatArray, Seconds, reduce_to_columns
 from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN, Quantity
-from tkperf.model.seconds import FloatArray, Seconds, reduce_to_columns
 from tkperf.page.chart import (
     DASH_COUNT,
     MANY_COLOURS,
@@ -25,8 +25,7 @@ from tkperf.page.chart import (
     Shade,
     ShadeKind,
 )
-from tkperf.page.figures.curves import colour_quantity, flag
-from tkperf.page.figures.streams import find_time_unit
+from tkperf.page.figures.curves import colour_quantity, find_time_unit, flag
 from tkperf.page.naming import describe_quantities
 
 # More columns than a page has dots across would only make files larger.

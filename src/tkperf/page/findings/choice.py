@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from tkperf.analysis.characteristics import STEADY
-from tkperf.analysis.courses import find_characteristic
+from tkperf.analysis.characteristics_search import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.timelines import Timeline
 from tkperf.analysis.workload_axes import DEPTH, JOBS, find_axes
@@ -15,7 +15,7 @@ from tkperf.model.figures import SectionPlan, matrix_keys
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, Quantity, find_quantities
 from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
-from tkperf.procedures.demand_points import CellMeans, DemandPoint, choose_points
+from tkperf.procedures.demand_search import CellMeans, DemandPoint, choose_points
 
 # Blocks of a data sheet, 4 KiB; writes come first, since they push a device to its limits.
 _BLOCK_SIZE_BYTES = 4 * KIB

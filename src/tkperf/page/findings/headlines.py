@@ -14,11 +14,11 @@ from tkperf.analysis.characteristics import (
     STEADY,
     Characteristic,
 )
-from tkperf.analysis.courses import find_characteristic
+from tkperf.analysis.characteristics_search import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
+from tkperf.analysis.section_results import Variation, find_variation
 from tkperf.analysis.timeline.timelines import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.analysis.variation import Variation, find_variation
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quantity, percentile
 from tkperf.model.units import format_duration, format_number
 from tkperf.model.workload import Workload
@@ -33,7 +33,7 @@ from tkperf.page.findings.choice import (
     find_shared,
     is_grid,
 )
-from tkperf.page.findings.finding_texts import name_demand, say_value
+from tkperf.page.findings.section_findings import name_demand, say_value
 from tkperf.page.naming import name_figure
 from tkperf.page.words.time_course import describe_period, describe_still_changing
 from tkperf.page.words.uncertainty import describe_share

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.characteristics import SHARE_OF_FIRST
-from tkperf.analysis.courses import find_characteristic
+from tkperf.analysis.characteristics_search import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.model.figures import LoadCaution
 from tkperf.model.quantity import Quantity
 from tkperf.model.record import RunStatus
 from tkperf.model.units import capital, format_number
 from tkperf.page.findings.choice import choose_cells, find_peaks_of_sections, find_shared
-from tkperf.page.findings.finding_texts import name_direction, name_ios
-from tkperf.page.findings.section_findings import describe_recovery, describe_section
+from tkperf.page.findings.section_findings import describe_recovery, describe_section, name_direction, name_ios
 from tkperf.page.naming import name_blocks
 from tkperf.page.words.run import describe_progress
 from tkperf.page.words.time_course import describe_events, describe_excess

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.characteristics import AFTER_RECOVERY, NO_BACKLOG, RECOVERY, SATURATED, SHARE_OF_FIRST
-from tkperf.analysis.courses import find_characteristic
+from tkperf.analysis.characteristics_search import find_characteristic
 from tkperf.analysis.drive_telemetry import DriveTelemetry
 from tkperf.analysis.results import RoundResult, SectionResult, SliceResult, TestResult
 from tkperf.model.figures import FigureKind, SectionPlan, matrix_keys
@@ -21,8 +21,8 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.units import format_window
 from tkperf.model.workload import Workload
+from tkperf.page.naming import NO_LINKS, ShownSection
 from tkperf.page.page import TableView
-from tkperf.page.shown_section import NO_LINKS, ShownSection
 from tkperf.page.tables.cell_tables import TableNumber, build_matrices, build_table, figure
 
 _PEAKS = (LATENCY_MEAN, LATENCY_MAX)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.batch_state import find_place
-from tkperf.model.disturbance.codes import HOST_LIMITED, describe_disturbed, find_codes
+from tkperf.model.disturbance.io import HOST_LIMITED, describe_disturbed, find_codes
 from tkperf.model.record import RunStatus
 from tkperf.model.units import format_count, list_names
 from tkperf.page.words.run import describe_progress, find_notices, find_warnings

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tkperf.analysis.results import ReplacedTest, ResumptionResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.verdict import ReasonCode, judge_run
 from tkperf.model.batch_state import BatchPlace
-from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.record import GoesOn, LeftOut, RunStatus, RunWarning
 from tkperf.model.sharing import SharingState
 from tkperf.model.units import (

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT, COVERED
-from tkperf.model.disturbance.codes import (
+from tkperf.model.disturbance.io import (
     HOST_LIMITED,
     WORDS,
     Disturbance,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from tkperf.model.choices import prepares
 from tkperf.model.figures import (
     SETTLED,
     WINDOW,
@@ -18,11 +19,10 @@ from tkperf.model.figures import (
     over_rounds,
     stream_latencies,
 )
-from tkperf.model.purposes import prepares
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import capital, format_count, format_duration, format_mix
 from tkperf.model.workload import Arrival
-from tkperf.procedures import wording
+from tkperf.procedures import building_blocks
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.own_workloads.parts import (
     FillPhase,
@@ -58,7 +58,7 @@ def describe(table: OwnWorkloadTable, profile: Profile, circumstances: Circumsta
     for phase in table.phases:
         match phase:
             case PurgePhase():
-                lines += wording.purge(circumstances)
+                lines += building_blocks.purge(circumstances)
             case FillPhase():
                 lines.append(_describe_fill(phase, table, profile, circumstances))
             case IdlePhase():
@@ -69,17 +69,17 @@ def describe(table: OwnWorkloadTable, profile: Profile, circumstances: Circumsta
             case StreamPhase():
                 lines += _describe_stream(phase, table, rules)
                 judged = judged or phase.tracked is not None
-    return (*lines, wording.steady_state(rules)) if judged else tuple(lines)
+    return (*lines, building_blocks.steady_state(rules)) if judged else tuple(lines)
 
 
 def _describe_fill(phase: FillPhase, table: OwnWorkloadTable, profile: Profile, circumstances: Circumstances) -> str:
     load = None
     if phase.load is not None:
         given = table.loads[phase.load]
-        load = f"SEQ {given.block_size_kib:g} KiB writes, {wording.demand(profile, given.jobs, given.io_depth)}"
+        load = f"SEQ {given.block_size_kib:g} KiB writes, {building_blocks.demand(profile, given.jobs, given.io_depth)}"
         if given.compressible_percent:
             load += f", {given.compressible_percent} % compressible"
-    return wording.preconditioning(profile, circumstances, load, passes=phase.passes)
+    return building_blocks.preconditioning(profile, circumstances, load, passes=phase.passes)
 
 
 def _describe_rounds(phase: RoundsPhase, table: OwnWorkloadTable, profile: Profile) -> Iterator[str]:
@@ -109,14 +109,14 @@ def _value_words(key: str, value: float) -> str:
 def _how_many(phase: RoundsPhase, profile: Profile) -> str:
     if phase.rounds is not None:
         return format_count(phase.rounds, "round")
-    return wording.at_most_rounds(profile).removesuffix(":")
+    return building_blocks.at_most_rounds(profile).removesuffix(":")
 
 
 def _describe_stream(phase: StreamPhase, table: OwnWorkloadTable, profile: Profile) -> Iterator[str]:
     ends = [f"{format_duration(phase.slices * phase.slice_s)} have passed"]
     if phase.written_multiple is not None:
         ends.insert(0, f"{phase.written_multiple:g} × the active range is written")
-    judged = wording.judged_slices(phase.slice_s, phase.judged_every)
+    judged = building_blocks.judged_slices(phase.slice_s, phase.judged_every)
     if phase.tracked is not None:
         ends.append(f"steady state of {judged}")
     yield f"{phase.section}, until {' or '.join(ends)}:"
@@ -157,7 +157,7 @@ def _describe_demand(load: Load, profile: Profile, looped: Collection[str]) -> I
         if "io_depth" not in looped:
             yield f"QD {load.io_depth or profile.demand.io_depth}"
     else:
-        yield wording.demand(profile, load.jobs, load.io_depth)
+        yield building_blocks.demand(profile, load.jobs, load.io_depth)
 
 
 def plan_section(table: OwnWorkloadTable, name: str) -> SectionPlan:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tkperf.page.chart import PALETTE, Distribution
-from tkperf.page.figures.response_times import BINS_A_DECADE
+from tkperf.page.figures.curves import BINS_A_DECADE
 from tkperf.render.charts.axes import log_axis
 from tkperf.render.charts.frame import CLICKED, COLOURS, GREY, Row, Spec, build_frame, tooltip
 

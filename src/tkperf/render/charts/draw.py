@@ -11,7 +11,6 @@ from tkperf.page.chart import AnyChart, Bars3D, Chart, Curve, Distribution, Lege
 from tkperf.page.naming import shorten_names
 from tkperf.render.charts.axes import CLOCK, draw_place_axis, draw_value_axis
 from tkperf.render.charts.bars_3d import draw_bars
-from tkperf.render.charts.chart_data import CurveGroup, build_rule_row, group_curves, is_sorted
 from tkperf.render.charts.distribution import draw_distribution
 from tkperf.render.charts.frame import (
     DASHES,
@@ -23,11 +22,15 @@ from tkperf.render.charts.frame import (
     RULES,
     SHADES,
     SPOTS,
+    CurveGroup,
     Row,
     Spec,
     build_frame,
+    build_rule_row,
     find_colour,
     find_ends,
+    group_curves,
+    is_sorted,
     name_channel,
     name_ends,
     order_by_ends,

@@ -1,6 +1,6 @@
 """Consoles on stdout and stderr, and their behaviour when the reader has gone.
 
-rich is slow to load, so functions that are needed before a command does its work are in ``streams.py``.
+rich is slow to load, so functions that are needed before a command does its work are in ``standard_streams.py``.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.rule import Rule
 
+from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, wrap_words
 from tkperf.page.facts import typeset
 from tkperf.page.page import Block, FactBlocks, NotesView, ReportView, SectionView, TableView, TestView
@@ -398,3 +399,30 @@ def _describe_cells(
         more = f"... and {len(lines) - _MOST_LINES} more, which --html and --json have"
         lines[_MOST_LINES:] = [more]
     return lines
+
+
+# Longest path on the narrowest terminal.
+_LEAST_PATH = 20
+
+
+def print_status(view: ReportView, console: Console) -> None:
+    """Print the runs: on a terminal with short paths and the columns that fit, otherwise all, on lines as long as they
+    need.
+    """
+    if console.is_terminal:
+        most = max(_LEAST_PATH, console.width // 4)
+        view = replace(view, overview=tuple(_shorten(block, most) for block in view.overview))
+    print_page(view, console, titled=False)
+
+
+def _shorten(block: Block, most: int) -> Block:
+    """Shorten paths at their beginning, as their ends distinguish runs; commands find a run without the suffix."""
+    if not isinstance(block, TableView):
+        return block
+    rows = ((row[0].removesuffix(RUN_FILE_SUFFIX), *row[1:]) for row in block.rows)
+    return replace(
+        block,
+        rows=tuple(
+            row if len(row[0]) <= most else (f"\N{HORIZONTAL ELLIPSIS}{row[0][-most + 1 :]}", *row[1:]) for row in rows
+        ),
+    )

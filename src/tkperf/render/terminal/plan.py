@@ -12,8 +12,7 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tkperf.analysis.batch_plan_verdict import BatchEstimate
-from tkperf.analysis.run_estimate import RunEstimate
+from tkperf.analysis.run_estimate import BatchEstimate, RunEstimate
 from tkperf.model.record import RunWarning
 from tkperf.page.batch_plan import build_batch_plan_page
 from tkperf.page.page import ReportView

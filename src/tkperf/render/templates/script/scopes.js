@@ -72,7 +72,7 @@ function addUp(apart, stretches) {
 function marksOf({ marks, mark_names: names }, row) {
   const found = names.map((mark, i) => ({ mark, us: marks[row * names.length + i], label: mark }))
     .filter(({ us }) => us > 0).sort((one, other) => one.us - other.us);
-  // Marks too close to distinguish share one label, at the last of them, as in page/figures/response_times.py.
+  // Marks too close to distinguish share one label, at the last of them, as in page/figures/curves.py.
   for (let i = 0; i + 1 < found.length; i++) {
     if (found[i + 1].us > found[i].us * 1.05) continue;
     found[i + 1].label = `${found[i].label.split(" ... ")[0]} ... ${found[i + 1].mark}`;
