@@ -115,7 +115,9 @@ def simulated_runs() -> Iterator[Run]:
         tests = ("--test", "all") if profile in WITH_ALL_TESTS else ()
         yield Run(f"profile-{profile}", ("ssd", "NAME", "sim:sata-ssd", "--profile", profile, *tests))
     for preset in PRESETS:
-        yield Run(f"preset-{preset}", ("ssd", "NAME", f"sim:{preset}", *QUICK, "--test", "all"))
+        # Blocks of the test cbw are not multiples of 4,096 bytes.
+        tests = "iops,lat,tp,writesat,dirth,hir,xsr,demand,qos" if preset.endswith("4kn") else "all"
+        yield Run(f"preset-{preset}", ("ssd", "NAME", f"sim:{preset}", *QUICK, "--test", tests))
     altered = ("-nj", "2", "-iod", "8", "-rt", "3", "--active-range", "50%", "--no-purge")
     yield Run("altered", ("ssd", "NAME", "sim:sata-ssd", *QUICK, *altered))
     yield Run("auto-demand", ("ssd", "NAME", "sim:nvme-4kn", *QUICK, "--auto-demand"))
