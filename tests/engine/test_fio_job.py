@@ -9,16 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.engine.fio_job import (
-    FioTarget,
-    find_poisson_setting,
-    poisson_iops,
-    render_fill_job,
-    render_step_job,
-    split_regions,
-)
+from tkperf.engine.fio_job import FioTarget, find_poisson_setting, poisson_iops, render_fill_job, render_step_job
 from tkperf.model.errors import UsageError
-from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone
+from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone, split_regions
 
 RANGE = ActiveRange(offset_bytes=0, length_bytes=1 << 30)
 TARGET = FioTarget(path="/dev/sdx", ioengine="libaio", active_range=RANGE)

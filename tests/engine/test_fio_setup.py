@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.engine import fio_setup
-from tkperf.engine.fio_setup import ChosenClock, ChosenEngine, choose_clock, choose_ioengine
+from tkperf.engine import ChosenEngine, fio_setup
+from tkperf.engine.fio_setup import ChosenClock, choose_clock, choose_ioengine
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed, run_command
 

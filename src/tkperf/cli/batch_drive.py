@@ -28,7 +28,7 @@ from tkperf.cli.run_options import RunOptions, estimate_of
 from tkperf.cli.session import watch
 from tkperf.cli.standard_streams import ended_by_signals, point_streams_to
 from tkperf.device.identity import DeviceIdentity
-from tkperf.engine.fio_setup import read_bytes_per_s
+from tkperf.engine.registry import find_engine
 from tkperf.model.batch_state import BatchPlace
 from tkperf.model.errors import DeviceError, ExitCode, RefusedError, TkperfError, reason_of
 from tkperf.pipeline.alterations import RunTitle
@@ -243,7 +243,7 @@ def _read(identity: DeviceIdentity, seconds: int) -> ReadsDone:
     """Read the start of a drive in several short readings."""
     try:
         rates = [
-            read_bytes_per_s(identity.path, identity.capacity_bytes, seconds=READING_S)
+            find_engine().read_bytes_per_s(identity.path, identity.capacity_bytes, seconds=READING_S)
             for _ in range(max(1, seconds // READING_S))
         ]
     except TkperfError as error:

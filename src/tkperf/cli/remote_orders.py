@@ -70,7 +70,7 @@ from tkperf.cli.batch_session import resume_batch, run_batch
 from tkperf.cli.lines import JsonLines
 from tkperf.cli.run_options import BatchOptions
 from tkperf.cli.run_views import time_of
-from tkperf.engine.fio_setup import find_fio_version
+from tkperf.engine.registry import find_engine
 from tkperf.model.batch_state import BatchState, DriveStage, DriveState
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import EngineError, RefusedError, RunFileError, TkperfError, reason_of
@@ -124,7 +124,7 @@ def _say(message: FromHost) -> None:
 
 def _greeting() -> Hello:
     try:
-        fio_version = find_fio_version()
+        fio_version = find_engine().find_version()
     except EngineError:
         fio_version = None
     return Hello(

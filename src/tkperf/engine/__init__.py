@@ -1,6 +1,7 @@
 """Load generators behind one narrow seam: fio for real devices, a simulation for tests.
 
-An engine executes a phase and returns the measurement. It never decides what comes next.
+An engine executes a phase and returns the measurement. It never decides what comes next. ``registry.py`` lists the
+engines for real devices. Other rooms get such an engine from there and import no module of it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from tkperf.model.workload import Step
 OnSample = Callable[[Sample, float | None], None]
 # A load that can be made ready beforehand: a step, or the stream that begins with a slice.
 EngineLoad = Step | Continuous
+# Seconds of a look at a device's read speed.
+PROBE_S = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,4 +113,25 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Stop everything that still runs. Calls are safe at any time, and more than once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenEngine:
+    """The interface to the kernel that a device engine uses on a device, such as ``io_uring``.
+
+    ``instead_of`` names the interface that was tried before, with the reason why it does not work here.
+    """
+
+    name: str
+    instead_of: str | None = None
+
+
+class RunSeeds(Protocol):
+    """The seeds of an engine's random numbers in a run; ``run_seed`` determines all of them."""
+
+    run_seed: int
+
+    def go_on(self, run_seed: int, *, resumptions: int) -> None:
+        """Use the seed of a run that is resumed, with other random numbers than before."""
         ...

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from tkperf.device.permit import ErasePermit
 from tkperf.engine import EngineLoad
-from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job, split_regions
+from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job
 from tkperf.engine.fio_output import NOTHING_YET, FioReading, JobReading
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
 from tkperf.model.phases import Fill
 from tkperf.model.plausibility import Evidence, JobSeen
-from tkperf.model.workload import Access, ActiveRange, Step, Workload
+from tkperf.model.workload import Access, ActiveRange, Step, Workload, split_regions
 from tkperf.system.work_folder import WorkFolder
 
 

@@ -22,14 +22,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from tkperf.model.errors import UsageError
-from tkperf.model.units import KIB, format_block_size, format_capacity, format_count
-from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Workload
+from tkperf.model.units import format_block_size, format_capacity, format_count
+from tkperf.model.workload import MIX_ALIGNMENT_BYTES, Access, ActiveRange, Arrival, Step, Workload, split_regions
 
-# The alignment of I/Os of a mix, including smaller ones.
-MIX_ALIGNMENT_BYTES = 4 * KIB
 # A step may run faster than the one before it. Should it run faster still, it goes over the rest of the
 # region a second time, which is harmless.
 SPEED_MARGIN = 1.1
@@ -43,29 +40,6 @@ class FioTarget:
     ioengine: str
     active_range: ActiveRange
     clocksource: str | None = None
-
-
-def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[ActiveRange, ...]:
-    """Return disjoint regions of whole blocks, one for each job, equal to within a block.
-
-    Raises:
-        UsageError: the range has fewer blocks than jobs.
-    """
-    blocks = active_range.length_bytes // block_size_bytes
-    if blocks < jobs:
-        raise UsageError(
-            f"the active range of {format_capacity(active_range.length_bytes)} is too small for "
-            f"{format_count(jobs, 'job')} with blocks of {format_block_size(block_size_bytes)}: "
-            "take a larger range or fewer jobs"
-        )
-    edges = [blocks * job // jobs for job in range(jobs + 1)]
-    return tuple(
-        ActiveRange(
-            offset_bytes=active_range.offset_bytes + first * block_size_bytes,
-            length_bytes=(last - first) * block_size_bytes,
-        )
-        for first, last in pairwise(edges)
-    )
 
 
 def render_step_job(

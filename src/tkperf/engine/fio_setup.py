@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from tkperf.engine import PROBE_S, ChosenEngine
 from tkperf.engine.fio_job import filename_option
 from tkperf.model.choices import IO_ENGINES
 from tkperf.model.errors import EngineError, UsageError
@@ -20,8 +21,6 @@ OLDEST_FIO = (3, 33)
 # Older versions round the queue depth up to a power of two with io_uring: for a depth of 20, they
 # keep 32 I/Os outstanding (engines/io_uring.c, commit af0ad0fa).
 EXACT_URING_DEPTH = (3, 39)
-# The length of a look at a device's read speed.
-PROBE_S = 10
 _PROBE_BLOCK_BYTES = 128 * 1024
 _PROBE_IO_DEPTH = 32
 
@@ -102,14 +101,6 @@ class _ProbeJob(msgspec.Struct):
 
 class _Probe(msgspec.Struct):
     jobs: list[_ProbeJob]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenEngine:
-    """The I/O engine of fio; ``instead_of`` names the one tried before, with the reason why it does not work here."""
-
-    name: str
-    instead_of: str | None = None
 
 
 def choose_ioengine(

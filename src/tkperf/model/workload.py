@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 
-from tkperf.model.units import KIB, format_block_size, format_capacity, format_mix
+from tkperf.model.errors import UsageError
+from tkperf.model.units import KIB, format_block_size, format_capacity, format_count, format_mix
 
 # A mix of more sizes is named by its smallest and largest size.
 LONGEST_MIX_LISTED = 4
+# The alignment of I/Os of a mix of block sizes, including smaller I/Os.
+MIX_ALIGNMENT_BYTES = 4 * KIB
 
 
 class Access(StrEnum):
@@ -201,6 +205,29 @@ class Workload:
     def zones_text(self) -> str:
         """Return ``50/5 30/15 20/80``: percent of accesses / percent of the range."""
         return " ".join(f"{zone.access_percent}/{zone.range_percent}" for zone in self.zones)
+
+
+def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[ActiveRange, ...]:
+    """Return disjoint regions of whole blocks, one for each job, equal to within a block.
+
+    Raises:
+        UsageError: the range has fewer blocks than jobs.
+    """
+    blocks = active_range.length_bytes // block_size_bytes
+    if blocks < jobs:
+        raise UsageError(
+            f"the active range of {format_capacity(active_range.length_bytes)} is too small for "
+            f"{format_count(jobs, 'job')} with blocks of {format_block_size(block_size_bytes)}: "
+            "take a larger range or fewer jobs"
+        )
+    edges = [blocks * job // jobs for job in range(jobs + 1)]
+    return tuple(
+        ActiveRange(
+            offset_bytes=active_range.offset_bytes + first * block_size_bytes,
+            length_bytes=(last - first) * block_size_bytes,
+        )
+        for first, last in pairwise(edges)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

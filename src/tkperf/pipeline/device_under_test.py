@@ -1,9 +1,7 @@
-"""Subject of a run, looked at first and opened under consent: then it is equipment, an engine and a target."""
+"""The device under test (DUT): looked at first, then opened with consent as equipment, an engine and a target."""
 
 from __future__ import annotations
 
-import os
-import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +18,9 @@ from tkperf.device.survey import find_blind_spots
 from tkperf.device.sysfs import HOST_AWARE, find_node, find_zone_model
 from tkperf.device.targets import find_shortage
 from tkperf.device.telemetry_watch import reading_logs
-from tkperf.engine import Engine
-from tkperf.engine.device_jobs import RUN_SEED_BITS, DeviceJobs, Mapped, Seeds
-from tkperf.engine.fio import FioEngine
-from tkperf.engine.fio_setup import ChosenEngine, choose_clock, choose_ioengine
+from tkperf.engine import ChosenEngine, Engine, RunSeeds
+from tkperf.engine.device_jobs import Mapped
+from tkperf.engine.registry import find_engine
 from tkperf.model.disturbance.io import Counters
 from tkperf.model.errors import TkperfError
 from tkperf.model.record import RunWarning
@@ -53,6 +50,7 @@ class Equipment:
         telemetry: reads the drives' own logs; ``drives``: facts about these logs from before the run.
         began: whether a run file was begun: a device made for the run then stays.
         siblings: processes that measure other drives of the same batch.
+        seeds: of the engine's random numbers; None: the engine draws none.
     """
 
     engine: Engine
@@ -69,11 +67,17 @@ class Equipment:
     telemetry: Telemetry | None = None
     drives: tuple[DriveFacts, ...] = ()
     siblings: tuple[int, ...] = ()
+    seeds: RunSeeds | None = None
 
     @property
     def seed(self) -> int | None:
-        """Seed of fio's random numbers in this run; None for a simulated drive."""
-        return self.engine.seeds.run_seed if isinstance(self.engine, FioEngine) else None
+        """Seed of the engine's random numbers in this run; None for a simulated drive."""
+        return None if self.seeds is None else self.seeds.run_seed
+
+    def go_on_with_seed(self, run_seed: int | None, *, resumptions: int) -> None:
+        """Draw addresses from the seed of the resumed run; if it has none, from a fresh seed."""
+        if self.seeds is not None and run_seed is not None:
+            self.seeds.go_on(run_seed, resumptions=resumptions)
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
@@ -90,7 +94,7 @@ def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit
         EngineError: no engine does.
     """
     heaviest = find_heaviest(fitted.workloads)
-    return choose_ioengine(
+    return find_engine().choose_ioengine(
         permit.path,
         permit.identity.logical_block_bytes,
         wanted,
@@ -101,7 +105,7 @@ def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit
 
 
 @contextmanager
-def fio_equipment(
+def equipment_on(
     request: RunRequest,
     permit: ErasePermit,
     target: RunTarget,
@@ -115,29 +119,21 @@ def fio_equipment(
     fill_permits: Sequence[ErasePermit] = (),
     mapped: Mapped | None = None,
 ) -> Iterator[Equipment]:
-    """Yield the equipment with fio as the engine on a permitted device, with the best clock of this host.
+    """Yield the equipment of a permitted device: an engine on it, and what is read beside the engine.
 
     Args:
         fitted: the run; the counters of its device show other I/O.
-        ioengine: fio's I/O engine, as ``find_ioengine`` found it.
-        version: fio's.
+        ioengine: as ``find_ioengine`` found it.
+        version: the engine's.
         drives: drives whose own logs are read.
     """
-    clock = choose_clock()
-    jobs = DeviceJobs(
+    started = find_engine().start(
         permit,
+        version=version,
         ioengine=ioengine.name,
         active_range=fitted.active_range,
         fill_permits=fill_permits,
         mapped=mapped,
-        clocksource=clock.clocksource,
-    )
-    engine = FioEngine(
-        jobs,
-        version=version,
-        cpus=len(os.sched_getaffinity(0)),
-        seeds=Seeds(secrets.randbits(RUN_SEED_BITS)),
-        io_clock=clock.words,
     )
     members = [each.identity for each in fill_permits]
     members_watched: AbstractContextManager[Counters | None] = watching(*members) if members else nullcontext()
@@ -147,7 +143,8 @@ def fio_equipment(
         reading_logs(*drives, wanted=request.telemetry) as telemetry,
     ):
         yield Equipment(
-            engine=engine,
+            engine=started.engine,
+            seeds=started.seeds,
             target=target,
             ioengine=ioengine.name,
             instead_of=ioengine.instead_of,
@@ -160,12 +157,6 @@ def fio_equipment(
             telemetry=telemetry if drives else None,
             drives=telemetry.facts,
         )
-
-
-def go_on_with_seed(engine: Engine, run_seed: int | None, *, resumptions: int) -> None:
-    """Draw addresses from the seed of the resumed run; if it has none, from a fresh seed."""
-    if isinstance(engine, FioEngine) and run_seed is not None:
-        engine.seeds.go_on(run_seed, resumptions=resumptions)
 
 
 class DeviceUnderTest(ABC):
@@ -195,7 +186,7 @@ class DeviceUnderTest(ABC):
         """Ask, set up, and put everything back in the end, however the run ends.
 
         Raises:
-            RefusedError: no consent, or the subject is now in use; nothing was touched.
+            RefusedError: no consent, or the device is now in use; nothing was touched.
             DeviceError, EngineError: the run cannot begin, or the device could not be put back.
         """
 

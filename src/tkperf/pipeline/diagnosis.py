@@ -12,7 +12,7 @@ from tkperf.device.purge import PurgePlan, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
 from tkperf.device.safety import Objection, Reason, find_data, find_objections
 from tkperf.device.telemetry_watch import look_at_telemetry
-from tkperf.engine.fio_setup import find_fio_version
+from tkperf.engine.registry import find_engine
 from tkperf.host.audit import Audit
 from tkperf.host.audit.audited_host import DAY_S
 from tkperf.model.choices import SIMULATED
@@ -175,7 +175,7 @@ def diagnose_host() -> HostDiagnosis:
     missing = tuple(name for name in TOOLS if find_program(name) is None)
     could_measure = not set(missing) & set(_NEEDED)
     try:
-        fio = find_fio_version()
+        fio = find_engine().find_version()
     except EngineError as error:
         fio, could_measure = str(error), False
     return HostDiagnosis(

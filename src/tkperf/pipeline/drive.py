@@ -34,7 +34,7 @@ from tkperf.device.targets import (
 )
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.device_jobs import Mapped
-from tkperf.engine.fio_setup import find_fio_version
+from tkperf.engine.registry import find_engine
 from tkperf.model.errors import DeviceError, RefusedError, TkperfError, UsageError
 from tkperf.model.record import RunWarning
 from tkperf.model.segments import Segments, draw_segments
@@ -43,9 +43,9 @@ from tkperf.pipeline.device_under_test import (
     NO_PURGE_LINE,
     DeviceUnderTest,
     Equipment,
+    equipment_on,
     find_ioengine,
     find_unseen,
-    fio_equipment,
     warn_of_link,
     warn_of_room,
     warn_of_zones,
@@ -117,7 +117,7 @@ class DriveUnderTest(DeviceUnderTest):
 
     @contextmanager
     def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
-        version = find_fio_version()
+        version = find_engine().find_version()
         with (
             permitted([self.identity], consent, given_as=self._request.device) as (permit,),
             self._equip(permit, fitted, version, self.facts) as equipment,
@@ -132,7 +132,7 @@ class DriveUnderTest(DeviceUnderTest):
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
         with (
             restoring(cache),
-            fio_equipment(
+            equipment_on(
                 self._request,
                 permit,
                 DriveTarget(permit, self._method, cache),
@@ -173,7 +173,7 @@ class ScratchFileUnderTest(DriveUnderTest):
 
     @contextmanager
     def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
-        version = find_fio_version()
+        version = find_engine().find_version()
         path = Path(self._request.device)
         # The hard disk suite reads without having written before.
         written = self._request.suite == "hdd"
@@ -283,7 +283,7 @@ class SegmentsUnderTest(DriveUnderTest):
                 ioengine = find_ioengine(self._request.ioengine, fitted, target.permit)
                 facts.add("tkperf", layer="device-mapper (linear)")
                 name = f"/dev/mapper/{mapping_name(permit.identity)}"
-                with fio_equipment(
+                with equipment_on(
                     self._request,
                     target.permit,
                     target,

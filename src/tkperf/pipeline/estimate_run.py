@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tkperf.analysis.run_estimate import PURGE, Rates, RateSource, RunEstimate, Stage
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.engine.fio_setup import PROBE_S, read_bytes_per_s
+from tkperf.engine import PROBE_S
+from tkperf.engine.registry import find_engine
 from tkperf.model.errors import EngineError, RunFileError, UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
 from tkperf.model.record import RunRecord, StepKind
@@ -63,7 +64,7 @@ def probe_rates(dut: DeviceUnderTest) -> Rates:
     if nothing or "raid" in dut.facts.values:
         return replace(ASSUMED, note=f"{ASSUMED.note}; there is nothing yet to read from")
     try:
-        bytes_per_s = read_bytes_per_s(identity.path, identity.capacity_bytes)
+        bytes_per_s = find_engine().read_bytes_per_s(identity.path, identity.capacity_bytes)
     except EngineError as error:
         return replace(ASSUMED, note=f"{ASSUMED.note}; it could not be read: {error}")
     return Rates(

@@ -13,13 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.engine.fio_job import split_regions
 from tkperf.model.choices import DEFAULT_PROFILES
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
 from tkperf.model.record import RunWarning
 from tkperf.model.units import KIB, format_block_size, format_capacity, format_count, parse_size_bytes
-from tkperf.model.workload import Access, ActiveRange, Workload
+from tkperf.model.workload import Access, ActiveRange, Workload, split_regions
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile, with_workloads
 from tkperf.procedures.forecast import Case, phases_ahead

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.sysfs import major_minor_of
-from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine, find_rounding
+from tkperf.engine import ChosenEngine
+from tkperf.engine.registry import find_engine
 from tkperf.host.audit import Audit, AuditedDrive, AuditLevel, AuditResult, audit_host
 from tkperf.host.audit.audited_host import DAY_S, AuditedHost, find_drive
 from tkperf.host.settings import find_settings
@@ -82,7 +83,7 @@ def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]
     if identity is not None and identity.kind is not TargetKind.SIMULATED:
         block_bytes = identity.logical_block_bytes
         with suppress(EngineError):
-            return choose_ioengine(
+            return find_engine().choose_ioengine(
                 identity.path, block_bytes, None, jobs=heaviest.jobs, io_depth=heaviest.io_depth, io_depths=io_depths
             )
     return _try_ioengines_on_fio(heaviest.jobs, heaviest.io_depth, io_depths)
@@ -95,14 +96,16 @@ def _try_ioengines_on_fio(jobs: int, io_depth: int, io_depths: frozenset[int]) -
     if program is None:
         return None
     try:
-        return choose_ioengine(program, 512, None, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=False)
+        return find_engine().choose_ioengine(
+            program, 512, None, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=False
+        )
     except EngineError:
         return None
 
 
 def _find_rounding() -> str | None:
     with suppress(EngineError):
-        return find_rounding()
+        return find_engine().find_rounding()
     return None
 
 

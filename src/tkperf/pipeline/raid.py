@@ -20,7 +20,7 @@ from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import ERASE, StorcliSet
 from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
 from tkperf.device.write_cache import WriteCache, restoring
-from tkperf.engine.fio_setup import find_fio_version
+from tkperf.engine.registry import find_engine
 from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageError
 from tkperf.model.record import RunWarning
 from tkperf.pipeline.consent import Consent, permit_controller_drives, permitted
@@ -28,9 +28,9 @@ from tkperf.pipeline.device_under_test import (
     NO_PURGE_LINE,
     DeviceUnderTest,
     Equipment,
+    equipment_on,
     find_ioengine,
     find_unseen,
-    fio_equipment,
     warn_of_zones,
 )
 from tkperf.pipeline.drive import choose_purge
@@ -90,7 +90,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
 
     @contextmanager
     def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
-        version = find_fio_version()
+        version = find_engine().find_version()
         opened: list[Equipment] = []
         with ExitStack() as undo:
             permits = undo.enter_context(permitted([drive.identity for drive in self._drives], consent))
@@ -110,7 +110,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
             # The set's size is known now.
             fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
             equipment = undo.enter_context(
-                fio_equipment(
+                equipment_on(
                     self._request,
                     permit,
                     MdadmTarget(self._raid, permit, members),
@@ -170,7 +170,7 @@ class MegaRaidUnderTest(DeviceUnderTest):
 
     @contextmanager
     def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
-        version = find_fio_version()
+        version = find_engine().find_version()
         opened: list[Equipment] = []
         drives = permit_controller_drives(self._raid.title, self._serials, consent)
         # The question may have been open for long.
@@ -182,7 +182,7 @@ class MegaRaidUnderTest(DeviceUnderTest):
             undo.callback(permit.release)
             fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
             equipment = undo.enter_context(
-                fio_equipment(
+                equipment_on(
                     self._request,
                     permit,
                     StorcliTarget(self._raid, permit, drives, no_purge=self._request.no_purge),

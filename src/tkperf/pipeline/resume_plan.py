@@ -18,7 +18,7 @@ import msgspec
 
 from tkperf.analysis.details import found_settings
 from tkperf.device.inspection import inspect_device
-from tkperf.engine.fio_setup import find_fio_version
+from tkperf.engine.registry import find_engine
 from tkperf.model.batch_state import find_snapshot
 from tkperf.model.choices import SIMULATED, built_in_profiles
 from tkperf.model.errors import EngineError, RefusedError, RunFileError, UsageError, not_known
@@ -394,7 +394,7 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
         return
     identity = measurable(Path(request.device))
     require_same_device(info.device, inspect_device(identity).values)
-    if (version := find_fio_version()) != info.fio_version:
+    if (version := find_engine().find_version()) != info.fio_version:
         raise EngineError(
             f"the run was measured with {info.fio_version}, here is {version}: one run takes one "
             "version of fio; install that one, or start a new run"

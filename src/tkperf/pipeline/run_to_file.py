@@ -28,7 +28,7 @@ from tkperf.model.record import RunWarning
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_capacity, format_duration
 from tkperf.pipeline.alterations import RunTitle, build_run_info
-from tkperf.pipeline.device_under_test import Equipment, go_on_with_seed
+from tkperf.pipeline.device_under_test import Equipment
 from tkperf.pipeline.fitted_profile import FittedProfile
 from tkperf.pipeline.host_check import HostState, prepared_host
 from tkperf.pipeline.resume_plan import ResumePlan, build_resumed
@@ -189,7 +189,7 @@ def resume_to_file(
         plan.require_unchanged()
         relive(equipment.engine, plan.log, equipment.fitted)
         resumptions = len(plan.record.resumptions) + 1
-        go_on_with_seed(equipment.engine, plan.info.seed, resumptions=resumptions)
+        equipment.go_on_with_seed(plan.info.seed, resumptions=resumptions)
         return plan.info, plan.warnings, build_resumed(plan, equipment, host, command_line)
 
     _keep(plan.plan, go_on, equipment, destination, watch=watch, began=began, ended=ended, appends=True)

@@ -12,7 +12,6 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from tkperf.engine.fio_job import MIX_ALIGNMENT_BYTES
 from tkperf.interop.fio_jobfile.job_sections import (
     DEFAULT_BLOCKS,
     Blocks,
@@ -34,7 +33,7 @@ from tkperf.interop.fio_jobfile.job_sections import (
 from tkperf.model.choices import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import KIB, format_block_size, format_count, on_one_line
-from tkperf.model.workload import Access, Arrival, Zone
+from tkperf.model.workload import MIX_ALIGNMENT_BYTES, Access, Arrival, Zone
 from tkperf.procedures import load_profile, with_workload
 from tkperf.procedures.own_workloads import parse_workload_file
 from tkperf.procedures.own_workloads.parts import LONGEST_LOAD_NAME, LONGEST_TITLE, FillPhase, Load, StreamPhase

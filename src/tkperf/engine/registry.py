@@ -1,0 +1,162 @@
+"""The engines for real devices, by name. A new engine is a module, an entry here, and a row in test_conformance.py."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from tkperf.engine import PROBE_S, ChosenEngine, Engine, RunSeeds, fio_setup
+from tkperf.model.workload import ActiveRange
+
+if TYPE_CHECKING:
+    from tkperf.device.permit import ErasePermit
+    from tkperf.engine.device_jobs import Mapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedEngine:
+    """An engine on a permitted device; ``seeds`` is None if the engine draws no random numbers."""
+
+    engine: Engine
+    seeds: RunSeeds | None
+
+
+class DeviceEngine(Protocol):
+    """An engine for real devices before a run: what this host has of the engine, and how a run starts it."""
+
+    def find_version(self) -> str:
+        """Return the version of the installed program.
+
+        Raises:
+            EngineError: the program is missing, too old, or reports no version.
+        """
+        ...
+
+    def choose_ioengine(
+        self,
+        path: str,
+        block_bytes: int,
+        wanted: str | None,
+        *,
+        jobs: int,
+        io_depth: int,
+        io_depths: Collection[int] = (),
+        direct: bool = True,
+    ) -> ChosenEngine:
+        """Return the first interface to the kernel with which the engine can read the device.
+
+        Args:
+            jobs, io_depth: the heaviest load of the run.
+            io_depths: the queue depths of all loads of the run. The engine must keep each of them.
+            direct: bypass the page cache, as runs do.
+
+        Raises:
+            UsageError: ``wanted`` is none of the interfaces.
+            EngineError: no interface works; the message contains the reasons.
+        """
+        ...
+
+    def find_rounding(self) -> str | None:
+        """Return the version if the installed program rounds queue depths up; None if it keeps them.
+
+        Raises:
+            EngineError: as for ``find_version``.
+        """
+        ...
+
+    def read_bytes_per_s(self, path: str, capacity_bytes: int, *, seconds: int = PROBE_S) -> float:
+        """Return the rate of sequential reads from the start of the device, in bytes per second.
+
+        Raises:
+            EngineError: the engine cannot read the device; the message contains the reason.
+        """
+        ...
+
+    def start(
+        self,
+        permit: ErasePermit,
+        *,
+        version: str,
+        ioengine: str,
+        active_range: ActiveRange,
+        fill_permits: Sequence[ErasePermit] = (),
+        mapped: Mapped | None = None,
+    ) -> StartedEngine:
+        """Return the engine on a permitted device. It starts no I/O yet.
+
+        Args:
+            version: as ``find_version`` returned it.
+            ioengine: as ``choose_ioengine`` returned it.
+            fill_permits: members of a set, which a fill writes instead of the set.
+            mapped: a mapping of the device's segments.
+        """
+        ...
+
+
+FIO = "fio"
+
+
+class _Fio:
+    """fio, which runs on this host."""
+
+    def find_version(self) -> str:
+        return fio_setup.find_fio_version()
+
+    def choose_ioengine(
+        self,
+        path: str,
+        block_bytes: int,
+        wanted: str | None,
+        *,
+        jobs: int,
+        io_depth: int,
+        io_depths: Collection[int] = (),
+        direct: bool = True,
+    ) -> ChosenEngine:
+        return fio_setup.choose_ioengine(
+            path, block_bytes, wanted, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=direct
+        )
+
+    def find_rounding(self) -> str | None:
+        return fio_setup.find_rounding()
+
+    def read_bytes_per_s(self, path: str, capacity_bytes: int, *, seconds: int = PROBE_S) -> float:
+        return fio_setup.read_bytes_per_s(path, capacity_bytes, seconds=seconds)
+
+    def start(
+        self,
+        permit: ErasePermit,
+        *,
+        version: str,
+        ioengine: str,
+        active_range: ActiveRange,
+        fill_permits: Sequence[ErasePermit] = (),
+        mapped: Mapped | None = None,
+    ) -> StartedEngine:
+        from tkperf.engine.device_jobs import RUN_SEED_BITS, DeviceJobs, Seeds  # noqa: PLC0415 - only runs need them
+        from tkperf.engine.fio import FioEngine  # noqa: PLC0415
+
+        clock = fio_setup.choose_clock()
+        seeds = Seeds(secrets.randbits(RUN_SEED_BITS))
+        jobs = DeviceJobs(
+            permit,
+            ioengine=ioengine,
+            active_range=active_range,
+            fill_permits=fill_permits,
+            mapped=mapped,
+            clocksource=clock.clocksource,
+        )
+        cpus = len(os.sched_getaffinity(0))
+        engine = FioEngine(jobs, version=version, cpus=cpus, seeds=seeds, io_clock=clock.words)
+        return StartedEngine(engine=engine, seeds=seeds)
+
+
+ENGINES: Mapping[str, DeviceEngine] = {FIO: _Fio()}
+
+
+def find_engine(name: str = FIO) -> DeviceEngine:
+    """Return an engine for real devices."""
+    return ENGINES[name]
