@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -252,12 +253,20 @@ REFERENCE: dict[str, Callable[[], Iterator[str]]] = {
 KEPT = ("profiles", "workloads", "charts", "simulated-drives")
 
 
+def _wrap_prose(text: str) -> str:
+    """Break long lines, as on all pages. Rows of tables, headings and code stay as they are."""
+    return "\n".join(
+        line if line.startswith(("|", "#", " ")) else textwrap.fill(line, 100, break_on_hyphens=False)
+        for line in text.splitlines()
+    )
+
+
 def main() -> None:
     """Write the kept pages."""
     here = Path(__file__).parents[1] / "docs/reference"
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else here
     for name in KEPT:
-        text = "\n".join(REFERENCE[name]()).rstrip() + "\n"
+        text = _wrap_prose("\n".join(REFERENCE[name]()).rstrip()) + "\n"
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 

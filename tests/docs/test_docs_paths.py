@@ -49,3 +49,15 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             target = page.parent / path if path else page
             assert target.exists(), link
             assert not heading or heading in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_no_line_of_prose_is_longer_than_100_columns(page: Path) -> None:
+    """Tables, code and headings may be; so may a line that is one link or one piece of code."""
+    is_code = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        is_prose = not is_code and not line.startswith(("|", "#", "<", "    "))
+        in_one_piece = re.sub(r"`[^`]*`|\]\([^)]*\)", "x", line.strip())
+        assert len(line) <= 100 or not is_prose or " " not in in_one_piece[2:], f"{page}:{number}"
