@@ -492,3 +492,38 @@ def full_names_of_tests(db: sqlite3.Connection, size: int) -> None:
     """The largest number of tests that tkperf reads, each with a long name and ten sections."""
     copy_rows(db, "test", 95, name="'t' || n || hex(zeroblob(1990))")
     copy_steps(db, share(6000, size), number="1 + n / 950", test_id="4 + n % 95", section="'s' || ((n / 95) % 10)")
+
+
+def repeat_figures(db: sqlite3.Connection, times: int) -> None:
+    """Repeat the figures of the section whose step the cases copy."""
+    (row, section), (text,) = (
+        db.execute("SELECT test_id, section FROM step WHERE kind = 'round' ORDER BY sequence").fetchone(),
+        db.execute(
+            "SELECT plan FROM test WHERE id = (SELECT test_id FROM step WHERE kind = 'round' ORDER BY sequence LIMIT 1)"
+        ).fetchone(),
+    )
+    plan = json.loads(text)
+    for one in plan["sections"]:
+        if one["name"] == section:
+            one["figures"] *= times
+    db.execute("UPDATE test SET plan = ? WHERE id = ?", (json.dumps(plan), row))
+
+
+@case
+def full_figures_of_workloads(db: sqlite3.Connection, size: int) -> None:
+    """A section with a thousand workloads, and as many figures as tkperf reads."""
+    copy_steps(db, 5000, number="1 + n / 1000", position="n % 1000", block_size_bytes="512 * (1 + n % 1000)")
+    repeat_figures(db, share(200, size))
+
+
+@case
+def full_figures_of_rounds(db: sqlite3.Connection, size: int) -> None:
+    """A section with thousands of rounds, and as many figures as tkperf reads."""
+    copy_steps(db, 50_000, number="1 + n / 10", position="n % 10", block_size_bytes="512 * (1 + n % 10)")
+    repeat_figures(db, share(200, size))
+
+
+@case
+def full_figures(db: sqlite3.Connection, size: int) -> None:
+    """As many figures as tkperf reads, of few values."""
+    repeat_figures(db, share(400, size))

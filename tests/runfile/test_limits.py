@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
@@ -29,6 +31,8 @@ from tkperf.runfile.limits import (
     MEMORY_BYTES,
     MOST_CELLS,
     MOST_FILE_BYTES,
+    MOST_PLANNED_POINTS,
+    MOST_PLANNED_VALUES,
     MOST_ROWS,
     MOST_SECONDS,
     MOST_SECTIONS,
@@ -40,6 +44,7 @@ from tkperf.runfile.limits import (
     most_characters,
 )
 from tkperf.runfile.reader import RunFile
+from tkperf.runfile.run_rows import count_planned
 
 PROFILES = ("myce", "pts-2.0", "pts-2.0-client", "pts-c-1.2", "pts-e-1.1", "quick", "tkperf-2.2")
 READINGS_OF_A_DAY = 24 * 60 * 16
@@ -142,6 +147,25 @@ def heat_of_all_time(db: sqlite3.Connection) -> None:
     )
 
 
+def set_plan(db: sqlite3.Connection, times: int, *, quantities: int = 1, groups: int = 0) -> None:
+    """Give the only test a plan with a figure that is repeated."""
+    figure = {"kind": "matrix", "quantities": ["iops"] * quantities, "groups": [["IOPS"] * groups]}
+    section = {"name": "IOPS", "quantities": ["iops"] * quantities, "figures": [figure] * times}
+    db.execute("UPDATE test SET plan = ?", (json.dumps({"title": "IOPS", "sections": [section]}),))
+
+
+def figures_of_workloads(db: sqlite3.Connection) -> None:
+    """101 figures of 1,000 workloads."""
+    many_steps(db, 999, number="1", position="n", block_size_bytes="512 * n")
+    set_plan(db, 101)
+
+
+def figures_of_rounds(db: sqlite3.Connection) -> None:
+    """20 figures, each with 101 curves of 1,000 rounds."""
+    many_steps(db, 999, number="1 + n")
+    set_plan(db, 20, groups=101)
+
+
 def long_text(db: sqlite3.Connection) -> None:
     db.execute("INSERT INTO warning VALUES (1, 'c', ?, NULL, 0)", ("x" * 100_000,))
 
@@ -167,6 +191,8 @@ def many_objects(db: sqlite3.Connection) -> None:
         (trigger, "t is not a plain table"),
         (many_sections, "sections, but a run has at most 1,000"),
         (many_workloads, "different workloads in its sections, but a run has at most 3,000"),
+        (figures_of_workloads, "values of workloads in the figures of its plans, but a run has at most 100,000"),
+        (figures_of_rounds, "values of steps in the figures of its plans, but a run has at most 2,000,000"),
         (many_tests, "table test has 5,001 rows, but a run has at most 200"),
         (disturbances_of_a_step, "1,001 rows of table disturbance of one step, but a run has at most 1,000"),
         (many_drives, "257 drives in table telemetry, but a run has at most 256"),
@@ -308,6 +334,11 @@ def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
             assert 10 * needed <= MOST_ROWS[table], table
         assert 10 * len({(test, step.section) for test, step in steps}) <= MOST_SECTIONS
         assert 10 * len({(test, step.section, step.key) for test, step in steps}) <= MOST_CELLS
+        cells = {test.name: {(step.section, step.key) for step in test.steps} for test in record.tests}
+        values = sum(count_planned(test, Counter(section for section, _ in cells[test.name])) for test in record.tests)
+        points = sum(count_planned(test, Counter(step.section for step in test.steps)) for test in record.tests)
+        assert 0 < 10 * values <= MOST_PLANNED_VALUES
+        assert 0 < 10 * times * points <= MOST_PLANNED_POINTS
         for (table, column), characters in longest.items():
             limit = most_characters(table, column)
             assert 10 * characters <= limit, (table, column)
@@ -462,3 +493,18 @@ def test_names_are_shorter_than_other_texts(name: str) -> None:
     meter.count_row("t", {name: "x" * 4096, "text": "x" * 4097})
     with pytest.raises(ExcessError, match=f"column {name} has a text of 4,097 characters; the limit is 4,096"):
         meter.count_row("t", {name: "x" * 4097})
+
+
+def test_a_plan_that_repeats_a_quantity_is_left_out(tmp_path: Path) -> None:
+    """A list of 60,000 quantities of one section took almost a minute, and 1.3 GB in a report."""
+    for quantities, is_read in ((1, True), (2, False)):
+        folder = tmp_path / str(quantities)
+        folder.mkdir()
+
+        def repeat(db: sqlite3.Connection, quantities: int = quantities) -> None:
+            set_plan(db, 1, quantities=quantities)
+
+        with RunFile(made(folder, repeat)) as run_file:
+            record = run_file.record()
+        assert (record.tests[0].plan is not None) == is_read
+        assert any(each.what == "how test iops is shown" for each in record.left_out) != is_read

@@ -57,6 +57,8 @@ MOST_NEWEST_SECONDS, MOST_NEWEST_STEPS = 1200, 60
 # Workloads, counted in each section; each workload is a row of tables and a line of charts. Five rounds of a minute
 # each let 24 hours have 288 workloads. A sweep may have 1,024, which take 85 hours.
 MOST_CELLS = 3000
+# Curves and tables in the plans of all tests, each counted once for each workload, or each step, of its section.
+MOST_PLANNED_VALUES, MOST_PLANNED_POINTS = 100_000, 2_000_000
 # Tables and indexes of the database; a run file has 16.
 _MOST_TABLES = 100
 

@@ -189,7 +189,12 @@ def parse_json(text: str) -> Any:
 
 
 def parse_plan(text: str) -> TestPlan:
-    return convert("test", parse_json(text), TestPlan)
+    plan = convert("test", parse_json(text), TestPlan)
+    figures = [*plan.figures, *(figure for section in plan.sections for figure in section.figures)]
+    for quantities in [each.quantities for each in plan.sections] + [each.quantities for each in figures]:
+        if len(set(quantities)) < len(quantities):
+            raise ValueError("table test, key plan: a section or figure has a quantity twice")
+    return plan
 
 
 def purge_columns(purge: PurgeRecord) -> Columns:

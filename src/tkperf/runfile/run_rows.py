@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from tkperf.model.batch_state import find_snapshot
+from tkperf.model.figures import Figure
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import (
     LeftOut,
@@ -23,7 +25,16 @@ from tkperf.model.record import (
 )
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.throttling import count_throttled_steps, with_throttled_steps
-from tkperf.runfile.limits import MOST_CELLS, MOST_DRIVES, MOST_ROWS, MOST_SECTIONS, Meter, require_few
+from tkperf.runfile.limits import (
+    MOST_CELLS,
+    MOST_DRIVES,
+    MOST_PLANNED_POINTS,
+    MOST_PLANNED_VALUES,
+    MOST_ROWS,
+    MOST_SECTIONS,
+    Meter,
+    require_few,
+)
 from tkperf.runfile.log_rows import LogRows
 from tkperf.runfile.row_records import (
     BAD_ROW,
@@ -183,6 +194,19 @@ class RunRows:
         require_few(len(sections), MOST_SECTIONS, "sections")
         cells = {(test.name, step.section, step.key) for test in tests for step in test.steps}
         require_few(len(cells), MOST_CELLS, "different workloads in its sections")
+        require_few(
+            sum(
+                count_planned(test, Counter(section for name, section, _ in cells if name == test.name))
+                for test in tests
+            ),
+            MOST_PLANNED_VALUES,
+            "values of workloads in the figures of its plans",
+        )
+        require_few(
+            sum(count_planned(test, Counter(step.section for step in test.steps)) for test in tests),
+            self._meter.most(MOST_PLANNED_POINTS),
+            "values of steps in the figures of its plans",
+        )
         return tests
 
     def _test_rows(self, planned: Sequence[str], resumptions: Sequence[Resumption]) -> list[Columns]:
@@ -226,6 +250,21 @@ class RunRows:
 def _of_kind(kind: type[T], log: Sequence[LogEntry]) -> tuple[T, ...]:
     """Return the records of a kind that count."""
     return tuple(entry.record for entry in log if isinstance(entry.record, kind) and not entry.set_aside)
+
+
+def count_planned(test: TestRecord, places: Counter[str]) -> int:
+    """Return the number of values in the figures of a test's plan: each curve has one at each place of its section."""
+    if test.plan is None:
+        return 0
+    in_sections = (
+        places[section.name] * (len(section.quantities) + sum(map(_count_curves, section.figures)))
+        for section in test.plan.sections
+    )
+    return places.total() * sum(map(_count_curves, test.plan.figures)) + sum(in_sections)
+
+
+def _count_curves(figure: Figure) -> int:
+    return max(1, len(figure.quantities)) * max(1, sum(map(len, figure.groups)))
 
 
 def _earlier_ids(resumptions: Sequence[Resumption]) -> set[int]:
