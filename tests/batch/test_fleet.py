@@ -144,7 +144,7 @@ def follow(work: HostWork) -> None:
         ((NOW, "rm -rf /"), "a line that is no message"),
         ((NOW, "x" * 200_000), "a line of more than"),
         ((NOW, "[" * 100_000), "a line that is no message"),
-        ((NOW, '{"type":"Found","held":1e999}'), "a line that is no message"),
+        ((NOW, '{"type":"HeldDrive","held":1e999}'), "a line that is no message"),
         ((NOW, '{"type":"UnderWay","more":1}'), "unknown field"),
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"\u001b]0;x\u0007"}'), "control char"),
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"a\nlab4: erased"}'), "control char"),
@@ -156,7 +156,7 @@ def follow(work: HostWork) -> None:
         ((NOW, HeldDrive(held=held()), HeldDrive(held=held())), "another drive"),
         ((NOW, OUTLINED), "it shows 0 of 1 drives"),
         ((NOW, HeldDrive(held=held()), UnderWay()), "UnderWay"),
-        ((NOW, BatchEnded()), "Over"),
+        ((NOW, BatchEnded()), "BatchEnded"),
         ((UnderWay(),), "UnderWay came in place of Clock"),
         ((NOW, Refused(exit_code=4, text="no such drive")), "lab3: no such drive"),
     ],
@@ -192,8 +192,8 @@ def _copy_of(content: bytes, sha256: str | None = None) -> str:
     [
         (_say(NOW, DriveReport(number=9, stage=DriveStage.RUNNING)), "drive 9, which it has not"),
         (_say(NOW, EventReport(number=9, event={})), "drive 9, which it has not"),
-        (_say(NOW, '{"type":"Seen","number":0,"stage":"done"}'), "a line that is no message"),
-        (_say(NOW, '{"type":"Seen","number":1,"stage":"erased"}'), "a line that is no message"),
+        (_say(NOW, '{"type":"DriveReport","number":0,"stage":"done"}'), "a line that is no message"),
+        (_say(NOW, '{"type":"DriveReport","number":1,"stage":"erased"}'), "a line that is no message"),
         (
             _say(NOW, DriveReport(number=1, stage=DriveStage.RUNNING, brief=Brief(left_s=(0, 1e300)))),
             "a line that is no message",
@@ -352,7 +352,7 @@ def test_events_that_nobody_asked_for_end_the_connection(tmp_path: Path) -> None
     follow(work)
     *_, lost = news_of(work, lambda one: isinstance(one, HostLost))
     assert isinstance(lost, HostLost)
-    assert "EventSeen came, for which nothing asked" in lost.text
+    assert "EventReport came, for which nothing asked" in lost.text
 
 
 def test_a_flood_of_messages_in_place_of_a_snapshot_ends_the_connection(tmp_path: Path) -> None:

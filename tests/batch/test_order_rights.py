@@ -114,7 +114,7 @@ def test_what_is_sent_or_shipped_is_accepted(tmp_path: Path) -> None:
     require_sent_inputs(request_of(profile="quick", tests=("iops",)), {})
     require_sent_inputs(request_of(), {})
     code, messages = call(plan_of(request_of(profile=name, tests=("lat",)), {name: text}), tmp_path)
-    assert (code, messages[-1]["type"]) == (0, "Over"), messages[-1]
+    assert (code, messages[-1]["type"]) == (0, "BatchEnded"), messages[-1]
 
 
 def test_the_environment_of_the_caller_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,13 +173,13 @@ def test_without_the_packages_a_run_is_as_good(tmp_path: Path, monkeypatch: pyte
 
 TWICE = """
 import os, signal, sys
-from tkperf.cli import main, streams
+from tkperf.cli import main, standard_streams
 
 def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 
 def invoke(*args, **options):
-    with streams.ended_by_signals(once=True):
+    with standard_streams.ended_by_signals(once=True):
         interrupt()
 
 say = main.complain

@@ -390,7 +390,7 @@ class HostWork:
         Raises:
             RunFileError: it cannot be written here.
             HostRefusedError: the host has none.
-            NoWord: the connection has ended, or what comes is no snapshot.
+            HostSilentError: the connection has ended, or what comes is no snapshot.
         """
         assert self._met is not None
         order = Fetch(run=run, host=self.host, ahead_s=self._met.ahead_s)
@@ -422,7 +422,7 @@ def receive_file(connection: SshConnection, head: Snapshot, path: Path) -> None:
     """Write the bytes after a line to a new file, and compare their hash.
 
     Raises:
-        NoWord: the connection has ended, or the hash is another one.
+        HostSilentError: the connection has ended, or the hash is another one.
         OSError: the file cannot be written; all bytes were read.
     """
     digest = hashlib.sha256()

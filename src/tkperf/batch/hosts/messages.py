@@ -260,8 +260,8 @@ class Lines(Generic[Message]):
         """Return the next message; None: none came in time.
 
         Raises:
-            NoWord: the other side has gone.
-            NoMessage: the line is no message.
+            HostSilentError: the other side has gone.
+            InvalidMessageError: the line is no message.
         """
         until_s = time.monotonic() + timeout_s
         while (end := self._kept.find(b"\n", self._searched)) < 0:
@@ -293,7 +293,7 @@ class Lines(Generic[Message]):
         """Return the next bytes as they are, at least one.
 
         Raises:
-            NoWord: the other side has gone, or sends nothing in time.
+            HostSilentError: the other side has gone, or sends nothing in time.
         """
         if not self._kept and not self._fill(timeout_s):
             raise HostSilentError(f"nothing came for {timeout_s:.0f} s")
@@ -333,7 +333,7 @@ def send(descriptor: int, message: FromHost | ToHost) -> None:
     """Send a message whole.
 
     Raises:
-        NoWord: the other side has gone.
+        HostSilentError: the other side has gone.
     """
     write_whole(descriptor, msgspec.json.encode(message) + b"\n")
 
@@ -342,7 +342,7 @@ def write_whole(descriptor: int, content: bytes) -> None:
     """Write all bytes to a pipe.
 
     Raises:
-        NoWord: the other side has gone.
+        HostSilentError: the other side has gone.
     """
     left = memoryview(content)
     try:

@@ -78,7 +78,7 @@ class RemoteHost:
         """Start tkperf there, and wait for its first line.
 
         Raises:
-            NoWord: the host cannot be reached, or something else answers.
+            HostSilentError: the host cannot be reached, or something else answers.
             DeviceError: the host refuses, or has another tkperf.
         """
         return SshConnection(self)
@@ -172,7 +172,7 @@ class SshConnection:
         """Send an order; return the host with the offset of its clock.
 
         Raises:
-            NoWord: the connection has ended.
+            HostSilentError: the connection has ended.
         """
         before_s = time.time()
         self.send(order)
@@ -191,7 +191,7 @@ class SshConnection:
         """Send a message.
 
         Raises:
-            NoWord: the connection has ended; with the host's name.
+            HostSilentError: the connection has ended; with the host's name.
         """
         assert self._process.stdin is not None
         try:
@@ -203,7 +203,7 @@ class SshConnection:
         """Return the next message; None: none came in time.
 
         Raises:
-            NoWord: the connection has ended, or the line is no message; with the host's name.
+            HostSilentError: the connection has ended, or the line is no message; with the host's name.
         """
         try:
             return self._lines.receive(timeout_s)
@@ -216,7 +216,7 @@ class SshConnection:
         """Return the next message, which has to be of this kind.
 
         Raises:
-            NoWord: there is none.
+            HostSilentError: there is none.
             TkperfError: the host refuses.
         """
         message = self.receive(timeout_s)
@@ -320,8 +320,8 @@ mv -T -- "$link.new" "$link"
 """
 
 
-def push_archive(archive: Path, host: str, connection: str) -> None:
-    """Unpack the archive on a host, and make ``connection``, the path of tkperf there, lead to it.
+def push_archive(archive: Path, host: str, link: str) -> None:
+    """Unpack the archive on a host, and make ``link``, the path of tkperf there, lead to it.
 
     Raises:
         InputFileError: it is no archive of this version.
@@ -336,7 +336,7 @@ def push_archive(archive: Path, host: str, connection: str) -> None:
             script = _SCRIPT.format(
                 machine=found[2],
                 libc=_read_libc(archive, found[1]),
-                connection=connection,
+                link=link,
                 folder=_FOLDER,
                 name=found[1],
                 digest=digest,
