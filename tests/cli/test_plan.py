@@ -1,4 +1,4 @@
-"""tkperf plan: the options of a run, its outlook, and nothing done."""
+"""tkperf plan: the options of a run, its estimate, and nothing done."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ from tkperf.page.plan import build_plan_page, describe_plan_verdict
 from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rating
 
 
-def outlook_of(*tests: str, rated: str | None = None) -> RunEstimate:
+def estimate_of(*tests: str, rated: str | None = None) -> RunEstimate:
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=tests)
     return estimate_run(plan, ASSUMED, None if rated is None else parse_rating(rated))
 
 
 def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
     """Of a simulated drive with SIMULATED before it; nothing is asked there."""
-    verdict = describe_plan_verdict(outlook_of("iops", "tp", rated="600TBW"))
+    verdict = describe_plan_verdict(estimate_of("iops", "tp", rated="600TBW"))
     assert verdict.text == (
         "SIMULATED. Can run: 2 tests, 5 h 48 min to 25 h 48 min of simulated time, writes 1.4 TB to 23.9 TB, "
         "0.24 % to 4 % of the rated endurance"
@@ -28,7 +28,7 @@ def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
 
 def test_the_gravest_reason_decides() -> None:
     """A refusal precedes everything; a warning or a high cost is a caution; a dropped block size is none."""
-    estimate = replace(outlook_of("tp"), simulated=False, asks=True)
+    estimate = replace(estimate_of("tp"), simulated=False, asks=True)
     confirm = "; nothing is written before you confirm"
     assert judge_plan(estimate).state is VerdictState.CAN_RUN
     assert describe_plan_verdict(estimate).text.endswith(f" plus purging, writes 960.2 GB to 2.5 TB{confirm}")
@@ -37,7 +37,7 @@ def test_the_gravest_reason_decides() -> None:
     slow = replace(estimate, device={**estimate.device, "link_downgraded": True})
     assert judge_plan(slow).state is VerdictState.CAN_RUN_WITH_CAUTIONS
     assert "; its link runs below what it could do;" in describe_plan_verdict(slow).text
-    dear = outlook_of("tp", rated="20TBW")
+    dear = estimate_of("tp", rated="20TBW")
     assert judge_plan(dear).state is VerdictState.CAN_RUN_WITH_CAUTIONS
     assert "4.8 % to 12 % of the rated endurance (more than 5 %)" in describe_plan_verdict(dear).text
     busy = RunWarning(code="host-disturbs", text="the host is busy")
@@ -50,7 +50,7 @@ def test_the_gravest_reason_decides() -> None:
 
 def test_rounds_that_alternate_are_one_row() -> None:
     """With the sums of all their times; the stages stay apart in the data."""
-    estimate = outlook_of("cbw")
+    estimate = estimate_of("cbw")
     (phases,) = build_plan_page(estimate).tables
     assert phases.rows[0] == ("Composite Block Workload (CBW, ECW)", "10 h 01 min to 38 h 01 min", "at most 53.4 TB")
     rows = [row for row in phases.rows if "times: " in row[0] and row[0].strip()[0].isdigit()]
@@ -67,7 +67,7 @@ def test_rounds_that_alternate_are_one_row() -> None:
 
 def test_sections_of_other_names_or_amounts_stay_rows_of_their_own() -> None:
     """Throughput purges, fills and measures for each block size."""
-    (phases,) = build_plan_page(outlook_of("tp")).tables
+    (phases,) = build_plan_page(estimate_of("tp")).tables
     assert [row[0].strip() for row in phases.rows[1:]] == [
         f"Throughput {size}: {what}"
         for size in ("1024k", "128k")

@@ -1,4 +1,4 @@
-"""Outlook on a run that has not begun: its time, the bytes it writes, and whether it would be refused."""
+"""Estimate of a run that has not begun: its time, the bytes it writes, and whether it would be refused."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def judge_plan(estimate: RunEstimate) -> Judgement[NamedReason]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveEstimate:
-    """A drive of a batch and the outlook on its run.
+    """A drive of a batch and the estimate of its run.
 
     Attributes:
         number: its place in the batch, from 1.
@@ -292,7 +292,7 @@ class BatchEstimate:
 
     @property
     def estimates(self) -> tuple[RunEstimate, ...]:
-        """The outlooks on the drives without a fault."""
+        """The estimates of the drives without a fault."""
         return tuple(drive.estimate for drive in self.drives if drive.estimate is not None)
 
     @property

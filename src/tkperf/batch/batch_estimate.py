@@ -1,4 +1,4 @@
-"""Outlook on a batch: each drive is looked at as before a run, and nothing is opened for writing."""
+"""Estimate of a batch: each drive is looked at as before a run, and nothing is opened for writing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RatesOf = Callable[[RunPlan], Rates]
 
 
 def estimate_batch(settled: Settled, rates_of: RatesOf, rating: Rating | None = None) -> BatchEstimate:
-    """Look at every drive of a batch. The fault of a drive is in its outlook, whatever it is.
+    """Look at every drive of a batch. The fault of a drive is in its estimate, whatever it is.
 
     Args:
         rates_of: the device's speed for a plan.

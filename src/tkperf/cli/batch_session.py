@@ -216,7 +216,7 @@ def _gather(processes: DriveProcesses, options: BatchOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Terminal:
-    """The desk of a batch whose user is here."""
+    """The question on a terminal."""
 
     options: BatchOptions
 

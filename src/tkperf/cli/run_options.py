@@ -163,7 +163,7 @@ def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
 
 
 def estimate_of(options: RunOptions, plan: RunPlan) -> RunEstimate:
-    """Return the outlook of a plan, by the options or an assumed speed; nothing is read from the device."""
+    """Return the estimate of a plan, according to the options or an assumed speed; nothing is read from the device."""
     return estimate_run(plan, given_rates(options, plan) or ASSUMED, rating_of(options))
 
 

@@ -1,4 +1,4 @@
-"""Outlook on a run, from a walk through it: time, bytes written, share of the drive's life."""
+"""Estimate of a run, from a walk through it: time, bytes written, share of the drive's life."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class RunPlan:
 
     @property
     def filled_bytes(self) -> int:
-        """Bytes that preconditioning writes, exactly; ``outlook.look_out`` covers the other writes."""
+        """Bytes that preconditioning writes, exactly; ``estimate_run`` covers the other writes."""
         return sum(fill.passes * self.pass_bytes(fill) for test in self.tests for fill in test.fills)
 
     def pass_bytes(self, fill: Fill) -> int:

@@ -1,4 +1,4 @@
-"""Plans, outlooks and workloads in the terminal: phases, time, amount and cost of a run."""
+"""Plans, estimates and workloads in the terminal: phases, time, amount and cost of a run."""
 
 from __future__ import annotations
 
