@@ -7,13 +7,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tkperf.analysis.run_estimate import MUCH_OF_A_LIFE, BatchEstimate, DriveEstimate, PlanCode, judge_batch_plan
+from tkperf.analysis.run_estimate import (
+    MUCH_OF_A_LIFE,
+    BatchEstimate,
+    DriveEstimate,
+    PlanCode,
+    RunEstimate,
+    judge_batch_plan,
+)
 from tkperf.analysis.verdict import NamedReason
 from tkperf.model.batch_state import DriveShown
-from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup
+from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PartBudget
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations, format_ranges, list_names
 from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK
-from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
+from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableView, build_table
 from tkperf.page.plan import describe_amounts, describe_clock, describe_conditions, describe_shares
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
@@ -117,60 +124,56 @@ def _build_drives(estimate: BatchEstimate) -> TableView:
         if plan is not None
         for one in plan.assignments
     }
-    columns = ("", "Slot", "Drive", "Takes", "Writes", "Of its life", "Group", "CPUs", "Run")
-    ranks = (0, 1, 0, 0, 0, 0, 2, 4, 3)
-    has = {"Of its life": has_rating, "CPUs": bool(cpus)}
-    kept = [at for at, name in enumerate(columns) if has.get(name, True)]
-    rows = [
-        _row(one, group_of.get(one.name, NOT_MEASURED), cpus.get(one.name, NOT_MEASURED)) for one in estimate.drives
+    levels = {one.name: NoteLevel.FAILURE for one in estimate.drives if one.refusals}
+    columns: list[Column[DriveEstimate]] = [
+        Column("", lambda one: str(one.number)),
+        Column("Slot", lambda one: one.slot or NOT_MEASURED, 1),
+        Column("Drive", lambda one: one.path or one.given),
+        Column("Takes", lambda one: (_describe_time(one), levels.get(one.name))),
+        Column("Writes", lambda one: NOT_MEASURED if (found := _find_run(one)) is None else _describe_writes(found)),
+        Column("Of its life", lambda one: NOT_MEASURED if (found := _find_run(one)) is None else _describe_life(found)),
+        Column("Group", lambda one: group_of.get(one.name, NOT_MEASURED), 2),
+        Column("CPUs", lambda one: cpus.get(one.name, NOT_MEASURED), 4),
+        Column("Run", lambda one: one.name, 3),
     ]
-    levels = [NoteLevel.FAILURE if one.refusals else None for one in estimate.drives]
-    return TableView(
-        title="Drives",
-        columns=tuple(columns[at] for at in kept),
-        rows=tuple(tuple(row[at] for at in kept) for row in rows),
-        labels=3,
-        levels=tuple((level, *([None] * (len(kept) - 4))) for level in levels),
-        priorities=tuple(ranks[at] for at in kept),
-    )
+    has = {"Of its life": has_rating, "CPUs": bool(cpus)}
+    return build_table("Drives", estimate.drives, [one for one in columns if has.get(one.title, True)], labels=3)
 
 
-def _row(drive: DriveEstimate, group: str, cpus: str) -> tuple[str, ...]:
-    slot, path = drive.slot or NOT_MEASURED, drive.path or drive.given
-    found = drive.estimate
-    if found is None or drive.refusals:
-        takes, writes, share = "would be refused", NOT_MEASURED, NOT_MEASURED
-    else:
-        takes = format_durations(found.shortest_s, found.longest_s)
-        writes = describe_amounts((found.least_bytes, found.most_bytes))
-        share = NOT_MEASURED if found.shares is None else describe_shares(found.shares)
-    return str(drive.number), slot, path, takes, writes, share, group, cpus, drive.name
+def _find_run(drive: DriveEstimate) -> RunEstimate | None:
+    """Return the estimate of a drive's run; None if it would be refused."""
+    return None if drive.refusals else drive.estimate
+
+
+def _describe_time(drive: DriveEstimate) -> str:
+    found = _find_run(drive)
+    return "would be refused" if found is None else format_durations(found.shortest_s, found.longest_s)
+
+
+def _describe_writes(found: RunEstimate) -> str:
+    return describe_amounts((found.least_bytes, found.most_bytes))
+
+
+def _describe_life(found: RunEstimate) -> str:
+    return NOT_MEASURED if found.shares is None else describe_shares(found.shares)
 
 
 def _build_links(estimate: BatchEstimate) -> TableView:
     """Return what drives of one group share, with its budget."""
-    rows, levels = [], []
-    for number, group in enumerate(estimate.groups, start=1):
-        for budget in group.budgets:
-            carried = budget.part.bytes_per_s
-            rows.append(
-                (
-                    str(number),
-                    budget.part.name,
-                    f"{len(budget.drives)}",
-                    f"{format_capacity(budget.demand_bytes_per_s)}/s" if budget.demand_bytes_per_s else NOT_KNOWN_TEXT,
-                    "not seen" if carried is None else f"{format_capacity(carried)}/s",
-                    budget.state.value,
-                )
-            )
-            levels.append((None, None, None, _LEVELS.get(budget.state)))
-    return TableView(
-        title="Shared links",
-        columns=("Group", "Link", "Drives", "Drives' links carry", "It carries", "Budget"),
-        rows=tuple(rows),
-        labels=2,
-        levels=tuple(levels),
-    )
+    of_groups = [(number, one) for number, group in enumerate(estimate.groups, start=1) for one in group.budgets]
+    columns: list[Column[tuple[int, PartBudget]]] = [
+        Column("Group", lambda row: str(row[0])),
+        Column("Link", lambda row: row[1].part.name),
+        Column("Drives", lambda row: f"{len(row[1].drives)}"),
+        Column("Drives' links carry", lambda row: _describe_rate(row[1].demand_bytes_per_s or None, NOT_KNOWN_TEXT)),
+        Column("It carries", lambda row: _describe_rate(row[1].part.bytes_per_s, "not seen")),
+        Column("Budget", lambda row: (row[1].state.value, _LEVELS.get(row[1].state))),
+    ]
+    return build_table("Shared links", of_groups, columns, labels=2)
+
+
+def _describe_rate(bytes_per_s: float | None, otherwise: str) -> str:
+    return otherwise if bytes_per_s is None else f"{format_capacity(bytes_per_s)}/s"
 
 
 def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]:
@@ -206,27 +209,25 @@ def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
     """Return what the processes of the drives found: a row each."""
     asked = sum(drive.confirm_id is not None for drive in drives)
     title = format_count(len(drives), "drive")
-    hosts = any(drive.host is not None for drive in drives)
     lost = "nothing can be lost" if not asked else f"{asked} of them {'is' if asked == 1 else 'are'} erased"
-    return TableView(
-        title=f"{title}: {'all are erased' if asked == len(drives) else lost}",
-        columns=("", *("host",) * hosts, "slot", "drive", "model", "serial number", "size", "holds", "run"),
-        labels=3 + hosts,
-        rows=tuple(
-            (
-                str(drive.number),
-                *(drive.host or _NOTHING,) * hosts,
-                drive.slot or _NOTHING,
-                f"{drive.path} (file)" if drive.is_file else drive.path,
-                drive.model or _NOTHING,
-                drive.serial or _NOTHING,
-                format_capacity(drive.capacity_bytes),
-                ", ".join(drive.data) or ("nothing to lose" if drive.confirm_id is None else "no data recognised"),
-                drive.name,
-            )
-            for drive in drives
-        ),
-    )
+    hosts = any(drive.host is not None for drive in drives)
+    columns: list[Column[DriveShown]] = [
+        Column("", lambda drive: str(drive.number)),
+        *(Column("host", lambda drive: drive.host or _NOTHING),) * hosts,
+        Column("slot", lambda drive: drive.slot or _NOTHING),
+        Column("drive", lambda drive: f"{drive.path} (file)" if drive.is_file else drive.path),
+        Column("model", lambda drive: drive.model or _NOTHING),
+        Column("serial number", lambda drive: drive.serial or _NOTHING),
+        Column("size", lambda drive: format_capacity(drive.capacity_bytes)),
+        Column("holds", _describe_content),
+        Column("run", lambda drive: drive.name),
+    ]
+    title = f"{title}: {'all are erased' if asked == len(drives) else lost}"
+    return build_table(title, drives, columns, labels=3 + hosts)
+
+
+def _describe_content(drive: DriveShown) -> str:
+    return ", ".join(drive.data) or ("nothing to lose" if drive.confirm_id is None else "no data recognised")
 
 
 def describe_groups(groups: Sequence[DriveGroup]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from shlex import quote
 from urllib.parse import quote as quote_address
@@ -47,7 +47,7 @@ from tkperf.page.facts import format_moment
 from tkperf.page.figures.curves import find_time_unit
 from tkperf.page.marking import mark_charts
 from tkperf.page.naming import find_section_key, name_links
-from tkperf.page.page import ChartView, Note, NotesView, ReportView, TableView, TestView
+from tkperf.page.page import Cell, ChartView, Column, Note, NotesView, ReportView, TableView, TestView, build_table
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, describe_reason, level_of, word_verdict
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import WarningGroup, describe_sharing, leave_out_said
@@ -338,64 +338,50 @@ def _sort(answer: BatchResult) -> list[BatchDriveResult]:
     return sorted(answer.drives, key=rank)
 
 
-_Cell = tuple[str, NoteLevel | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of the table of drives; ``rank``: its rank where there is no room for all."""
-
-    title: str
-    rank: int
-    cell: Callable[[BatchDriveResult], _Cell]
-
-
 def build_drives_table(answer: BatchResult) -> TableView:
     """Return a row for each drive: what it came to, its first headline figures, its heat, what differs among them."""
     drives = _sort(answer)
-    columns = list(_find_columns(answer))
-    cells = [[column.cell(one) for column in columns] for one in drives]
-    return TableView(
-        title="Drives",
-        columns=("Drive", *(column.title for column in columns)),
-        rows=tuple(
-            (_label(one), *(_keep_together(drop_controls(text)) for text, _ in of_drive))
-            for one, of_drive in zip(drives, cells, strict=True)
-        ),
-        levels=tuple(tuple(level for _, level in of_drive) for of_drive in cells),
-        pages=tuple(one.report for one in drives),
-        priorities=(0, *(column.rank for column in columns)),
+    return build_table(
+        "Drives",
+        drives,
+        [Column("Drive", _label), *map(_keep_cells_together, _find_columns(answer))],
+        pages=[one.report for one in drives],
         notes=tuple(_find_common(answer)),
     )
 
 
-def _find_columns(answer: BatchResult) -> Iterator[_Column]:
+def _find_columns(answer: BatchResult) -> Iterator[Column[BatchDriveResult]]:
     if answer.has_claims:
-        yield _Column("Claims", 1, lambda one: describe_outcome(one.checked) if one.is_done else _NOTHING)
-    yield _Column("Measurement", 2, _describe_measurement)
+        yield Column("Claims", lambda one: describe_outcome(one.checked) if one.is_done else _NOTHING, 1)
+    yield Column("Measurement", _describe_measurement, 2)
     if answer.outliers:
-        yield _Column("Unlike the others", 3, lambda one: _describe_strays(one, answer))
+        yield Column("Unlike the others", lambda one: _describe_strays(one, answer), 3)
     yield from _find_figure_columns(answer)
-    yield _Column(
-        "Hottest (°C)", 5, lambda one: (NOT_MEASURED if one.hottest_c is None else f"{one.hottest_c:.0f}", None)
-    )
-    yield _Column("Throttled", 10, _describe_throttled)
+    yield Column("Hottest (°C)", lambda one: NOT_MEASURED if one.hottest_c is None else f"{one.hottest_c:.0f}", 5)
+    yield Column("Throttled", _describe_throttled, 10)
     for rank, (title, fact) in enumerate(_FACTS.items(), start=11):
         if len({fact(one) for one in answer.drives}) > 1:
-            yield _Column(title, rank, partial(_describe_fact, fact))
+            yield Column(title, partial(_describe_fact, fact), rank)
     if any(_label(one) != one.state.shown.name for one in answer.drives):
-        yield _Column("Run", 20, lambda one: (one.state.shown.name, None))
+        yield Column("Run", lambda one: one.state.shown.name, 20)
 
 
-def _keep_together(text: str) -> str:
-    """Return a short text that no line breaks."""
-    return text.replace(" ", _NO_BREAK) if len(text) <= _LONGEST_KEPT else text
+def _keep_cells_together(column: Column[BatchDriveResult]) -> Column[BatchDriveResult]:
+    """Return a column whose short texts no line breaks."""
+
+    def find_cell(one: BatchDriveResult) -> Cell:
+        found = column.cell(one)
+        text, level = (found, None) if isinstance(found, str) else found
+        text = drop_controls(text)
+        return (text.replace(" ", _NO_BREAK) if len(text) <= _LONGEST_KEPT else text), level
+
+    return replace(column, cell=find_cell)
 
 
-_NOTHING: _Cell = (NOT_MEASURED, None)
+_NOTHING: Cell = (NOT_MEASURED, None)
 
 
-def _describe_fact(fact: Callable[[BatchDriveResult], object], one: BatchDriveResult) -> _Cell:
+def _describe_fact(fact: Callable[[BatchDriveResult], object], one: BatchDriveResult) -> Cell:
     known = fact(one)
     return (NOT_MEASURED if known is None else str(known)), None
 
@@ -420,7 +406,7 @@ _FACTS: dict[str, Callable[[BatchDriveResult], object]] = {
 }
 
 
-def _describe_strays(one: BatchDriveResult, answer: BatchResult) -> _Cell:
+def _describe_strays(one: BatchDriveResult, answer: BatchResult) -> Cell:
     strays = answer.outliers.get(one.number, ())
     if not strays:
         return _NOTHING
@@ -428,8 +414,8 @@ def _describe_strays(one: BatchDriveResult, answer: BatchResult) -> _Cell:
     return f"{format_count(len(strays), 'figure')}, up to {two_digits(most)} %", NoteLevel.CAUTION
 
 
-def _find_figure_columns(answer: BatchResult) -> Iterator[_Column]:
-    cells: dict[str, dict[int, _Cell]] = {}
+def _find_figure_columns(answer: BatchResult) -> Iterator[Column[BatchDriveResult]]:
+    cells: dict[str, dict[int, Cell]] = {}
     for group in answer.groups:
         loads = describe_loads(group.compared)
         alone = {one.number: _find_values(one, group) for one in answer.without_group}
@@ -443,10 +429,10 @@ def _find_figure_columns(answer: BatchResult) -> Iterator[_Column]:
                 level = NoteLevel.CAUTION if is_stray else None
                 column[one.number] = format_number(entry.value, quantity.digits), level
     for rank, (title, column) in enumerate(list(cells.items())[:_MOST_COLUMNS], start=6):
-        yield _Column(title, rank, partial(_find_cell, column))
+        yield Column(title, partial(_find_cell, column), rank)
 
 
-def _find_cell(column: Mapping[int, _Cell], one: BatchDriveResult) -> _Cell:
+def _find_cell(column: Mapping[int, Cell], one: BatchDriveResult) -> Cell:
     return column.get(one.number, _NOTHING)
 
 
@@ -472,7 +458,7 @@ def _choose_figures(group: ModelGroup) -> tuple[CohortValue, ...]:
     return tuple(chosen.values())[:_MOST_COLUMNS]
 
 
-def _describe_measurement(one: BatchDriveResult) -> _Cell:
+def _describe_measurement(one: BatchDriveResult) -> Cell:
     stage = one.state.stage
     if stage is not DriveStage.DONE:
         level = level_of_stage(stage)
@@ -484,7 +470,7 @@ def _describe_measurement(one: BatchDriveResult) -> _Cell:
     return judged.state.value, None if level is NoteLevel.INFORMATION else level
 
 
-def _describe_throttled(one: BatchDriveResult) -> _Cell:
+def _describe_throttled(one: BatchDriveResult) -> Cell:
     if one.throttled_s is None:
         return _NOTHING
     return (format_duration(one.throttled_s), NoteLevel.CAUTION) if one.throttled_s else ("no", None)

@@ -24,7 +24,7 @@ from tkperf.model.units import (
     unit_for_people,
 )
 from tkperf.page.naming import name_figure, name_load
-from tkperf.page.page import ReportView, TableView
+from tkperf.page.page import Cell, Column, ReportView, TableView, build_table
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, count_passed, word_verdict
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
 from tkperf.page.words.run import find_badges, find_notices, leave_out_said
@@ -154,22 +154,24 @@ def build_claims_table(checked: Checked) -> TableView:
     """Return the findings as a report shows them."""
     names = name_claims(checked.findings)
     kinds = Counter(map(checked.judge, checked.findings))
-    rows, levels = [], []
-    for finding in checked.findings:
-        limit, measured, margin, state = describe_claim(finding)
-        more = (finding.note or "", finding.source or "")
-        state = ", ".join((*_doubts(checked, finding), state))
-        rows.append((names[finding.claim], state, margin, measured, limit, *more))
+    texts = {id(finding): describe_claim(finding) for finding in checked.findings}
+
+    def describe_state(finding: ClaimResult) -> Cell:
         doubtful = NoteLevel.CAUTION if finding.certain is False else None
-        level = CLAIM_LEVELS.get(checked.judge(finding), doubtful)
-        levels.append((level, *(None,) * 5))
-    return TableView(
-        title="Claims",
-        columns=("Claim", "State", "Margin", "Measured", "Limit", "Note", "Source"),
-        rows=tuple(rows),
-        levels=tuple(levels),
-        notes=(", ".join(f"{count} {kind}" for kind, count in kinds.items()), _MARGIN, *find_check_warnings(checked)),
-    )
+        text = ", ".join((*_doubts(checked, finding), texts[id(finding)].state))
+        return text, CLAIM_LEVELS.get(checked.judge(finding), doubtful)
+
+    columns: list[Column[ClaimResult]] = [
+        Column("Claim", lambda finding: names[finding.claim]),
+        Column("State", describe_state),
+        Column("Margin", lambda finding: texts[id(finding)].margin),
+        Column("Measured", lambda finding: texts[id(finding)].measured),
+        Column("Limit", lambda finding: texts[id(finding)].limit),
+        Column("Note", lambda finding: finding.note or ""),
+        Column("Source", lambda finding: finding.source or ""),
+    ]
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return build_table("Claims", checked.findings, columns, notes=(counts, _MARGIN, *find_check_warnings(checked)))
 
 
 def find_check_warnings(checked: Checked) -> Iterator[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from tkperf.model.figures import Figure
 from tkperf.model.units import capital
@@ -105,6 +106,58 @@ class TableView:
             heat=tuple(self.heat[place] for place in places) if self.heat else (),
             notes=(more, *self.notes),
         )
+
+
+Row = TypeVar("Row")
+Cell = tuple[str, NoteLevel | None]
+"""The text of a cell, and the weight of what it shows; None: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """A column of a table.
+
+    Attributes:
+        cell: makes the cell of a row: a text, or a text with its weight.
+        rank: where there is no room for all columns, the column with the greatest rank goes first, 0 never.
+    """
+
+    title: str
+    cell: Callable[[Row], str | Cell]
+    rank: int = 0
+
+
+def build_table(
+    title: str,
+    rows: Sequence[Row],
+    columns: Sequence[Column[Row]],
+    *,
+    labels: int = 1,
+    notes: Sequence[str] = (),
+    pages: Sequence[str] = (),
+) -> TableView:
+    """Return a table with a row for each item.
+
+    Args:
+        labels: number of columns that name the row. Their cells have no weight.
+    """
+    cells = [[_weigh(column.cell(row)) for column in columns] for row in rows]
+    levels = tuple(tuple(level for _, level in of_row[labels:]) for of_row in cells)
+    ranks = tuple(column.rank for column in columns)
+    return TableView(
+        title=title,
+        columns=tuple(column.title for column in columns),
+        rows=tuple(tuple(text for text, _ in of_row) for of_row in cells),
+        labels=labels,
+        notes=tuple(notes),
+        pages=tuple(pages),
+        levels=levels if any(any(of_row) for of_row in levels) else (),
+        priorities=ranks if any(ranks) else (),
+    )
+
+
+def _weigh(cell: str | Cell) -> Cell:
+    return (cell, None) if isinstance(cell, str) else cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

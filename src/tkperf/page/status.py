@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tkperf.analysis.overview import RunOverview, StatusCode, judge_runs
 from tkperf.analysis.verdict import VerdictCode, VerdictState
@@ -11,7 +12,7 @@ from tkperf.model.batch_state import BatchState, DriveStage
 from tkperf.model.record import RunStatus
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, format_duration, format_durations
 from tkperf.page.batch_progress import describe_stages
-from tkperf.page.page import ReportView, TableView
+from tkperf.page.page import Cell, Column, ReportView, build_table
 from tkperf.page.verdict_texts import NoteLevel, Verdict, find_gravest, level_of, name_verdict, word_verdict
 
 
@@ -21,21 +22,15 @@ def build_status(
     """Build the page of runs, a row for each, after a row for each batch; ``not_read``: files that could
     not be read.
     """
-    names, cells, priorities = zip(*_COLUMNS, strict=True)
     judged = all(run.verdict is not None for run in runs)
     return ReportView(
         title="Runs",
         verdict=_add_batches(describe_runs_verdict(runs, not_read), runs, batches),
         overview=(
-            TableView(
-                title="",
-                columns=names,
-                rows=(
-                    *(_batch_row(batch, names) for batch in batches),
-                    *(tuple(cell(run) for cell in cells) for run in runs),
-                ),
-                priorities=priorities,
-                levels=(*map(_batch_levels, batches), *map(_levels, runs)),
+            build_table(
+                "",
+                [*batches, *runs],
+                [Column(title, partial(_find_cell, title, cell), rank) for title, cell, rank in _COLUMNS],
                 notes=() if judged else ("too many runs to judge all: name those to judge",),
             ),
         ),
@@ -59,13 +54,24 @@ def _add_batches(verdict: Verdict, runs: Sequence[RunOverview], batches: Sequenc
     )
 
 
-def _batch_row(batch: BatchState, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the row of a batch: its drives take the place of tests."""
+def _find_cell(title: str, cell: Callable[[RunOverview], str], row: BatchState | RunOverview) -> str | Cell:
+    """Return a cell; those of state and result have the colour of the row's verdict."""
+    if isinstance(row, BatchState):
+        text = _describe_batch(row).get(title, NOT_MEASURED)
+        level = describe_stages(row).level if title == "state" else None
+    else:
+        text = cell(row)
+        level = level_of(judge_runs((row,)).state) if title in ("state", "result") else None
+    return text, None if level is NoteLevel.INFORMATION else level
+
+
+def _describe_batch(batch: BatchState) -> dict[str, str]:
+    """Return the cells of a batch by their titles: its drives take the place of tests."""
     stages = describe_stages(batch)
     done = sum(drive.stage is DriveStage.DONE for drive in batch.drives)
     models = {drive.shown.model for drive in batch.drives}
     count = format_count(len(batch.drives), "drive")
-    cells = {
+    return {
         "run": batch.path,
         "state": "running" if batch.is_under_way else "done" if done == len(batch.drives) else "ended",
         "tests": f"{done} of {count}",
@@ -73,20 +79,6 @@ def _batch_row(batch: BatchState, names: Sequence[str]) -> tuple[str, ...]:
         "device": " of ".join(filter(None, (count, models.pop() if len(models) == 1 else None))),
         "process": str(batch.supervisor) if batch.supervisor else NOT_MEASURED,
     }
-    return tuple(cells.get(name, NOT_MEASURED) for name in names)
-
-
-def _batch_levels(batch: BatchState) -> tuple[NoteLevel | None, ...]:
-    level = describe_stages(batch).level
-    shown = None if level is NoteLevel.INFORMATION else level
-    return (shown, *(None,) * (len(_COLUMNS) - 2))
-
-
-def _levels(run: RunOverview) -> tuple[NoteLevel | None, ...]:
-    """Return the colour of state and result."""
-    level = level_of(judge_runs((run,)).state)
-    shown = None if level is NoteLevel.INFORMATION else level
-    return (shown, shown, *(None,) * (len(_COLUMNS) - 3))
 
 
 def describe_runs_verdict(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Verdict:
@@ -150,7 +142,7 @@ def _process(run: RunOverview) -> str:
     return "not seen from here" if run.pid is None else str(run.pid)
 
 
-# Title, cell, priority.
+# Title, cell, rank.
 _COLUMNS: tuple[tuple[str, Callable[[RunOverview], str], int], ...] = (
     ("run", lambda run: run.run_file, 0),
     ("state", lambda run: run.state, 1),
