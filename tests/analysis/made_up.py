@@ -9,7 +9,7 @@ from tests.builders import run_info, work
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult, SliceResult, TestResult
 from tkperf.model.figures import TestPlan, generic_section
 from tkperf.model.quantity import QUANTITIES
-from tkperf.model.record import RunStatus, RunWarning
+from tkperf.model.record import RunNote, RunStatus
 from tkperf.model.workload import Workload
 from tkperf.procedures import known_plan
 
@@ -111,7 +111,7 @@ def made_up_run(
         status=status,
         ended_utc=None,
         ended_because=None,
-        warnings=tuple(RunWarning(code="made-up", text=text) for text in warnings),
+        warnings=tuple(RunNote(code="made-up", text=text) for text in warnings),
         tests=tuple(
             TestResult(
                 name=test,

@@ -18,18 +18,7 @@ from tests.printed_forms import Printed, load_forms
 from tkperf.batch.drive_processes import Held
 from tkperf.batch.hosts import ssh
 from tkperf.batch.hosts.all_hosts import Fleet, _commission, _describe_clock, _find_old_fio, _find_twins
-from tkperf.batch.hosts.host_thread import (
-    DriveNews,
-    HostConnected,
-    HostDone,
-    HostEvent,
-    HostFailed,
-    HostLost,
-    HostReady,
-    HostWork,
-    News,
-    find_same,
-)
+from tkperf.batch.hosts.host_thread import DriveNews, HostEnded, HostLost, HostReady, HostWork, News, find_same
 from tkperf.batch.hosts.messages import (
     PROTOCOL,
     BatchEnded,
@@ -167,7 +156,7 @@ def test_before_consent_a_host_that_says_something_else_takes_no_part(
     work = work_with(tmp_path, begins)
     work.start()
     (failed,) = news_of(work, lambda _: True)
-    assert isinstance(failed, HostFailed)
+    assert isinstance(failed, HostEnded)
     assert says in str(failed.error)
     assert "measure@lab3" in str(failed.error)
 
@@ -175,8 +164,8 @@ def test_before_consent_a_host_that_says_something_else_takes_no_part(
 def test_an_end_of_the_connection_before_the_answer_is_a_fault(tmp_path: Path) -> None:
     work = work_with(tmp_path, then="exit 0")
     work.start()
-    *_, failed = news_of(work, lambda one: isinstance(one, HostFailed))
-    assert isinstance(failed, HostFailed)
+    *_, failed = news_of(work, lambda one: isinstance(one, HostEnded))
+    assert isinstance(failed, HostEnded)
     assert "the connection has ended" in str(failed.error)
 
 
@@ -228,10 +217,10 @@ def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(tmp
     )
     work = work_with(tmp_path, follows=follows)
     follow(work)
-    met, running, event, ended, _ = news_of(work, lambda one: isinstance(one, HostDone))
-    assert isinstance(met, HostConnected)
-    assert abs(met.met.ahead_s - 3600) < 60
-    (text,) = _describe_clock(met.met)
+    met, running, event, ended, _ = news_of(work, lambda one: isinstance(one, HostEnded))
+    assert isinstance(met, ConnectedHost)
+    assert abs(met.ahead_s - 3600) < 60
+    (text,) = _describe_clock(met)
     assert "measure@lab3 is 1 h" in text
     assert "ahead of the one here" in text
     assert isinstance(running, DriveNews)
@@ -240,7 +229,7 @@ def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(tmp
     assert running.line.started_utc is not None
     assert running.line.started_utc[:13] <= time.strftime("%Y-%m-%dT%H", time.gmtime())
     assert ended.line.started_utc is None
-    assert event == HostEvent(number=7, event={"event": "RunStarted"})
+    assert event == EventReport(number=7, event={"event": "RunStarted"})
 
 
 @pytest.mark.parametrize(
@@ -260,7 +249,7 @@ def test_what_greets_in_place_of_this_version_is_named_with_its_host(
     work = work_with(tmp_path, hello=hello)
     work.start()
     (failed,) = news_of(work, lambda _: True)
-    assert isinstance(failed, HostFailed)
+    assert isinstance(failed, HostEnded)
     assert says in str(failed.error)
 
 
@@ -282,7 +271,7 @@ def test_a_wish_to_stop_that_a_cut_connection_swallowed_is_sent_again(tmp_path: 
     follow(work)
     news_of(work, lambda one: isinstance(one, DriveNews))
     work.stop()
-    *_, heard, _ = news_of(work, lambda one: isinstance(one, HostDone))
+    *_, heard, _ = news_of(work, lambda one: isinstance(one, HostEnded))
     assert isinstance(heard, DriveNews)
     assert heard.line.stage is STOPPED.stage
 
@@ -293,7 +282,7 @@ def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> Non
     later = _say(NOW, STOPPED, BatchEnded())
     work = work_with(tmp_path, follows=_first_and_later(tmp_path, first, later))
     follow(work)
-    found = news_of(work, lambda one: isinstance(one, HostDone))
+    found = news_of(work, lambda one: isinstance(one, HostEnded))
     assert [one.line.stage for one in found if isinstance(one, DriveNews)] == [STOPPED.stage]
     assert not any(isinstance(one, HostLost) for one in found)
 
@@ -340,10 +329,10 @@ def test_without_room_here_a_host_is_followed_all_the_same(tmp_path: Path) -> No
     work = work_with(tmp_path, follows=follows)
     work.folder.rmdir()
     follow(work)
-    _, heard, event = news_of(work, lambda one: isinstance(one, HostEvent))
+    _, heard, event = news_of(work, lambda one: isinstance(one, EventReport))
     assert isinstance(heard, DriveNews)
     assert "its run file is still there: cannot write" in heard.line.text
-    assert isinstance(event, HostEvent)
+    assert isinstance(event, EventReport)
 
 
 def test_events_that_nobody_asked_for_end_the_connection(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tkperf.analysis.verdict import VerdictState
 from tkperf.batch.batch_estimate import estimate_batch
 from tkperf.batch.draft import BatchDraft, DraftedDrive
 from tkperf.batch.request import BatchSettings
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.model.sharing import DriveGroup, Part, PartBudget, PartKind
 from tkperf.page.batch_plan import build_batch_plan_page
 from tkperf.page.page import NotesView, TableView
@@ -172,7 +172,7 @@ def test_warnings_of_the_host_are_said_once() -> None:
     estimate = look("sim:sata-ssd", "sim:sata-ssd", "sim:sata-ssd")
 
     def warned(drive: Any, *texts: str) -> Any:
-        warnings = tuple(RunWarning(code="host", text=text) for text in texts)
+        warnings = tuple(RunNote(code="host", text=text) for text in texts)
         return replace(drive, estimate=replace(drive.estimate, warnings=warnings))
 
     first, second, third = estimate.drives

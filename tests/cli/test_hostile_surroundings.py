@@ -19,7 +19,7 @@ from tkperf.cli.lines import PlainLines
 from tkperf.cli.main import cli
 from tkperf.cli.output import Outputs, open_log, write_output
 from tkperf.model.errors import RunFileError, UsageError
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.pipeline.run_to_file import Destination
 from tkperf.runner.events import Warned
 from tkperf.system.output_files import reach
@@ -201,7 +201,7 @@ def test_no_line_of_progress_or_log_is_obeyed_or_forged(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with path.open("w") as stream:
         text = f"drive {ESC}\n2026-01-01T00:00:00Z run complete"
-        PlainLines(stream, every_s=1)(Warned(warning=RunWarning(code="c", text=text)), datetime.now(UTC))
+        PlainLines(stream, every_s=1)(Warned(warning=RunNote(code="c", text=text)), datetime.now(UTC))
     first, second = path.read_text().splitlines()
     assert not set(first) & set(ESC[0] + ESC[-1])
     assert second.startswith("    ")

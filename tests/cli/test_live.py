@@ -19,7 +19,7 @@ from tkperf.cli.run_views import LiveView, RedrawnLines
 from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.model.phases import Fill, Round
-from tkperf.model.record import RunWarning, StepKind
+from tkperf.model.record import RunNote, StepKind
 from tkperf.model.steady_state import judge
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
@@ -128,7 +128,7 @@ def test_it_never_is_larger_than_the_terminal(width: int, height: int) -> None:
     state.verdict = judge([2, 3, 4, 5, 6], [9e4, 8.8e4, 8.9e4, 1e4, 8e4], tracking="T", unit="IOPS")
     state.notices = ("QUICK PROFILE: " + "how the tool works " * 9,)
     for number in range(4):
-        state.take(Warned(warning=RunWarning(code="x", text=f"{number} " + "slow " * 60)))
+        state.take(Warned(warning=RunNote(code="x", text=f"{number} " + "slow " * 60)))
     lines = lines_of(state, width, height, footer="attached, read-only")
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
@@ -207,7 +207,7 @@ def test_warnings_are_told_apart_and_earlier_ones_are_counted() -> None:
     """Two paragraphs of the same colour read as one; a third would push the figures away."""
     state = RunState()
     for text in ("one", "two", "three", "four"):
-        state.take(Warned(warning=RunWarning(code="telemetry", text=text)))
+        state.take(Warned(warning=RunNote(code="telemetry", text=text)))
     lines = lines_of(state)
     assert lines[-3:] == ["2 earlier warnings in the log", "warning: three", "warning: four"]
 

@@ -37,7 +37,7 @@ from tkperf.interop.tkperf_xml import parse_tkperf_xml
 from tkperf.model.batch_state import DriveShown
 from tkperf.model.measurement import NO_IO, Measurement, Sample
 from tkperf.model.phases import SectionOutcome
-from tkperf.model.record import PurgeRecord, RunStatus, RunWarning, StepKind
+from tkperf.model.record import PurgeRecord, RunNote, RunStatus, StepKind
 from tkperf.model.steady_state import judge
 from tkperf.page.view import build_view
 from tkperf.procedures import TESTS, Circumstances, load_profile, own_tests, parse_profile, with_workload
@@ -85,7 +85,7 @@ def _good_run() -> bytes:
         for number in (1, 2):
             writer(StepEnded(test="iops", record=a_step(number, measurement=seen)))
         writer(Judged(test="iops", section="IOPS", number=2, verdict=verdict))
-        writer(Warned(warning=RunWarning(code="w", text="text")))
+        writer(Warned(warning=RunNote(code="w", text="text")))
         ended = SectionOutcome(section="IOPS", window=(1, 2), verdict=verdict, ended_because="x")
         writer(SectionEnded(test="iops", outcome=ended))
         writer(TestEnded(test="iops", status=RunStatus.COMPLETE, at_s=9))

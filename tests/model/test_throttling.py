@@ -17,7 +17,7 @@ from tkperf.model.throttling import (
     TelemetryLog,
     counter_delta,
     find_amplification,
-    find_span,
+    find_edges,
     find_throttling,
     with_throttled_steps,
 )
@@ -103,14 +103,14 @@ def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
 def test_a_span_lies_between_the_readings_nearest_its_ends() -> None:
     """Asked for as a test begins and ends, they come a moment later; those far away are of other tests."""
     readings = [log(0), log(95), log(101), log(160), log(205)]
-    edges = find_span(readings, 100, 200).edges
+    edges = find_edges(readings, 100, 200)
     assert edges is not None
     assert [each.at_s for each in edges] == [101, 205]
-    at_borders = find_span([log(95), log(100), log(200), log(210)], 100, 200).edges
+    at_borders = find_edges([log(95), log(100), log(200), log(210)], 100, 200)
     assert at_borders is not None
     assert [each.at_s for each in at_borders] == [100, 200]
-    assert find_span([log(0)], 100, 200).edges is None
-    assert find_span([log(101)], 100, 200).edges is None
+    assert find_edges([log(0)], 100, 200) is None
+    assert find_edges([log(101)], 100, 200) is None
 
 
 def record(*readings: Reading, **device: object) -> RunRecord:

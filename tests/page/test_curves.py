@@ -17,10 +17,7 @@ from tkperf.render.charts.axes import log_axis
 def styles(workloads: Sequence[Workload]) -> tuple[dict[str, str], dict[str, int]]:
     """Colour and dash of each curve by its name."""
     styled = style_curves(find_naming(workloads), workloads)
-    return (
-        {name: style.colour for name, style in styled.items()},
-        {name: style.dash for name, style in styled.items()},
-    )
+    return ({name: colour for name, (colour, _) in styled.items()}, {name: dash for name, (_, dash) in styled.items()})
 
 
 def test_as_many_curves_as_colours_have_no_dashes() -> None:

@@ -22,7 +22,7 @@ from tkperf.analysis.timeline.timelines import Recorded, Timeline
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
-from tkperf.model.record import RunStatus, RunWarning
+from tkperf.model.record import RunNote, RunStatus
 from tkperf.model.steady_state import judge
 from tkperf.page.findings.headlines import MOST, build_headlines
 from tkperf.page.findings.section_findings import describe_recovery, describe_section
@@ -379,9 +379,9 @@ def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
 
 def test_a_warning_is_told_once() -> None:
     """By what it is about; what the tests tell themselves is not told again."""
-    host = RunWarning(code="host-disturbs", text="CPU governor: powersave")
-    step = RunWarning(code="foreign-io", text="others wrote", test="iops", at_s=1.0)
-    again = RunWarning(code="resumed", text="the run: stopped and went on")
+    host = RunNote(code="host-disturbs", text="CPU governor: powersave")
+    step = RunNote(code="foreign-io", text="others wrote", test="iops", at_s=1.0)
+    again = RunNote(code="resumed", text="the run: stopped and went on")
     run = replace(made_up_run("run", {}), warnings=(host, step, host, again))
     groups = group_warnings(run)
     assert [(group.title, group.count, group.texts) for group in groups] == [

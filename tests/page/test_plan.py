@@ -7,7 +7,7 @@ from dataclasses import replace
 import tkperf
 from tkperf.analysis.run_estimate import REFUSAL, RunEstimate, judge_plan
 from tkperf.analysis.verdict import VerdictState
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.page.plan import build_plan_page, describe_plan_verdict
 from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rating
 
@@ -32,7 +32,7 @@ def test_the_gravest_reason_decides() -> None:
     confirm = "; nothing is written before you confirm"
     assert judge_plan(estimate).state is VerdictState.CAN_RUN
     assert describe_plan_verdict(estimate).text.endswith(f" plus purging, writes 960.2 GB to 2.5 TB{confirm}")
-    known = RunWarning(code="preparation", text="block size 0.5 KiB left out")
+    known = RunNote(code="preparation", text="block size 0.5 KiB left out")
     assert judge_plan(replace(estimate, warnings=(known,))).state is VerdictState.CAN_RUN
     slow = replace(estimate, device={**estimate.device, "link_downgraded": True})
     assert judge_plan(slow).state is VerdictState.CAN_RUN_WITH_CAUTIONS
@@ -40,9 +40,9 @@ def test_the_gravest_reason_decides() -> None:
     dear = estimate_of("tp", rated="20TBW")
     assert judge_plan(dear).state is VerdictState.CAN_RUN_WITH_CAUTIONS
     assert "4.8 % to 12 % of the rated endurance (more than 5 %)" in describe_plan_verdict(dear).text
-    busy = RunWarning(code="host-disturbs", text="the host is busy")
+    busy = RunNote(code="host-disturbs", text="the host is busy")
     assert describe_plan_verdict(replace(estimate, warnings=(busy,))).text.endswith(f"; 1 warning below{confirm}")
-    used = RunWarning(code=REFUSAL, text="/dev/sdb is mounted")
+    used = RunNote(code=REFUSAL, text="/dev/sdb is mounted")
     refused = describe_plan_verdict(replace(estimate, warnings=(busy, used)))
     assert refused.text.startswith("Would be refused: /dev/sdb is mounted; 1 test, ")
     assert "confirm" not in refused.text

@@ -20,7 +20,7 @@ from rich.console import Console
 from tests.builders import run_info, simulate
 from tkperf.analysis.results import RunResult
 from tkperf.cli.lines import JsonLines
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import CONTROLS, escape_controls
 from tkperf.page.view import build_view
@@ -50,7 +50,7 @@ def with_text(result: RunResult, text: str) -> RunResult:
     """A result that contains a text at every place that a run file, a device or a host can fill."""
     device = dict(result.info.device) | {"model": text, "serial": text, "firmware": text}
     info = replace(result.info, name=f"n{text}", device=device, command_line=("tkperf", text))
-    warning = RunWarning(code="x", text=text, test="iops")
+    warning = RunNote(code="x", text=text, test="iops")
     return replace(result, info=info, warnings=(*result.warnings, warning))
 
 

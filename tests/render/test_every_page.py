@@ -11,7 +11,7 @@ import tkperf
 from tests.cli.test_doctor import ADVICE, DISTURBS, OK, a_device
 from tests.render.terminal.test_status import ALL
 from tkperf.analysis.run_estimate import PlanCode
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.page.doctor import build_device_page
 from tkperf.page.page import NotesView, ReportView, TableView
 from tkperf.page.plan import build_plan_page
@@ -27,7 +27,7 @@ COMMAND = "echo performance | sudo tee /sys/governor"
 
 def a_plan() -> ReportView:
     estimate = estimate_run(tkperf.make_plan("ssd", "sim:sata-ssd", tests=["tp"]), ASSUMED, None)
-    warning = RunWarning(code="host-disturbs", text="the host is busy")
+    warning = RunNote(code="host-disturbs", text="the host is busy")
     page = build_plan_page(replace(estimate, warnings=(warning,)))
     assert [reason.code for reason in page.verdict.judged.reasons] == [PlanCode.WARNINGS]
     return page

@@ -26,9 +26,9 @@ from tkperf.model.record import (
     GoesOn,
     PurgeRecord,
     Resumption,
+    RunNote,
     RunRecord,
     RunStatus,
-    RunWarning,
     StepKind,
     StepRecord,
     TestRecord,
@@ -155,7 +155,7 @@ test_events = st.lists(
 )
 
 
-warnings = st.builds(RunWarning, code=text, text=text, test=st.none() | text, at_s=st.none() | seconds)
+warnings = st.builds(RunNote, code=text, text=text, test=st.none() | text, at_s=st.none() | seconds)
 
 
 def record_of(events: list[Event], status: RunStatus) -> TestRecord:
@@ -189,7 +189,7 @@ def record_of(events: list[Event], status: RunStatus) -> TestRecord:
 def test_a_run_is_read_back_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory,
     log: list[Event],
-    said: list[RunWarning],
+    said: list[RunNote],
     status: RunStatus,
     because: str | None,
 ) -> None:
@@ -325,7 +325,7 @@ def test_text_that_is_not_unicode_does_not_end_a_run(tmp_path: Path) -> None:
     """A path with odd bytes is spelled out."""
     path, writer = a_run(tmp_path)
     odd = os.fsdecode(b"/x/\xff")
-    writer(Warned(warning=RunWarning(code="c", text=odd)))
+    writer(Warned(warning=RunNote(code="c", text=odd)))
     writer(StepEnded(test="iops", record=a_step(1, job_file=odd)))
     writer.close()
     record = read_run(path)

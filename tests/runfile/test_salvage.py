@@ -14,7 +14,7 @@ from tests.builders import run_info
 from tests.runfile.runs import a_step
 from tkperf.cli.main import cli
 from tkperf.model.errors import RunFileError
-from tkperf.model.record import RunRecord, RunStatus, RunWarning, StepRecord
+from tkperf.model.record import RunNote, RunRecord, RunStatus, StepRecord
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import PAGE_BYTES, RunFileWriter
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestEnded, TestStarted, Warned
@@ -32,7 +32,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=TESTS))
     for number in range(100):
-        writer(Warned(warning=RunWarning(code="preparation", text=f"{number} " * 20)))
+        writer(Warned(warning=RunNote(code="preparation", text=f"{number} " * 20)))
     for at_s, test in enumerate(TESTS):
         writer(TestStarted(test=test, at_s=at_s))
         for number in range(1, 101):

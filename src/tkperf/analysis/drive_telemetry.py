@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from tkperf.model.record import RunRecord, RunWarning, TestRecord
+from tkperf.model.record import RunNote, RunRecord, TestRecord
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading, count, read_temperature, read_word, rows
 from tkperf.model.throttling import (
     EDGE_S,
@@ -16,8 +16,8 @@ from tkperf.model.throttling import (
     by_drive,
     counter_delta,
     find_amplification,
+    find_edges,
     find_pauses,
-    find_span,
     find_throttling,
 )
 
@@ -235,9 +235,10 @@ def _of_drive(
     alone: bool,
 ) -> DriveTelemetry | None:
     ended_s = test.ended_s if test.ended_s is not None else _last_moment(test)
-    span = find_span(readings, test.started_s, ended_s)
     temperatures = [
-        (reading.at_s, reading.temperature_c) for reading in span.within if reading.temperature_c is not None
+        (reading.at_s, reading.temperature_c)
+        for reading in readings
+        if test.started_s <= reading.at_s <= ended_s and reading.temperature_c is not None
     ]
     celsius = [value for _, value in temperatures]
     warmth = DriveTelemetry(
@@ -246,9 +247,10 @@ def _of_drive(
         temperature_mean_c=_mean(temperatures),
         temperature_most_c=max(celsius, default=None),
     )
-    if span.edges is None:
+    edges = find_edges(readings, test.started_s, ended_s)
+    if edges is None:
         return warmth if celsius else None
-    first, last = span.edges
+    first, last = edges
     throttled_s = sum(
         (
             min(stretch.ended_s, ended_s) - max(stretch.began_s, test.started_s)
@@ -296,7 +298,7 @@ def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
     )
 
 
-def warn_of_counters(record: RunRecord) -> Iterator[RunWarning]:
+def warn_of_counters(record: RunRecord) -> Iterator[RunNote]:
     """Yield a warning for each test in which a drive's own counter is far from what fio wrote.
 
     Members of a set get no warning, because fio does not count their writes separately.
@@ -308,7 +310,7 @@ def warn_of_counters(record: RunRecord) -> Iterator[RunWarning]:
     unit_bytes = (facts[drive].host_unit_bytes if drive in facts else None) or 1
     for test in record.tests:
         ended_s = test.ended_s if test.ended_s is not None else _last_moment(test)
-        edges = find_span(readings, test.started_s, ended_s).edges
+        edges = find_edges(readings, test.started_s, ended_s)
         if edges is None:
             continue
         counted = counter_delta(*edges, "host_written_bytes")
@@ -322,7 +324,7 @@ def warn_of_counters(record: RunRecord) -> Iterator[RunWarning]:
             why = "the unit of the counter may be wrong, or another program wrote to the drive"
         else:
             continue
-        yield RunWarning(
+        yield RunNote(
             code="telemetry",
             text=f"{drive} counted {counted:,} bytes from the host while fio wrote {written:,} "
             f"(ratio {ratio:.2g}): {why}. Amounts from its log and the write amplification are doubtful",

@@ -18,7 +18,7 @@ from tkperf.model.figures import Figure, SectionPlan
 from tkperf.model.host_use import HostUse
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.quantity import IOPS, THROUGHPUT, Direction, Figures, Quantity, find_quantities
-from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, RunWarning, StepKind, UnfinishedStep, is_as_new
+from tkperf.model.record import LeftOut, PurgeRecord, RunNote, RunStatus, StepKind, UnfinishedStep, is_as_new
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Workload
@@ -328,7 +328,7 @@ class RunResult:
     status: RunStatus
     ended_utc: str | None
     ended_because: str | None
-    warnings: tuple[RunWarning, ...]
+    warnings: tuple[RunNote, ...]
     tests: tuple[TestResult, ...]
     resumptions: tuple[ResumptionResult, ...] = ()
     not_begun: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PartBudget
 from tkperf.model.workload import Workload
 from tkperf.procedures import Profile, Test
@@ -167,7 +167,7 @@ class RunEstimate:
     alterations: tuple[str, ...] = ()
     purges_first: bool = True
     conditions: tuple[tuple[str, str], ...] = ()
-    warnings: tuple[RunWarning, ...] = ()
+    warnings: tuple[RunNote, ...] = ()
     asks: bool = False
     rated_bytes: float | None = None
     rated_as: str | None = None

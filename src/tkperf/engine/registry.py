@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tkperf.engine import PROBE_S, ChosenEngine, Engine, RunSeeds, fio_setup
@@ -14,14 +13,6 @@ from tkperf.model.workload import ActiveRange
 if TYPE_CHECKING:
     from tkperf.device.permit import ErasePermit
     from tkperf.engine.device_jobs import Mapped
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartedEngine:
-    """An engine on a permitted device; ``seeds`` is None if the engine draws no random numbers."""
-
-    engine: Engine
-    seeds: RunSeeds | None
 
 
 class DeviceEngine(Protocol):
@@ -84,8 +75,10 @@ class DeviceEngine(Protocol):
         active_range: ActiveRange,
         fill_permits: Sequence[ErasePermit] = (),
         mapped: Mapped | None = None,
-    ) -> StartedEngine:
-        """Return the engine on a permitted device. It starts no I/O yet.
+    ) -> tuple[Engine, RunSeeds | None]:
+        """Return the engine on a permitted device, and its seeds. It starts no I/O yet.
+
+        The seeds are None if the engine draws no random numbers.
 
         Args:
             version: as ``find_version`` returned it.
@@ -135,7 +128,7 @@ class _Fio:
         active_range: ActiveRange,
         fill_permits: Sequence[ErasePermit] = (),
         mapped: Mapped | None = None,
-    ) -> StartedEngine:
+    ) -> tuple[Engine, RunSeeds | None]:
         from tkperf.engine.device_jobs import RUN_SEED_BITS, DeviceJobs, Seeds  # noqa: PLC0415 - only runs need them
         from tkperf.engine.fio import FioEngine  # noqa: PLC0415
 
@@ -151,7 +144,7 @@ class _Fio:
         )
         cpus = len(os.sched_getaffinity(0))
         engine = FioEngine(jobs, version=version, cpus=cpus, seeds=seeds, io_clock=clock.words)
-        return StartedEngine(engine=engine, seeds=seeds)
+        return engine, seeds
 
 
 ENGINES: Mapping[str, DeviceEngine] = {FIO: _Fio()}

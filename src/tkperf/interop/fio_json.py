@@ -228,18 +228,17 @@ class FioResults:
         try:
             if STOPPED in document:
                 raise Unusable("fio was stopped by a signal in it")
-            found = read_result(clones, options, file, self.remarks)
+            workload, measurement, uneven = read_result(clones, options, file, self.remarks)
         except Unusable as why:
             self.remarks.leave_out_job(file, jobname, why)
             return []
-        measurement = found.measurement
-        self._say_if_rounded(document, options, found.workload.io_depth, file)
+        self._say_if_rounded(document, options, workload.io_depth, file)
         series_key = build_series_key(
             file=file,
             jobname=jobname,
             host=host or host_of(clones[0]),
             options=options,
-            threads=found.workload.jobs,
+            threads=workload.jobs,
             measurement=measurement,
             beside=beside,
         )
@@ -251,26 +250,26 @@ class FioResults:
                 file,
                 f" ({measurement.duration_s:.1f} s of {series_key.runtime_s:g} s)",
             )
-        if found.uneven is not None:
+        if uneven is not None:
             self.remarks.say(
                 "clones-of-different-times",
                 "clones ran for different times; their I/Os are counted over the longest, as fio "
                 "does (group_reporting)",
                 file,
-                f": {found.uneven}",
+                f": {uneven}",
             )
         text = f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
         result = Result(
             place=place,
             job=jobname,
-            workload=found.workload,
+            workload=workload,
             series_key=series_key,
             measurement=measurement,
             version=one_line(str(document.get("fio version", ""))) or "fio",
             written_ms=stamp_ms(document),
             job_text=readable(text),
             start=start_of(options),
-            uneven=found.uneven,
+            uneven=uneven,
         )
         return [result]
 

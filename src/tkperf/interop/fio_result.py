@@ -73,15 +73,6 @@ class _Clone:
         return total_ms if is_known else None
 
 
-@dataclass(frozen=True, slots=True)
-class JobResult:
-    """Workload and measurement of a job; ``uneven``: the times of clones that ended at different times."""
-
-    workload: Workload
-    measurement: Measurement
-    uneven: str | None
-
-
 def job_name(job: Job) -> str:
     return str(job.get("jobname"))
 
@@ -91,8 +82,13 @@ def shorten_value(value: object) -> str:
     return readable(str(value)[:40])
 
 
-def read_result(jobs: Sequence[Job], options: Options, file: str, remarks: Remarks) -> JobResult:
-    """Return the result of a job and its clones: their I/Os over the longest runtime, as in fio's own groups.
+def read_result(
+    jobs: Sequence[Job], options: Options, file: str, remarks: Remarks
+) -> tuple[Workload, Measurement, str | None]:
+    """Return the workload and the measurement of a job and its clones: their I/Os over the longest runtime, as in
+    fio's own groups.
+
+    The third value contains the times of the clones if the clones ended at different times; otherwise it is None.
 
     Raises:
         Unusable: it failed, is not a single workload, its numbers contradict each other or its options, or a
@@ -123,7 +119,7 @@ def read_result(jobs: Sequence[Job], options: Options, file: str, remarks: Remar
         )
     except ValueError as error:
         raise Unusable(readable(str(error))) from None
-    return JobResult(workload, _measure(clones, file, remarks), _uneven(clones, threads))
+    return workload, _measure(clones, file, remarks), _uneven(clones, threads)
 
 
 def _require_plain(jobs: Sequence[Job], options: Options) -> None:

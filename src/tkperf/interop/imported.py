@@ -11,7 +11,7 @@ from typing import TypeAlias
 from tkperf.model.errors import InputFileError
 from tkperf.model.figures import TestPlan
 from tkperf.model.phases import SectionOutcome
-from tkperf.model.record import RunStatus, RunWarning, StepRecord, TestRecord, VerdictRecord
+from tkperf.model.record import RunNote, RunStatus, StepRecord, TestRecord, VerdictRecord
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import format_count
 
@@ -319,7 +319,7 @@ class ImportedRun:
     profile_name: str
     profile: dict[str, object]
     tests: tuple[TestRecord, ...]
-    warnings: tuple[RunWarning, ...]
+    warnings: tuple[RunNote, ...]
     date: str | None = None
     written_s: float | None = None
     fio_version: str | None = None
@@ -438,18 +438,18 @@ class Remarks:
     def has(self, code: str) -> bool:
         return any(entry_code == code for entry_code, _ in self._entries)
 
-    def warnings(self) -> tuple[RunWarning, ...]:
+    def warnings(self) -> tuple[RunNote, ...]:
         """Return the warnings, omissions first: each reason once, with its number and its first place."""
         omissions = _FILE_LEFT_OUT, _JOB_LEFT_OUT
         kinds = sorted(self._entries, key=lambda kind: (kind[0] not in omissions, kind))
         warnings = [
-            RunWarning(code=code, text=one_line(_describe(code, text, self._entries[code, text])))
+            RunNote(code=code, text=one_line(_describe(code, text, self._entries[code, text])))
             for code, text in kinds[:MOST_WARNINGS]
         ]
         more = len(kinds) - MOST_WARNINGS
         if more > 0:
             text = f"and {format_count(more, 'more kind')} of warnings; import fewer files to see them"
-            warnings.append(RunWarning(code="more", text=text))
+            warnings.append(RunNote(code="more", text=text))
         return tuple(warnings)
 
 

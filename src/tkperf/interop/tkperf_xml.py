@@ -40,7 +40,7 @@ from tkperf.interop.imported import (
 from tkperf.model.errors import InputFileError
 from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import SectionOutcome
-from tkperf.model.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
+from tkperf.model.record import RunNote, StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.model.steady_state import judge
 from tkperf.model.units import KIB, MIB, format_block_size, format_capacity, format_window
 from tkperf.model.workload import Access, Workload
@@ -353,22 +353,22 @@ def _judged(
     return imported_test(element.name, steps, records, (ended,))
 
 
-def _missing(element: _Element) -> Iterator[RunWarning]:
+def _missing(element: _Element) -> Iterator[RunNote]:
     """Yield warnings about missing values that the records of a run need."""
     test, demand = element.name, {"numjobs": element.jobs, "iodepth": element.io_depth}
     lacks = [name for name, value in demand.items() if value is None]
     if lacks:
         text = f"{test}: the file has no {' and no '.join(lacks)}: 1 is taken"
-        yield RunWarning(code="demand-missing", test=test, text=text)
+        yield RunNote(code="demand-missing", test=test, text=text)
     if element.runtime_s is None and test != "lat":
         text = (
             f"{test}: the file does not say how long a step took: TKperf's {DEFAULT_STEP_S:g} s "
             "are taken; times follow from that"
         )
-        yield RunWarning(code="runtime-missing", test=test, text=text)
+        yield RunNote(code="runtime-missing", test=test, text=text)
 
 
-def _disagreements(element: _Element, test: TestRecord) -> Iterator[RunWarning]:
+def _disagreements(element: _Element, test: TestRecord) -> Iterator[RunNote]:
     """Yield a warning if TKperf's own verdict, of throughput on the first block size, differs from tkperf's."""
     ours, theirs = test.outcomes[0].verdict, element.decode("reachstdystate", Any)
     if ours is not None and isinstance(theirs, bool) and theirs is not ours.reached:
@@ -377,4 +377,4 @@ def _disagreements(element: _Element, test: TestRecord) -> Iterator[RunWarning]:
             f"{test.name}: TKperf says that steady state was {reached[theirs]}; by the rule it was "
             f"{reached[ours.reached]} in {format_window(ours.rounds)} (counted from 1)"
         )
-        yield RunWarning(code="verdict-differs", test=test.name, text=text)
+        yield RunNote(code="verdict-differs", test=test.name, text=text)

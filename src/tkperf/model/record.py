@@ -152,19 +152,6 @@ class PurgeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunNote:
-    """A fact that must be on record before an action, or that explains a result later.
-
-    ``code`` is stable: ``ata-password-set``, ``run-file-waited`` ...
-    """
-
-    code: str
-    text: str
-    test: str | None = None
-    at_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRecord:
     """A steady-state verdict as the run gave it after round ``number``."""
 
@@ -174,8 +161,12 @@ class VerdictRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunWarning:
-    """A circumstance that a reader of the result must know. ``code`` is stable."""
+class RunNote:
+    """A warning or a note of a run. ``code`` is stable: ``ata-password-set``, ``run-file-waited`` ...
+
+    Every reader of the result must know a warning. A note is a fact that must be on record before an action, or that
+    explains a result later.
+    """
 
     code: str
     text: str
@@ -348,7 +339,7 @@ class RunRecord:
     ended_utc: str | None
     ended_because: str | None
     tests: tuple[TestRecord, ...]
-    warnings: tuple[RunWarning, ...]
+    warnings: tuple[RunNote, ...]
     notes: tuple[RunNote, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     resumptions: tuple[Resumption, ...] = ()

@@ -117,25 +117,16 @@ def find_amplification(before: Reading, after: Reading, facts: DriveFacts | None
     return nand / host
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeSpan:
-    """The readings of one drive that belong to a stretch of time.
-
-    ``edges``: the full readings nearest to its ends; if none came in time, the first and the last within it; None
-    if there are not two.
-    """
-
-    within: tuple[Reading, ...]
-    edges: tuple[Reading, Reading] | None
-
-
 # A reading requested at the beginning or end of a test may come this much later and still count for it.
 EDGE_S = 30.0
 
 
-def find_span(readings: Sequence[Reading], began_s: float, ended_s: float) -> TimeSpan:
-    """Return the readings of one drive for a stretch of time, such as a test."""
-    within = tuple(reading for reading in readings if began_s <= reading.at_s <= ended_s)
+def find_edges(readings: Sequence[Reading], began_s: float, ended_s: float) -> tuple[Reading, Reading] | None:
+    """Return the full readings of one drive that are nearest to the ends of a stretch of time, such as a test.
+
+    If no reading arrived in time at an end, the first or the last full reading within the stretch replaces it. None:
+    there are not two readings.
+    """
     beyond_s = EDGE_S + 1.0
     full = [
         reading for reading in readings if began_s - beyond_s <= reading.at_s <= ended_s + beyond_s and reading.is_full
@@ -145,8 +136,8 @@ def find_span(readings: Sequence[Reading], began_s: float, ended_s: float) -> Ti
     if inside:
         first, last = first or inside[0], last or inside[-1]
     if first is None or last is None or first.at_s >= last.at_s:
-        return TimeSpan(within=within, edges=None)
-    return TimeSpan(within=within, edges=(first, last))
+        return None
+    return first, last
 
 
 def _nearest(readings: Sequence[Reading], at_s: float) -> Reading | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from tkperf.page.chart import AnyChart
 from tkperf.page.facts import shorten
-from tkperf.page.page import ChartView, ReportView
+from tkperf.page.page import ChartView, Note, ReportView
 from tkperf.page.verdict_texts import NoteLevel, level_of
 from tkperf.page.words.run import BADGES
 
@@ -53,21 +52,16 @@ def find_keywords(view: ReportView) -> str:
     return " · ".join(badge.text for badge in list_stamp(view))
 
 
-class Badge(NamedTuple):
-    """A banner in a few words."""
-
-    text: str
-    level: NoteLevel
-
-
-def list_stamp(view: ReportView) -> tuple[Badge, ...]:
+def list_stamp(view: ReportView) -> tuple[Note, ...]:
     """Return the badges of everything that leaves the page: printed pages, charts, dialogs."""
     return list_badges(view.stamp or view.banners)
 
 
-def list_badges(banners: Sequence[str]) -> tuple[Badge, ...]:
-    """Return a badge for each banner, equal ones once."""
-    badges = (Badge(shorten(banner.split(":")[0], _MOST_CHARACTERS), find_level(banner)) for banner in banners)
+def list_badges(banners: Sequence[str]) -> tuple[Note, ...]:
+    """Return a badge for each banner: the banner in a few words. Equal badges appear once."""
+    badges = (
+        Note(text=shorten(banner.split(":")[0], _MOST_CHARACTERS), level=find_level(banner)) for banner in banners
+    )
     return tuple(dict.fromkeys(badges))
 
 

@@ -23,7 +23,7 @@ from tkperf.engine.device_jobs import Mapped
 from tkperf.engine.registry import find_engine
 from tkperf.model.disturbance.io import Counters
 from tkperf.model.errors import TkperfError
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.model.telemetry.drive_reading import DriveFacts, Telemetry
 from tkperf.model.units import format_capacity
 from tkperf.pipeline.consent import Consent
@@ -80,11 +80,11 @@ class Equipment:
             self.seeds.go_on(run_seed, resumptions=resumptions)
 
     @property
-    def warnings(self) -> tuple[RunWarning, ...]:
+    def warnings(self) -> tuple[RunNote, ...]:
         if self.instead_of is None:
             return ()
         text = f"{self.ioengine} issues the I/O, because {self.instead_of}"
-        return (RunWarning(code="ioengine", text=text),)
+        return (RunNote(code="ioengine", text=text),)
 
 
 def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit) -> ChosenEngine:
@@ -127,7 +127,7 @@ def equipment_on(
         version: the engine's.
         drives: drives whose own logs are read.
     """
-    started = find_engine().start(
+    engine, seeds = find_engine().start(
         permit,
         version=version,
         ioengine=ioengine.name,
@@ -143,8 +143,8 @@ def equipment_on(
         reading_logs(*drives, wanted=request.telemetry) as telemetry,
     ):
         yield Equipment(
-            engine=started.engine,
-            seeds=started.seeds,
+            engine=engine,
+            seeds=seeds,
             target=target,
             ioengine=ioengine.name,
             instead_of=ioengine.instead_of,
@@ -179,7 +179,7 @@ class DeviceUnderTest(ABC):
     confirm_id: str | None = None
     overwritten_by: str | None = None
     filled_bytes: int | None = None
-    warnings: tuple[RunWarning, ...] = ()
+    warnings: tuple[RunNote, ...] = ()
 
     @abstractmethod
     def open(self, fitted: FittedProfile, consent: Consent) -> AbstractContextManager[Equipment]:
@@ -191,18 +191,18 @@ class DeviceUnderTest(ABC):
         """
 
 
-def would_be_refused(reason: TkperfError) -> RunWarning:
+def would_be_refused(reason: TkperfError) -> RunNote:
     """Return a refusal as a warning, for a plan that no run follows."""
-    return RunWarning(code=REFUSAL, text=str(reason))
+    return RunNote(code=REFUSAL, text=str(reason))
 
 
-def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunWarning, ...]:
+def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunNote, ...]:
     """Return the places with possible users of the devices that tkperf cannot see, each place once."""
     spots = {spot.text: None for identity in identities for spot in find_blind_spots(identity)}
-    return tuple(RunWarning(code=USERS_NOT_VISIBLE, text=text) for text in spots)
+    return tuple(RunNote(code=USERS_NOT_VISIBLE, text=text) for text in spots)
 
 
-def warn_of_room(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
+def warn_of_room(identity: DeviceIdentity) -> tuple[RunNote, ...]:
     """Warn if a sparse file, the target or one behind a loop device, cannot be written in full."""
     is_file = identity.kind is TargetKind.FILE
     path = identity.path if is_file else identity.backing
@@ -216,10 +216,10 @@ def warn_of_room(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
         "free. A run that writes so much fills it up and fails: make room, or take a smaller "
         "--active-range"
     )
-    return (RunWarning(code=NO_ROOM, text=text),)
+    return (RunNote(code=NO_ROOM, text=text),)
 
 
-def warn_of_zones(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
+def warn_of_zones(identity: DeviceIdentity) -> tuple[RunNote, ...]:
     """Warn if a disk is zoned and host-aware: the disk accepts random writes, but may have to move
     data for them.
     """
@@ -231,10 +231,10 @@ def warn_of_zones(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
         f"{identity.path} is zoned and host-aware: random writes may be slower than on a disk "
         "without zones, and the disk may stay slow for minutes after the writes have ended"
     )
-    return (RunWarning(code="preparation", text=text),)
+    return (RunNote(code="preparation", text=text),)
 
 
-def warn_of_link(facts: DeviceFacts) -> tuple[RunWarning, ...]:
+def warn_of_link(facts: DeviceFacts) -> tuple[RunNote, ...]:
     """Warn if a device's link runs below the speed that both ends could reach."""
     if not facts.values.get("link_downgraded"):
         return ()
@@ -242,4 +242,4 @@ def warn_of_link(facts: DeviceFacts) -> tuple[RunWarning, ...]:
         f"the device's link runs at {facts.values['link']}, it could do "
         f"{facts.values['link_fastest']}: this may limit the result"
     )
-    return (RunWarning(code="preparation", text=text),)
+    return (RunNote(code="preparation", text=text),)

@@ -36,7 +36,7 @@ from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.device_jobs import Mapped
 from tkperf.engine.registry import find_engine
 from tkperf.model.errors import DeviceError, RefusedError, TkperfError, UsageError
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.model.segments import Segments, draw_segments
 from tkperf.pipeline.consent import Consent, permitted
 from tkperf.pipeline.device_under_test import (
@@ -74,7 +74,7 @@ class DriveUnderTest(DeviceUnderTest):
         """
         self._request = request
         self.identity = self._identify()
-        refusals: list[RunWarning] = []
+        refusals: list[RunNote] = []
         try:
             _refuse_use(self.identity, look_only=look_only)
         except RefusedError as error:
@@ -112,7 +112,7 @@ class DriveUnderTest(DeviceUnderTest):
             advice = "to measure a scratch file of that name, give its --size"
             raise DeviceError(f"{error}; {advice}") from None
 
-    def _unseen(self) -> tuple[RunWarning, ...]:
+    def _unseen(self) -> tuple[RunNote, ...]:
         return find_unseen([self.identity])
 
     @contextmanager
@@ -167,7 +167,7 @@ class ScratchFileUnderTest(DriveUnderTest):
             backing=file_system_of(real),
         )
 
-    def _unseen(self) -> tuple[RunWarning, ...]:
+    def _unseen(self) -> tuple[RunNote, ...]:
         """Return nothing: a file that does not exist yet has no users."""
         return ()
 

@@ -16,7 +16,7 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.model.choices import DEFAULT_PROFILES
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.model.units import KIB, format_block_size, format_capacity, format_count, parse_size_bytes
 from tkperf.model.workload import Access, ActiveRange, Workload, split_regions
 from tkperf.pipeline.run_request import RunRequest
@@ -72,7 +72,7 @@ class FittedProfile:
     profile: Profile
     active_range: ActiveRange
     tests: tuple[TestPhases, ...]
-    warnings: tuple[RunWarning, ...]
+    warnings: tuple[RunNote, ...]
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -175,7 +175,7 @@ def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentit
         profile=fitted_profile,
         active_range=active_range,
         tests=tuple(tests),
-        warnings=tuple(RunWarning(code="preparation", text=text) for text in left_out.values()),
+        warnings=tuple(RunNote(code="preparation", text=text) for text in left_out.values()),
     )
 
 

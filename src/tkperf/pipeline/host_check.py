@@ -18,7 +18,7 @@ from tkperf.host.audit.audited_host import DAY_S, AuditedHost, find_drive
 from tkperf.host.settings import find_settings
 from tkperf.host.tuning import find_left_behind, tuned
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.model.workload import Workload
 from tkperf.pipeline.fitted_profile import find_default_workloads, find_heaviest
 from tkperf.system.process import find_program
@@ -179,16 +179,16 @@ def refuse_untunable() -> None:
         raise DeviceError("--tune sets CPUs and the device's queue: run tkperf as root")
 
 
-def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunWarning]:
+def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunNote]:
     """Yield the warnings about the host for a reader of the result."""
     for finding in find_disturbing(audit, tune=tune):
         # No advice here: it comes too late after a run has ended, and doctor shows it.
         text = f"{finding.title}: {finding.found}; {finding.why}"
-        yield RunWarning(code=HOST_DISTURBS, text=text)
+        yield RunNote(code=HOST_DISTURBS, text=text)
     left = find_left_behind() if audit.findings else 0
     if left:
         text = f"a run that was killed left {left} settings of this host changed: tkperf tune --restore puts them back"
-        yield RunWarning(code=TUNING_LEFT_BEHIND, text=text)
+        yield RunNote(code=TUNING_LEFT_BEHIND, text=text)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tkperf.interop.tkperf_xml import parse_tkperf_xml
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import InputFileError, RunFileError, UsageError
 from tkperf.model.input_files import RESULTS_BYTES, read_input
-from tkperf.model.record import RunStatus, RunWarning
+from tkperf.model.record import RunNote, RunStatus
 from tkperf.model.run_info import IMPORTED, RunInfo
 from tkperf.model.units import format_count
 from tkperf.model.version import __version__
@@ -53,7 +53,7 @@ class Imported:
     """
 
     paths: tuple[Path, ...]
-    warnings: tuple[RunWarning, ...]
+    warnings: tuple[RunNote, ...]
     summary: str
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
@@ -22,7 +21,7 @@ from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.registry import find_engine
 from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageError
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.pipeline.consent import Consent, permit_controller_drives, permitted
 from tkperf.pipeline.device_under_test import (
     NO_PURGE_LINE,
@@ -36,14 +35,6 @@ from tkperf.pipeline.device_under_test import (
 from tkperf.pipeline.drive import choose_purge
 from tkperf.pipeline.fitted_profile import FittedProfile, fit_profile
 from tkperf.pipeline.run_request import RunRequest
-
-
-@dataclass(frozen=True, slots=True)
-class _Drive:
-    """A member before consent; ``method`` None: no purge."""
-
-    identity: DeviceIdentity
-    method: PurgeMethod | None
 
 
 class SoftwareRaidUnderTest(DeviceUnderTest):
@@ -62,10 +53,13 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
             raise UsageError(f"DEVICE {path}: the node of a software RAID set is /dev/md0 or the like")
         self._request = request
         self._raid = MdadmSet(path, config)
-        self._drives = tuple(_look_at(request, device) for device in config.devices)
+        looks = [_look_at(request, device) for device in config.devices]
+        self.drives = tuple(identity for identity, _ in looks)
+        # None: the member is not purged.
+        self._methods = tuple(method for _, method in looks)
         self._raid.refuse_taken_node()
         self._raid.require_program()
-        members = [drive.identity for drive in self._drives]
+        members = self.drives
         self.warnings = (
             *find_unseen(members),
             *(warning for member in members for warning in warn_of_zones(member)),
@@ -79,10 +73,9 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
         self.facts = _describe(
             self.identity, self._raid.title, "members", [inspect_device(member).as_plain_data() for member in members]
         )
-        methods = [drive.method for drive in self._drives if drive.method]
+        methods = [method for method in self._methods if method]
         titles = ", ".join(sorted({method.title for method in methods}))
         overwriting = {method.title for method in methods if method.overwrites}
-        self.drives = tuple(members)
         self.confirm_id = ",".join(member.confirm_id for member in members)
         self.overwritten_by = ", ".join(sorted(overwriting)) or None
         self.filled_bytes = sum(member.capacity_bytes for member in members)
@@ -93,7 +86,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
         version = find_engine().find_version()
         opened: list[Equipment] = []
         with ExitStack() as undo:
-            permits = undo.enter_context(permitted([drive.identity for drive in self._drives], consent))
+            permits = undo.enter_context(permitted(self.drives, consent))
             # A member also shows whether fio can read at all, and it still has its data then.
             find_ioengine(self._request.ioengine, fitted, permits[0])
             caches = [WriteCache(member_permit, fitted.profile.write_cache.setting) for member_permit in permits]
@@ -104,8 +97,8 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
             permit = grant_set_permit(lambda: str(self._raid.path), permits)
             undo.callback(permit.release)
             members = [
-                Member(permit=member_permit, method=drive.method, cache=cache)
-                for member_permit, drive, cache in zip(permits, self._drives, caches, strict=True)
+                Member(permit=member_permit, method=method, cache=cache)
+                for member_permit, method, cache in zip(permits, self._methods, caches, strict=True)
             ]
             # The set's size is known now.
             fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
@@ -197,8 +190,8 @@ class MegaRaidUnderTest(DeviceUnderTest):
             yield equipment
 
 
-def _look_at(request: RunRequest, device: str) -> _Drive:
-    """Return a member and its purge method.
+def _look_at(request: RunRequest, device: str) -> tuple[DeviceIdentity, PurgeMethod | None]:
+    """Return a member and its purge method; None: no purge.
 
     Raises:
         DeviceError, RefusedError: the member is missing, in use, or no block device.
@@ -208,15 +201,15 @@ def _look_at(request: RunRequest, device: str) -> _Drive:
         raise DeviceError(f"{device} is a file: members of a RAID set are block devices")
     refuse_purge_under_way(identity)
     refuse_objections(identity)
-    return _Drive(identity, choose_purge(request, identity))
+    return identity, choose_purge(request, identity)
 
 
-def _unused_policies(config: RaidConfig) -> Iterator[RunWarning]:
+def _unused_policies(config: RaidConfig) -> Iterator[RunNote]:
     """Warn of keys in raid.json that only controllers have."""
     given = [key for key in ("readpolicy", "writepolicy") if getattr(config, key) is not None]
     if given:
         text = f"{' and '.join(given)} in raid.json: mdadm has no such thing, they change nothing"
-        yield RunWarning(code="preparation", text=text)
+        yield RunNote(code="preparation", text=text)
 
 
 def _stand_in(path: Path, capacity_bytes: int, sector_bytes: int) -> DeviceIdentity:

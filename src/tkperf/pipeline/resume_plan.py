@@ -28,9 +28,9 @@ from tkperf.model.record import (
     LogEntry,
     PurgeRecord,
     Resumption,
+    RunNote,
     RunRecord,
     RunStatus,
-    RunWarning,
     StepRecord,
     TestRecord,
 )
@@ -215,7 +215,7 @@ class ResumePlan:
         return self.plan.request.device.startswith(SIMULATED)
 
     @property
-    def warnings(self) -> tuple[RunWarning, ...]:
+    def warnings(self) -> tuple[RunNote, ...]:
         """Warnings that the run file does not have."""
         known = {(warning.code, warning.text) for warning in self.record.warnings}
         return tuple(warning for warning in self.plan.warnings if (warning.code, warning.text) not in known)

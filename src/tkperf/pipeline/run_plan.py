@@ -9,7 +9,7 @@ from tkperf.host.audit import Audit
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import RefusedError
 from tkperf.model.phases import Fill
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.model.workload import ActiveRange
 from tkperf.pipeline.alterations import Changes, find_changes
 from tkperf.pipeline.device_under_test import DeviceUnderTest, would_be_refused
@@ -37,7 +37,7 @@ class RunPlan:
     request: RunRequest
     dut: DeviceUnderTest
     fitted: FittedProfile
-    warnings: tuple[RunWarning, ...]
+    warnings: tuple[RunNote, ...]
     audit: Audit
 
     @property
@@ -117,7 +117,7 @@ def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile |
     )
 
 
-def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[RunWarning]:
+def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[RunNote]:
     """Yield the warnings about the host.
 
     Raises:
@@ -151,7 +151,7 @@ def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> DeviceUnde
     return kind(request, look_only=look_only)
 
 
-def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunWarning]:
+def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunNote]:
     """Warn of tests that begin with an empty device if the purge leaves a written one."""
     for test in fitted.tests:
         if dut.overwritten_by is not None and test.starts_as_purged:
@@ -160,10 +160,10 @@ def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunWarn
                 f"({dut.overwritten_by}): the device is not as new then, and its first "
                 "minutes are not those of an empty one"
             )
-            yield RunWarning(code="not-as-new", text=text, test=test.test.name)
+            yield RunNote(code="not-as-new", text=text, test=test.test.name)
 
 
-def _never_written(request: RunRequest, fitted: FittedProfile) -> Iterator[RunWarning]:
+def _never_written(request: RunRequest, fitted: FittedProfile) -> Iterator[RunNote]:
     """Warn of own tests that read unwritten addresses: flash answers those from its map, not its cells."""
     for test in fitted.tests:
         if request.suite != "hdd" and test.test.own and test.reads_first:
@@ -171,4 +171,4 @@ def _never_written(request: RunRequest, fitted: FittedProfile) -> Iterator[RunWa
                 f"{test.test.title} reads before it writes: a drive answers for addresses that "
                 "were never written faster than for data; begin with a fill"
             )
-            yield RunWarning(code="never-written", text=text, test=test.test.name)
+            yield RunNote(code="never-written", text=text, test=test.test.name)

@@ -24,7 +24,7 @@ from tkperf.model.errors import (
     reason_of,
 )
 from tkperf.model.host_use import HostLooks
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_capacity, format_duration
 from tkperf.pipeline.alterations import RunTitle, build_run_info
@@ -44,7 +44,7 @@ from tkperf.system.host_looks import ProcHostLooks
 from tkperf.system.output_files import make_folder
 
 # Facts of the run, its warnings, and the part done before.
-_Beginning = tuple[RunInfo, Sequence[RunWarning], Resumed | None]
+_Beginning = tuple[RunInfo, Sequence[RunNote], Resumed | None]
 
 # On a simulated drive a day of one stream took 9.1 MB for its seconds, a day of a mix 13.8 MB
 # (bench/three_days.py). Steps of a minute, each with its histograms and fio's own report, take as much

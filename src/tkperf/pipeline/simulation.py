@@ -14,7 +14,7 @@ from tkperf.engine.simulation.models import DiskModel, find_preset
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.phases import Fill
-from tkperf.model.record import NO_PURGE, LogEntry, PurgeRecord, PurgeResult, RunWarning, StepKind, StepRecord
+from tkperf.model.record import NO_PURGE, LogEntry, PurgeRecord, PurgeResult, RunNote, StepKind, StepRecord
 from tkperf.model.workload import Step
 from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.device_under_test import NO_PURGE_LINE, DeviceUnderTest, Equipment
@@ -72,7 +72,7 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
             if isinstance(self._model, DiskModel):
                 raise refuse_segments(in_segments, f"{request.device} has no places to seek between")
             self.warnings = (
-                RunWarning(
+                RunNote(
                     code="preparation",
                     text=f"{in_segments.active_range}: a simulated flash drive knows no addresses, so "
                     "that segments and one piece are the same to it",

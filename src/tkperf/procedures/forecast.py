@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from itertools import islice
@@ -79,22 +79,16 @@ class Case(Enum):
     UNSTEADY = "unsteady"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
-    """Forecast of a procedure; ``duration_s`` excludes purges, whose time is unknown beforehand."""
-
-    duration_s: float
-    phases: int
-
-
 def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterator[Phase]:
     """Yield all phases of a procedure under the given answers. Skips its verdicts and outcomes."""
     asked = drive(procedure, lambda phase, _: answer(phase))
     return (each for each in asked if not isinstance(each, Statement))
 
 
-def forecast(procedure: Procedure, answers: Sequence[Answer], case: Case, *, active_range_bytes: int) -> Forecast:
-    """Forecast the rest of a procedure after ``answers``, in the given case.
+def forecast(procedure: Procedure, answers: Sequence[Answer], case: Case, *, active_range_bytes: int) -> list[float]:
+    """Return the forecast durations, in seconds, of the phases that remain after ``answers``, in the given case.
+
+    The duration of a purge is unknown beforehand and counts as 0.
 
     Args:
         procedure: a fresh generator.
@@ -102,8 +96,7 @@ def forecast(procedure: Procedure, answers: Sequence[Answer], case: Case, *, act
     """
     imagine = _Imagination(case, active_range_bytes)
     phases = phases_of(procedure, _replay(answers, imagine))
-    remaining = [imagine.duration_s(phase) for phase in islice(phases, len(answers), None)]
-    return Forecast(duration_s=sum(remaining), phases=len(remaining))
+    return [imagine.duration_s(phase) for phase in islice(phases, len(answers), None)]
 
 
 def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str, ...]:

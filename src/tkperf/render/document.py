@@ -47,7 +47,7 @@ def compose(view: ReportView) -> Document:
     report["device"] = shorten(view.device, MOST_OF_ABOUT)
     report["about"] = shorten(view.about, MOST_OF_ABOUT)
     report["footer"] = shorten(view.footer, MOST_OF_BANNER)
-    report["badges"] = list_stamp(view)
+    report["badges"] = [(badge.text, badge.level) for badge in list_stamp(view)]
     report["banners"] = [(banner, find_level(banner)) for banner in view.banners]
     report["disclosure"] = [{"title": title, "facts": pairs} for title, pairs in report["disclosure"]]
     for headline in report["headlines"]:

@@ -122,7 +122,7 @@ def _cohort(cohort: Cohort, rows: tuple[ComparedRow, ...]) -> dict[str, object]:
 def _history(history: History, rows: tuple[ComparedRow, ...]) -> dict[str, object]:
     return {
         "serial": history.serial,
-        "period_days": history.period.days,
+        "period_days": history.period_days,
         "days_since_1970": history.days,
         "firmware": [asdict(change) for change in history.firmware],
         "figures": [

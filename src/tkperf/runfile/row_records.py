@@ -19,7 +19,7 @@ import msgspec
 
 from tkperf.model.figures import TestPlan
 from tkperf.model.phases import SectionOutcome
-from tkperf.model.record import PurgeRecord, Resumption, RunNote, RunStatus, RunWarning, VerdictRecord
+from tkperf.model.record import PurgeRecord, Resumption, RunNote, RunStatus, VerdictRecord
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.strict import describe_mistake
@@ -116,6 +116,10 @@ def _bound(hint: Any) -> Any:
 
 _PURGE = PlainFields("purge", PurgeRecord, duration_s=NonNegative)
 _READING = PlainFields("telemetry", Reading)
+_VERDICT = PlainFields("verdict", VerdictRecord, verdict=str)
+_OUTCOME = PlainFields(
+    "outcome", SectionOutcome, but=("window", "verdict", "ended_because", "verdicts", "demand"), outcome=str
+)
 
 
 class TestRow(msgspec.Struct, frozen=True):
@@ -128,17 +132,6 @@ class TestRow(msgspec.Struct, frozen=True):
     started_s: Finite
     ended_s: Finite | None
     plan: str | None
-
-
-class _VerdictRow(msgspec.Struct):
-    section: str
-    number: Count
-    verdict: str
-
-
-class _OutcomeRow(msgspec.Struct):
-    section: str
-    outcome: str
 
 
 # Stand-ins for values of table test that cannot be read.
@@ -206,13 +199,13 @@ def parse_purge(columns: Columns) -> PurgeRecord:
 
 
 def parse_outcome(columns: Columns) -> SectionOutcome:
-    row = convert("outcome", columns, _OutcomeRow)
-    data = parse_json(row.outcome)
+    row = _OUTCOME.parse(columns)
+    data = parse_json(row["outcome"])
     for verdict in (data["verdict"], *data.get("verdicts", ())):
         if verdict is not None:
             _with_nan(verdict)
     outcome = convert("outcome", data, SectionOutcome)
-    if outcome.section != row.section:
+    if outcome.section != row["section"]:
         raise ValueError(f"table outcome: it is of {outcome.section}")
     if any(after <= before for before, after in pairwise(outcome.window)):
         raise ValueError("table outcome: the rounds of its window do not ascend")
@@ -220,9 +213,9 @@ def parse_outcome(columns: Columns) -> SectionOutcome:
 
 
 def parse_verdict(columns: Columns) -> VerdictRecord:
-    row = convert("verdict", columns, _VerdictRow)
-    verdict = convert("verdict", _with_nan(parse_json(row.verdict)), SteadyStateVerdict)
-    return VerdictRecord(section=row.section, number=row.number, verdict=verdict)
+    row = _VERDICT.parse(columns)
+    row["verdict"] = convert("verdict", _with_nan(parse_json(row["verdict"])), SteadyStateVerdict)
+    return VerdictRecord(**row)
 
 
 def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
@@ -252,8 +245,8 @@ def parse_resumption(columns: Columns) -> Resumption:
     return resumption
 
 
-def parse_warning(columns: Columns) -> RunWarning:
-    return convert("warning", columns, RunWarning)
+def parse_warning(columns: Columns) -> RunNote:
+    return convert("warning", columns, RunNote)
 
 
 def parse_note(columns: Columns) -> RunNote:

@@ -12,7 +12,7 @@ import msgspec
 from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.figures import Figure, FigureKind, TestPlan
 from tkperf.model.measurement import Sample
-from tkperf.model.record import RunStatus, RunWarning, StepKind
+from tkperf.model.record import RunNote, RunStatus, StepKind
 from tkperf.runfile.backlog import SqlStatement
 from tkperf.runfile.columns import compress_output, encode_second_histograms, encode_seconds, possible_samples
 from tkperf.runfile.row_records import (
@@ -95,7 +95,7 @@ class Statements:
 
     def _warn(self, code: str, text: str) -> None:
         """Keep and show a warning of the writer itself."""
-        warning = RunWarning(code=code, text=text, test=self._test_name)
+        warning = RunNote(code=code, text=text, test=self._test_name)
         self._insert("warning", **msgspec.to_builtins(warning))
         self._observer(Warned(warning=warning))
 

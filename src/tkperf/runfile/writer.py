@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tkperf.model.errors import RunFileError, UsageError, reason_of
 from tkperf.model.measurement import Sample
-from tkperf.model.record import RunNote, RunStatus, RunWarning
+from tkperf.model.record import RunNote, RunStatus
 from tkperf.runfile import backlog
 from tkperf.runfile.backlog import Backlog, BacklogEntry, SqlStatement
 from tkperf.runfile.salvage import find_write_cause
@@ -317,7 +317,7 @@ class RunFileWriter:
         self._backlog.put(entry)
 
     def _report_trouble(self, text: str) -> None:
-        self._observer(Warned(warning=RunWarning(code="run-file-waiting", text=text)))
+        self._observer(Warned(warning=RunNote(code="run-file-waiting", text=text)))
 
 
 def close_gaps(db: sqlite3.Connection) -> None:

@@ -20,7 +20,6 @@ from tkperf.model.record import (
     RunNote,
     RunRecord,
     RunStatus,
-    RunWarning,
     StepKind,
     StepRecord,
     kind_of,
@@ -180,7 +179,7 @@ class SectionEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
-    warning: RunWarning
+    warning: RunNote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

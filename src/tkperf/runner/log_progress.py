@@ -100,17 +100,16 @@ def _place(
     later = [_test_of(info, name) for name in record.planned if name not in done and name != under_way.name]
     ahead = Ahead(test, later, profile, info.active_range_length_bytes)
     earlier = [resumption for resumption in record.resumptions if resumption.test_id == under_way.id]
-    reached = find_reached(ahead.procedure(), entries, earlier)
-    ahead.answers = list(reached.answers)
-    phase = reached.phase
+    phase, answers, steps_done = find_reached(ahead.procedure(), entries, earlier)
+    ahead.answers = list(answers)
     if phase is None:
         return progress
     return replace(
         progress,
         phase=phase,
-        steps_done=reached.steps_done,
+        steps_done=steps_done,
         at_most=ahead.at_most(phase),
-        began_s=_beginning(record, under_way, entries, reached.steps_done),
+        began_s=_beginning(record, under_way, entries, steps_done),
         shortest_s=ahead.left_s(Case.BEST),
         longest_s=ahead.left_s(Case.WORST),
     )

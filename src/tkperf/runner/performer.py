@@ -14,7 +14,7 @@ from tkperf.model.host_use import HostLooks
 from tkperf.model.measurement import Measurement, Sample, as_answer
 from tkperf.model.phases import Answer, Continuous, Fill, Idle, Phase, Purge, Round
 from tkperf.model.plausibility import RequestedLoad, require_plausible
-from tkperf.model.record import OnNote, OnProgress, PurgeRecord, PurgeResult, RunNote, RunWarning, StepRecord
+from tkperf.model.record import OnNote, OnProgress, PurgeRecord, PurgeResult, RunNote, StepRecord
 from tkperf.model.run_info import RunInfo
 from tkperf.model.telemetry.drive_reading import Telemetry
 from tkperf.model.workload import Workload
@@ -95,7 +95,7 @@ class RunParts:
     target: RunTarget
     observers: Sequence[Observer]
     clock: Callable[[], float]
-    warnings: Sequence[RunWarning] = ()
+    warnings: Sequence[RunNote] = ()
     counters: Counters | None = None
     fill_counters: Counters | None = None
     host: HostLooks | None = None
@@ -151,7 +151,7 @@ class Performer:
         return self.run.clock() - self.origin_s
 
     def warn(self, code: str, text: str) -> None:
-        warning = RunWarning(code=code, text=text, test=self.test.name, at_s=self.now_s())
+        warning = RunNote(code=code, text=text, test=self.test.name, at_s=self.now_s())
         self.run.emit(Warned(warning=warning))
 
     def _perform(self, phase: Phase) -> Answer:

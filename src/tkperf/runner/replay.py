@@ -105,26 +105,17 @@ def replay(
     return _go_on(reader, missing, accept=accept)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
-    """The place that a test's log has reached.
+def find_reached(
+    procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = ()
+) -> tuple[Phase | None, tuple[Answer, ...], int]:
+    """Return the place that a running test has reached. Arguments and errors are those of ``replay``.
 
-    Attributes:
-        phase: the first phase that is not complete in the log; None: the procedure has ended.
-        answers: the answers to the phases before it.
-        steps_done: the number of its rows in the log.
+    The place is the first phase that is not complete in the log (None: the procedure has ended), the answers to the
+    phases before this phase, and the number of rows that this phase has in the log.
     """
-
-    phase: Phase | None
-    answers: tuple[Answer, ...]
-    steps_done: int
-
-
-def find_reached(procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = ()) -> Reached:
-    """Return the place that a running test has reached. Arguments and errors are the ones of ``replay``."""
     reader = _Reader(deque(log), deque(_taken(earlier)))
     phase = reader.read(procedure)
-    return Reached(phase=phase, answers=_answers(reader.asked), steps_done=len(reader.log))
+    return phase, _answers(reader.asked), len(reader.log)
 
 
 def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:

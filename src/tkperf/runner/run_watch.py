@@ -28,7 +28,7 @@ from tkperf.model.disturbance.io import (
 from tkperf.model.errors import StepDisturbedError, StepFailedError
 from tkperf.model.host_use import HostLook, HostLooks, HostUse, compare_looks
 from tkperf.model.measurement import Measurement, Sample
-from tkperf.model.record import RunWarning, StepKind, StepRecord
+from tkperf.model.record import RunNote, StepKind, StepRecord
 from tkperf.model.telemetry.drive_reading import Telemetry
 from tkperf.model.throttling import TelemetryLog
 from tkperf.model.units import format_duration
@@ -338,7 +338,7 @@ class RunWatch:
         """Start counting again: each kind of warning is given once a test."""
         self._warned, self._steps = set(), Counter()
 
-    def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunWarning]:
+    def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunNote]:
         """Yield the warnings about the step that just ended that are new in this test."""
         if self._not_counted and not self._warned_not_counted:
             self._warned_not_counted = True
@@ -346,27 +346,27 @@ class RunWatch:
                 "the kernel does not count this device's I/O (is queue/iostats 0?), so that I/O "
                 "of others cannot be seen"
             )
-            yield RunWarning(code="io-not-counted", text=text, test=test, at_s=at_s)
+            yield RunNote(code="io-not-counted", text=text, test=test, at_s=at_s)
         if step.measurement.host_limited and HOST_LIMITED not in self._warned:
             self._warned.add(HOST_LIMITED)
             text = (
                 f"fio used up the host's CPUs in {step.workload}: results of such steps, marked in "
                 "the tables, show the host's limit, not the device's"
             )
-            yield RunWarning(code=HOST_LIMITED, text=text, test=test, at_s=at_s)
+            yield RunNote(code=HOST_LIMITED, text=text, test=test, at_s=at_s)
         for disturbance in step.disturbances or ():
             if disturbance.code not in {*self._warned, *_WARNED_EACH_TIME}:
                 self._warned.add(disturbance.code)
                 where = "preconditioning" if step.kind is StepKind.FILL else str(step.workload)
                 text = f"{disturbance.text} ({step.section} {step.number}, {where}); such steps are marked"
-                yield RunWarning(code=disturbance.code, text=text, test=test, at_s=at_s)
+                yield RunNote(code=disturbance.code, text=text, test=test, at_s=at_s)
 
-    def final_warnings(self, test: str, at_s: float) -> Iterator[RunWarning]:
+    def final_warnings(self, test: str, at_s: float) -> Iterator[RunNote]:
         """Yield the numbers of disturbed steps, for each kind of disturbance with more than one step."""
         for code, count in self._steps.items():
             if count > 1 and code not in _WARNED_EACH_TIME:
                 text = f"{test}: {describe_count(code, count)}"
-                yield RunWarning(code=code, text=text, test=test, at_s=at_s)
+                yield RunNote(code=code, text=text, test=test, at_s=at_s)
 
 
 def _require_undisturbed(kind: StepKind, workload: Workload, disturbances: Sequence[Disturbance]) -> None:
@@ -414,14 +414,14 @@ class RunTelemetry:
         if self.source is None:
             return
         for text in self.source.take_troubles():
-            warning = RunWarning(code=UNREAD, text=text, test=self._test)
+            warning = RunNote(code=UNREAD, text=text, test=self._test)
             self.emit(Warned(warning=warning))
         for reading in self.source.take():
             reading = replace(reading, at_s=reading.at_s - self.origin_s)  # noqa: PLW2901 - on the run's clock
             if self._log.is_news(reading):
                 self.emit(TelemetrySeen(reading=reading))
             for code, text in self._log.find_warnings(reading):
-                warning = RunWarning(code=code, text=text, test=self._test, at_s=reading.at_s)
+                warning = RunNote(code=code, text=text, test=self._test, at_s=reading.at_s)
                 self.emit(Warned(warning=warning))
 
     def paused(self) -> AbstractContextManager[None]:

@@ -23,13 +23,8 @@ FileKey = tuple[int, int]
 """Device and inode."""
 
 
-class Unreadable(msgspec.Struct, frozen=True, tag=True):
-    """A file that cannot be read, and why."""
-
-    reason: str
-
-
-Row = RunRow | BatchRow | Unreadable
+Row = RunRow | BatchRow | str
+"""The content of a file as the library lists it, or the reason why the file cannot be read."""
 _DECODER = msgspec.msgpack.Decoder(Row)
 _DAMAGED = (sqlite3.Error, msgspec.DecodeError, OSError)
 

@@ -26,7 +26,7 @@ from tkperf.page.facts import shorten
 from tkperf.runfile.writers import is_being_written, state_of
 from tkperf.web.bounds import AGAIN_AFTER_LATE_S, AGAIN_AFTER_S, MOST_ENTRIES, MOST_FILES
 from tkperf.web.files import KnownFile
-from tkperf.web.index import FileKey, Index, Row, Unreadable, decode_row
+from tkperf.web.index import FileKey, Index, Row, decode_row
 from tkperf.web.library_rows import BatchRow, RunRow
 from tkperf.web.workers import BusyError, FileError, JobError, LateError, LockedError, Workers
 
@@ -217,10 +217,10 @@ class Library:
         try:
             row = await self._read_row(known)
         except UnicodeEncodeError:
-            row = Unreadable("its name, or that of its folder, is not UTF-8: rename it")
+            row = "its name, or that of its folder, is not UTF-8: rename it"
         # A file may crash its worker, but must not end the reading of other files.
         except (JobError, OSError, ValueError, msgspec.MsgspecError) as error:
-            row = Unreadable(shorten(on_one_line(str(error)), _MOST_REASON_CHARACTERS))
+            row = shorten(on_one_line(str(error)), _MOST_REASON_CHARACTERS)
             # Four causes do not change the state of the file: too many pages were being made,
             # another program had locked the file, this user could not open the file yet, or the
             # host was too busy to read the file in time.
@@ -251,7 +251,7 @@ class Library:
         earlier = self._index.find_earlier(known.stamp)
         if earlier is None:
             return True
-        running = not isinstance(earlier, Unreadable) and earlier.is_running
+        running = not isinstance(earlier, str) and earlier.is_running
         changed = self._index.find(known.stamp) is None
         pause_s = self._again_after_s.get(known.stamp[:2])
         if running and not changed:
@@ -323,7 +323,7 @@ def build_listing(found: FoundFiles, index: Index) -> Listing:
                 # The row of a batch also depends on the run files in its folder.
                 content = row.digest + row.text.encode(errors="replace")
                 batches.setdefault(row.batch_id, {}).setdefault(content, []).append((known, row))
-            case Unreadable(reason=reason):
+            case str() as reason:
                 unreadable.append((known, reason))
     listed_batches, batch_aliases = _list_batches(batches)
     # For each place of a run file, the batches to which the run belongs.

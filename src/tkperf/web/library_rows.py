@@ -8,7 +8,7 @@ import msgspec
 
 from tkperf.model.record import RunStatus
 
-FORMAT = 2
+FORMAT = 3
 """Changes with these records and the way they are made: rows of another format are made again."""
 
 _MONTH = re.compile(r"\d{4}-\d{2}")

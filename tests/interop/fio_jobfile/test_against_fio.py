@@ -120,7 +120,7 @@ def observe(text: str, number: int, folder: Path, scratch: Path) -> Load:
 
 def jobs_of(name: str, scratch: Path) -> list[tuple[str, Workload]]:
     """The fio jobs of each phase of the workload file, as tkperf would start them, and their loads."""
-    table = parse_workload_file(convert_file(name).text, file=name)
+    table = parse_workload_file(convert_file(name)[0], file=name)
     whole = ActiveRange(offset_bytes=0, length_bytes=SIZE)
     target = FioTarget(path=str(scratch), ioengine="libaio", active_range=whole)
     jobs = []

@@ -19,8 +19,8 @@ TIMED = "direct=1\nioengine=libaio\ntime_based\nruntime=60\n"
 
 def load_of(options: str) -> dict[str, Any]:
     """The load of a job with these options."""
-    converted = convert(f"[a]\n{TIMED}{options}\n")
-    load = tomllib.loads(converted.text)["loads"]["a"]
+    written, _ = convert(f"[a]\n{TIMED}{options}\n")
+    load = tomllib.loads(written)["loads"]["a"]
     assert isinstance(load, dict)
     return load
 
@@ -147,8 +147,8 @@ def test_jobs_at_the_same_time_are_refused() -> None:
         "a.fio, line 8, [b], no stonewall: it runs at the same time as [a], and tkperf runs one load at "
         "a time: write stonewall into it if it is to follow, or numjobs into one if both are the same load"
     ]
-    converted = convert(text.replace("[b]\n", "[b]\nstonewall\n"))
-    assert [phase["load"] for phase in tomllib.loads(converted.text)["phases"]] == ["a", "b"]
+    written, _ = convert(text.replace("[b]\n", "[b]\nstonewall\n"))
+    assert [phase["load"] for phase in tomllib.loads(written)["phases"]] == ["a", "b"]
 
 
 def test_all_refusals_are_found_at_once() -> None:
@@ -172,13 +172,13 @@ def test_streams_are_cut_into_slices_without_a_rest() -> None:
         ("1300ms", "0", 0.1),
     ):
         text = f"[a]\n{TIMED}runtime={runtime}\nramp_time={ramp}\n"
-        (phase,) = tomllib.loads(convert(text).text)["phases"]
+        (phase,) = tomllib.loads(convert(text)[0])["phases"]
         assert phase["slice_s"] == slice_s
 
 
 def test_a_fill_precedes_what_is_measured() -> None:
     """``loops`` are its passes."""
-    fill, stream = tomllib.loads(convert_file("fill-then-random").text)["phases"]
+    fill, stream = tomllib.loads(convert_file("fill-then-random")[0])["phases"]
     assert fill == {"kind": "fill", "load": "precondition", "passes": 2}
     assert (stream["kind"], stream["longest_s"]) == ("stream", 1800)
 
@@ -187,7 +187,7 @@ def test_odd_names_stay_text() -> None:
     """Nothing of a job file becomes anything but a comment or a string."""
     name = 'a"\\ \x1b[2J é]\t'
     text = f"[{name}]\n{TIMED}description=\x07x\n"
-    document = tomllib.loads(convert(text, file='b"\n.fio').text)
+    document = tomllib.loads(convert(text, file='b"\n.fio')[0])
     assert list(document["loads"]) == ['a"\\ [2J é]']
     assert document["title"] == 'fio job file b" .fio'
 
@@ -195,19 +195,19 @@ def test_odd_names_stay_text() -> None:
 def test_any_other_option_is_named() -> None:
     """Also one that this version of tkperf does not know, and one that does nothing in this job."""
     text = f"[global]\n{TIMED}rw=randread\nnew_in_fio=3\n[a]\nverify=0\nrwmixread=70\n[b]\nstonewall\n"
-    converted = convert(text)
-    left = [line for line in converted.options if line.startswith("not carried over: ")]
+    written, options = convert(text)
+    left = [line for line in options if line.startswith("not carried over: ")]
     assert left == [
         "not carried over: ioengine=libaio (all jobs)",
         "not carried over: new_in_fio=3 (all jobs)",
         "not carried over: rwmixread=70 ([a])",
     ]
-    assert set(converted.options) <= {line[2:] for line in converted.text.splitlines()}
+    assert set(options) <= {line[2:] for line in written.splitlines()}
 
 
 def test_a_waiting_engine_has_no_queue() -> None:
     """Its iodepth is not carried over, and the output says why there is another one."""
-    options = convert(f"[a]\n{TIMED}iodepth=32\nioengine=sync\n").options
+    _, options = convert(f"[a]\n{TIMED}iodepth=32\nioengine=sync\n")
     assert "not carried over: iodepth=32 ([a])" in options
     assert "carried over: ioengine=sync -> io_depth, which is 1 as this engine waits for each I/O ([a])" in (options)
 
@@ -215,7 +215,7 @@ def test_a_waiting_engine_has_no_queue() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_option_is_accounted_for(name: str) -> None:
     """No option of a file goes without a word, but for those that change nothing."""
-    named = {line.partition(": ")[2].partition("=")[0].partition(" ")[0] for line in convert_file(name).options}
+    named = {line.partition(": ")[2].partition("=")[0].partition(" ")[0] for line in convert_file(name)[1]}
     text = (JOBS / f"{name}.fio").read_text()
     given = set(re.findall(r"^\s*(?!include)([a-z_]+)", text, re.MULTILINE))
     at_its_default = {"verify", "iodepth_batch"}

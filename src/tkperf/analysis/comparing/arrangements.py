@@ -246,22 +246,8 @@ def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortValue | None
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
-    """Unit of time of a trend."""
-
-    label: str
-    days: float
-
-
-# The first that the runs span is used.
-_PERIODS = (
-    Period(label="year", days=365.0),
-    Period(label="30 days", days=30.0),
-    Period(label="day", days=1.0),
-    Period(label="hour", days=1 / 24),
-)
-_MINUTE = Period(label="minute", days=1 / 1440)
+# Units of time of a trend, in days. The first unit that the runs span is used, otherwise the last.
+_PERIODS = {"year": 365.0, "30 days": 30.0, "day": 1.0, "hour": 1 / 24, "minute": 1 / 1440}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,10 +283,16 @@ class FirmwareChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """History of a drive; ``days`` are the starts of the runs, in days since 1970."""
+    """History of a drive.
+
+    Attributes:
+        period: unit of time of the trends, such as ``30 days``; ``period_days``: its length.
+        days: starts of the runs, in days since 1970.
+    """
 
     serial: str | None
-    period: Period
+    period: str
+    period_days: float
     days: tuple[float, ...]
     figures: tuple[HistoryValue, ...]
     firmware: tuple[FirmwareChange, ...]
@@ -311,21 +303,22 @@ def build_history(
 ) -> History:
     """Return the history of runs in the order of their dates; ``devices`` are the facts of the drive in each run."""
     spanned = days[-1] - days[0]
-    period = next((each for each in _PERIODS if spanned >= each.days), _MINUTE)
+    period = next((name for name, length in _PERIODS.items() if spanned >= length), "minute")
     parts = {find_measured_part(device) for device in devices}
     serial = devices[0].get("serial") if len(parts) == 1 else None
     return History(
         serial=None if serial is None else str(serial),
         period=period,
+        period_days=_PERIODS[period],
         days=tuple(days),
-        figures=tuple(_history_figure(row, days, period) for row in rows),
+        figures=tuple(_history_figure(row, days, _PERIODS[period]) for row in rows),
         firmware=tuple(_find_changes(names, [one.get("firmware") for one in devices], days)),
     )
 
 
-def _history_figure(row: ComparedRow, days: Sequence[float], period: Period) -> HistoryValue:
+def _history_figure(row: ComparedRow, days: Sequence[float], period_days: float) -> HistoryValue:
     known = [
-        ((day - days[0]) / period.days, entry.value)
+        ((day - days[0]) / period_days, entry.value)
         for day, entry in zip(days, row.entries, strict=True)
         if entry.value is not None
     ]

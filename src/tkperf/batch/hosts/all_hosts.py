@@ -15,26 +15,24 @@ from msgspec.structs import replace
 from tkperf.analysis.batch_verdict import find_gravity
 from tkperf.batch.batch_watch import WatchedHosts
 from tkperf.batch.drive_processes import KINDS, Held
-from tkperf.batch.hosts.host_thread import (
-    DriveNews,
-    HostConnected,
-    HostDone,
-    HostEvent,
-    HostFailed,
-    HostLost,
-    HostReady,
-    HostWork,
-    News,
-    find_same,
+from tkperf.batch.hosts.host_thread import DriveNews, HostEnded, HostLost, HostReady, HostWork, News, find_same
+from tkperf.batch.hosts.messages import (
+    BatchEnded,
+    Begin,
+    EventReport,
+    HostSilentError,
+    Options,
+    PlanBatch,
+    Planned,
+    Refused,
 )
-from tkperf.batch.hosts.messages import BatchEnded, Begin, HostSilentError, Options, PlanBatch, Planned, Refused
 from tkperf.batch.hosts.order_rights import name_input
 from tkperf.batch.hosts.ssh import HostRefusedError, RemoteHost
 from tkperf.batch.ledger import BatchLog, DrivesConfirmed, Ledger, LedgerNote, Line, RemoteDriveLine, find_elsewhere
 from tkperf.batch.request import BatchRequest
 from tkperf.model.batch_state import BatchState, ConnectedHost, DriveShown, DriveStage
 from tkperf.model.choices import RUN_FILE_SUFFIX
-from tkperf.model.errors import DeviceError, InputFileError, RefusedError, RunFileError, UsageError
+from tkperf.model.errors import DeviceError, InputFileError, RefusedError, RunFileError, TkperfError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
 from tkperf.model.units import format_count, format_duration, format_durations
 from tkperf.system.host import now_utc
@@ -78,7 +76,7 @@ class Fleet:
         self._resumes = log is not None
         self._began_utc = log.confirmed[0].utc if log is not None and log.confirmed else None
         self._looked: dict[str, HostReady] = {}
-        self._failed: dict[str, HostFailed] = {}
+        self._failed: dict[str, TkperfError] = {}
         self._lost: dict[str, str] = {}
         self._over: set[str] = set()
         self._news: Queue[News] = Queue(_MOST_NEWS)
@@ -149,9 +147,9 @@ class Fleet:
             match self._news.get(timeout=timeout_s):
                 case HostReady() as looked:
                     self._looked[looked.host] = looked
-                case HostFailed() as failed:
-                    self._looked.pop(failed.host, None)
-                    self._failed[failed.host] = failed
+                case HostEnded(host=host, error=TkperfError() as error):
+                    self._looked.pop(host, None)
+                    self._failed[host] = error
 
     def require_sound(self) -> None:
         """Refuse the whole batch if a host cannot take part, or no longer.
@@ -163,7 +161,7 @@ class Fleet:
             self._wait(0.0)
         if not self._failed:
             return
-        errors = [one.error for one in self._failed.values()]
+        errors = list(self._failed.values())
         codes = [one.refusal.exit_code if isinstance(one, HostRefusedError) else int(one.exit_code) for one in errors]
         kind = KINDS.get(min(codes, key=find_gravity), RefusedError)
         count = format_count(len(self._works), "host")
@@ -243,7 +241,7 @@ class Fleet:
     def _take(self, news: News) -> bool:
         """Return whether the state of a drive may be another one now."""
         match news:
-            case HostEvent(number=number, event=event):
+            case EventReport(number=number, event=event):
                 self.watched.pass_on(number, event)
                 return False
             case DriveNews(line=line, brief=brief):
@@ -252,16 +250,16 @@ class Fleet:
                     **{n: one for n, one in self.watched.runs.items() if n != line.number},
                     **({} if brief is None else {line.number: brief}),
                 }
-            case HostConnected(met=met):
-                self._meet(met)
+            case ConnectedHost():
+                self._meet(news)
             case HostLost(host=host, text=text):
                 since = self._lost.setdefault(host, now_utc())
                 self._warn(f"no word from {host} since {since}: {text}; it is tried again")
-            case HostFailed(host=host, error=error):
+            case HostEnded(host=host, error=None):
+                self._leave(host, f"{host} never got the answer, so its holds have ended")
+            case HostEnded(host=host, error=error):
                 self._warn(str(error))
                 self._leave(host, str(error))
-            case HostDone(host=host):
-                self._leave(host, f"{host} never got the answer, so its holds have ended")
         return True
 
     def _hear(self, line: RemoteDriveLine) -> None:

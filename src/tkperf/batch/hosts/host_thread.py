@@ -71,11 +71,11 @@ class HostReady:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostFailed:
-    """A host cannot take part; its holds have ended."""
+class HostEnded:
+    """Nothing more arrives from a host. ``error``: the host cannot take part, and its holds have ended."""
 
     host: str
-    error: TkperfError
+    error: TkperfError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,21 +87,6 @@ class DriveNews:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostEvent:
-    """An event of a drive's run, as JSON has it."""
-
-    number: int
-    event: dict[str, object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostConnected:
-    """The connection to a host is there, for the first time or again."""
-
-    met: ConnectedHost
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HostLost:
     """No connection to a host; it is tried again."""
 
@@ -109,15 +94,11 @@ class HostLost:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostDone:
-    """Nothing more comes from a host; ``begun``: its batch is or was under way there."""
+News = HostReady | HostEnded | DriveNews | EventReport | ConnectedHost | HostLost
+"""What a host's thread reports. The drives have their numbers in the whole batch.
 
-    host: str
-    begun: bool = True
-
-
-News = HostReady | HostFailed | DriveNews | HostEvent | HostConnected | HostLost | HostDone
+A ``ConnectedHost`` is news that the connection exists, for the first time or again.
+"""
 
 
 class _Order(Enum):
@@ -192,11 +173,11 @@ class HostWork:
         try:
             begun = self._ask()
         except TkperfError as error:
-            self.news.put(HostFailed(host=self.host, error=error))
+            self.news.put(HostEnded(host=self.host, error=error))
             return
         if begun:
             self._follow()
-        self.news.put(HostDone(host=self.host, begun=begun))
+        self.news.put(HostEnded(host=self.host))
 
     def _ask(self) -> bool:
         """Look, and wait for the answer with the connection open: there the holds end with it. Return whether it was
@@ -289,7 +270,7 @@ class HostWork:
     def _meet(self, met: ConnectedHost) -> None:
         self._boot_id = self._boot_id or met.boot_id
         self._met = met
-        self.news.put(HostConnected(met=met))
+        self.news.put(met)
 
     def _listen(self, connection: SshConnection) -> None:
         """Take news until the batch is over and its files are here."""
@@ -314,7 +295,7 @@ class HostWork:
                 case DriveReport():
                     self._take(message, connection, early)
                 case EventReport() if self.events:
-                    self.news.put(HostEvent(number=self._number_of(message), event=message.event))
+                    self.news.put(replace(message, number=self._number_of(message)))
                 case BatchEnded():
                     is_over = True
                 case Refused():

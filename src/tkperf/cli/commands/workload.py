@@ -49,7 +49,7 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
     outputs = Outputs([output], inputs=[job_file])
     text = read_text_input(job_file, what="job file", limit_bytes=SETTINGS_BYTES, error=InputFileError)
     try:
-        converted = convert_job_file(
+        written, options = convert_job_file(
             text, file=on_one_line(str(job_file)), name=name or name_of_test(job_file.stem, TAKEN_NAMES)
         )
     except OptionsRefusedError as error:
@@ -60,9 +60,9 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
         raise
     if output != STDOUT and output.exists() and not force:
         raise UsageError(f"{output} exists and is not overwritten: --force replaces it")
-    outputs.write(output, converted.text)
+    outputs.write(output, written)
     if output != STDOUT:  # the workload file on stdout has them as comments
-        for line in converted.options:
+        for line in options:
             click.echo(line)
 
 

@@ -40,8 +40,8 @@ def audit_host(
     """Return everything that might disturb a run on the drives. Never raises: unreadable values become "not known"."""
     neighbours = {drive.name: find_neighbours(audited, drive) for drive in drives}
     # Another tested drive loads the link all the same: it stays a neighbour.
-    everyone = tuple({one.name: one for found in neighbours.values() for one in found}.values())
-    names = {one.name for one in everyone}
+    everyone = tuple(dict.fromkeys(disk for found in neighbours.values() for disk in found))
+    names = {disk.name for disk in everyone}
     # No timer works on a drive that is held for a test.
     tested = {drive.disk.resolve().name for drive in drives}
     before, began_s = count_io(everyone), clock()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tkperf.device.kernel_watch import parse_stat
@@ -186,26 +186,20 @@ def _power(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbour:
-    """Another whole disk, and the controller or link that it shares with the drive."""
+def find_neighbours(audited: AuditedHost, drive: AuditedDrive) -> dict[Path, str]:
+    """Return the other whole disks that share a controller, expander, hub or bridge with the drive.
 
-    name: str
-    shares: str
-    disk: Path
-
-
-def find_neighbours(audited: AuditedHost, drive: AuditedDrive) -> tuple[Neighbour, ...]:
-    """Return the disks that share a controller, expander, hub or bridge with the drive, tested ones as well."""
+    Each disk has the name of the shared part. Disks that are tested at the same time are included.
+    """
     place = find_place_on_bus(drive.disk)
-    found = []
+    found = {}
     for disk in sorted((audited.sys / "block").glob("*")):
         if disk.resolve() == drive.disk.resolve() or not (disk / "device").exists():
             continue
         shares = _find_shared(place, find_place_on_bus(disk))
         if shares is not None:
-            found.append(Neighbour(name=disk.name, shares=shares, disk=disk))
-    return tuple(found)
+            found[disk] = shares
+    return found
 
 
 def _find_shared(place: Path, other: Path) -> str | None:
@@ -224,18 +218,18 @@ def _find_shared(place: Path, other: Path) -> str | None:
     return None
 
 
-def count_io(neighbours: Iterable[Neighbour]) -> dict[str, tuple[int, int]]:
-    """Return the I/Os and bytes of each neighbour so far, by the kernel's counters."""
+def count_io(disks: Iterable[Path]) -> dict[str, tuple[int, int]]:
+    """Return the I/Os and bytes of each disk so far, according to the kernel's counters."""
     counts = {}
-    for neighbour in neighbours:
-        done = parse_stat(binary(neighbour.disk / "stat"))
+    for disk in disks:
+        done = parse_stat(binary(disk / "stat"))
         if len(done) >= 8:
-            counts[neighbour.name] = (done[0] + done[4], SECTOR_BYTES * (done[2] + done[6]))
+            counts[disk.name] = (done[0] + done[4], SECTOR_BYTES * (done[2] + done[6]))
     return counts
 
 
 def audit_neighbours(
-    neighbours: tuple[Neighbour, ...],
+    neighbours: Mapping[Path, str],
     before: Mapping[str, tuple[int, int]],
     after: Mapping[str, tuple[int, int]],
     seconds: float,
@@ -247,9 +241,9 @@ def audit_neighbours(
         return alone.ok("no other drive behind its controller or link is seen")
     level, busy, unknown = AuditLevel.NOTE, [], []
     by_share: dict[str, list[str]] = {}
-    for neighbour in neighbours:
-        by_share.setdefault(neighbour.shares, []).append(neighbour.name)
-        name = neighbour.name
+    for disk, shares in neighbours.items():
+        name = disk.name
+        by_share.setdefault(shares, []).append(name)
         if name not in before or name not in after:
             unknown.append(name)
             continue

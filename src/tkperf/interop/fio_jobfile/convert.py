@@ -370,14 +370,6 @@ def _check_one_device(jobs: Sequence[JobOptions]) -> None:
         named = named or file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Converted:
-    """The workload file, and a line for each option: carried over, not carried over."""
-
-    text: str
-    options: tuple[str, ...]
-
-
 class OptionsRefusedError(InputFileError):
     """Options of a job file that cannot be kept."""
 
@@ -389,8 +381,8 @@ class OptionsRefusedError(InputFileError):
         self.refusals = refusals
 
 
-def convert_job_file(text: str, *, file: str, name: str) -> Converted:
-    """Return the workload file of a job file.
+def convert_job_file(text: str, *, file: str, name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the workload file of a job file, and a line for each option: carried over, or not carried over.
 
     Args:
         text: the job file.
@@ -410,7 +402,7 @@ def convert_job_file(text: str, *, file: str, name: str) -> Converted:
     # Check it as a run does, with a profile's numbers for missing values.
     table = parse_workload_file(written, file=f"of {file}")
     with_workload(load_profile(ANY_PROFILE), ANY_SUITE, table, file=f"of {file}")
-    return Converted(text=written, options=options)
+    return written, options
 
 
 def name_of_test(stem: str, taken: Sequence[str]) -> str:

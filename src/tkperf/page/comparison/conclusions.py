@@ -417,7 +417,7 @@ def describe_trend(figure: HistoryValue, history: History) -> str:
     trend = figure.trend
     if trend is None:
         return "not known"
-    text = f"{_signed(trend.slope)} % per {history.period.label}"
+    text = f"{_signed(trend.slope)} % per {history.period}"
     if trend.low is None or trend.high is None:
         return text
     return f"{text} ({_signed(trend.low)} to {_signed(trend.high)})"

@@ -355,7 +355,7 @@ def _build_trends(comparison: Comparison, history: History) -> TableView:
         lines.append(((loads[figure.row.place], measure.title), cells))
     return _build(
         f"Trend over {len(comparison.names)} runs",
-        (*_PLACE, "Median", f"Trend (% per {history.period.label})", f"Trend, {COVERED}", "Change"),
+        (*_PLACE, "Median", f"Trend (% per {history.period})", f"Trend, {COVERED}", "Change"),
         lines,
         (
             "Trend: Theil and Sen's slope, the median of the slopes between all pairs of runs, in percent of "

@@ -148,16 +148,8 @@ def _find(axis: WorkloadAxis, work: Workload) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
-    """Look of a curve; dash 0 is solid."""
-
-    colour: str
-    dash: int = 0
-
-
-def style_curves(naming: Naming, workloads: Iterable[Workload], *, dashed: bool = True) -> dict[str, Style]:
-    """Return the look of each curve by its name, in the order of their axes.
+def style_curves(naming: Naming, workloads: Iterable[Workload], *, dashed: bool = True) -> dict[str, tuple[str, int]]:
+    """Return the colour and the dash (0: solid) of each curve by its name, in the order of their axes.
 
     A single axis has a colour for each value. Among several axes the one with the most values has the colours,
     and dashes show the other differences. If there are too few dashes, each curve has a colour of its own: from
@@ -174,13 +166,13 @@ def style_curves(naming: Naming, workloads: Iterable[Workload], *, dashed: bool 
     kinds = sorted({place_of(of_names[name], others) for name in names})
     own = [colours[main.order(of_names[name])] for name in names]
     if len(kinds) == 1 and len(colours) <= len(PALETTE):
-        return {name: Style(colour) for name, colour in zip(names, own, strict=True)}
+        return {name: (colour, 0) for name, colour in zip(names, own, strict=True)}
     if dashed and 1 < len(kinds) <= DASH_COUNT:
         dashes = [kinds.index(place_of(of_names[name], others)) for name in names]
-        return {name: Style(colour, dash) for name, colour, dash in zip(names, own, dashes, strict=True)}
+        return {name: (colour, dash) for name, colour, dash in zip(names, own, dashes, strict=True)}
     few = len(names) <= len(PALETTE)
     return {
-        name: Style(PALETTE[place]) if few else Style(warmth(place, len(names)), place % DASH_COUNT if dashed else 0)
+        name: (PALETTE[place], 0) if few else (warmth(place, len(names)), place % DASH_COUNT if dashed else 0)
         for place, name in enumerate(names)
     }
 
@@ -200,10 +192,10 @@ def build_curves(
         name = naming.name_of(work) if naming.axes else ""
         loads.setdefault(name, work)
         of_names.setdefault(name, []).append(point)
-    look: Mapping[str, Style] = (
+    look: Mapping[str, tuple[str, int]] = (
         style_curves(naming, loads.values(), dashed=mark is Mark.LINE)
         if naming.axes and loads
-        else {"": Style(PALETTE[0])}
+        else {"": (PALETTE[0], 0)}
     )
     return tuple(
         Curve(
@@ -211,12 +203,12 @@ def build_curves(
             label=naming.words(loads[name]) if name else "",
             points=tuple(of_names[name]),
             mark=mark,
-            colour=style.colour,
-            dash=style.dash,
+            colour=colour,
+            dash=dash,
             dots=mark is Mark.LINE,
             facts=tuple(facts),
         )
-        for name, style in look.items()
+        for name, (colour, dash) in look.items()
         if name in of_names
     )
 

@@ -132,12 +132,8 @@ def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
     return max(of.low, to.low) <= min(highs)
 
 
-@dataclass(frozen=True, slots=True)
-class CellPlace:
-    """A cell of a test: its section and workload."""
-
-    section: str
-    workload: Workload
+CellPlace = tuple[str, Workload]
+"""A cell of a test: its section and workload."""
 
 
 def find_peaks_of_sections(sections: Sequence[SectionResult]) -> dict[CellPlace, CellPlace]:
@@ -154,13 +150,13 @@ def find_peaks_of_sections(sections: Sequence[SectionResult]) -> dict[CellPlace,
         for cell in section.cells:
             if (value := cell.value(section.rate)) is not None:
                 load = replace(cell.workload, jobs=1, io_depth=1), section.plan.cautions
-                place = CellPlace(section.name, cell.workload)
+                place = section.name, cell.workload
                 by_load.setdefault(load, []).append((value, place))
                 if section.plan.state:
                     named.add(load)
     peaks: dict[CellPlace, CellPlace] = {}
     for rivals, measured in by_load.items():
-        demands = {place.workload for _, place in measured}
+        demands = {workload for _, (_, workload) in measured}
         if len(demands) > 1 or (rivals in named and len(measured) > 1):
             _, peak = max(measured, key=lambda of: of[0])
             peaks |= dict.fromkeys((place for _, place in measured), peak)

@@ -23,7 +23,6 @@ from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quant
 from tkperf.model.units import format_duration, format_number
 from tkperf.model.workload import Workload
 from tkperf.page.findings.choice import (
-    CellPlace,
     Peak,
     choose_cells,
     choose_peaks,
@@ -171,7 +170,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
     peaks = find_peaks_of_sections(sections)
     demands = {(cell.workload.jobs, cell.workload.io_depth) for section in sections for cell in section.cells}
     # Streams belong to no such group, but have the same demand as other sections with their load.
-    works = {place.workload: peak.workload for place, peak in peaks.items()}
+    works = {workload: peak for (_, workload), (_, peak) in peaks.items()}
     by_name = {section.name: section for section in sections}
     every = [candidate for candidates in of_sections for candidate in candidates]
 
@@ -184,7 +183,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
         if work is None:
             yield candidate
             continue
-        place = CellPlace(section.name, work)
+        place = section.name, work
         is_of_several, is_peak = place in peaks, peaks.get(place, place) == place
         if section.slices or section.areas:
             is_of_several, is_peak = work in works, works.get(work, work) == work

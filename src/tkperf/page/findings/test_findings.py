@@ -65,7 +65,7 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
         yield Finding(test=test.name, section=None, text=several)
     # If a load ran in several sections, the sentence names the sections; the names of the sections
     # contain the demand or the drive.
-    loads = {name_ios(place.workload) for place in find_peaks_of_sections(sections)}
+    loads = {name_ios(workload) for _, workload in find_peaks_of_sections(sections)}
     for section in sections:
         many = section.name in firsts and len(firsts) > _MOST_SHARES
         if not several and not many:

@@ -10,7 +10,7 @@ from tkperf.analysis.results import ReplacedTest, ResumptionResult, RunResult, S
 from tkperf.analysis.verdict import ReasonCode, judge_run
 from tkperf.model.batch_state import BatchPlace
 from tkperf.model.disturbance.io import DisturbanceCode
-from tkperf.model.record import GoesOn, LeftOut, RunStatus, RunWarning
+from tkperf.model.record import GoesOn, LeftOut, RunNote, RunStatus
 from tkperf.model.sharing import SharingState
 from tkperf.model.units import (
     format_capacity,
@@ -63,7 +63,7 @@ def describe_place(place: BatchPlace) -> str:
     return f"{text}measured with up to {format_count(place.others, 'other')} at once; {judged}; {own}"
 
 
-def find_warnings(result: RunResult) -> tuple[RunWarning, ...]:
+def find_warnings(result: RunResult) -> tuple[RunNote, ...]:
     """Return the run's own warnings, and those about parts that did not end, resumptions and damage."""
     return (*result.warnings, *_of_the_end(result), *_warn_of_resumptions(result), *_warn_of_damage(result.left_out))
 
@@ -199,7 +199,7 @@ def _of_damage(left_out: Sequence[LeftOut]) -> Iterator[str]:
         )
 
 
-def _of_the_end(result: RunResult) -> Iterator[RunWarning]:
+def _of_the_end(result: RunResult) -> Iterator[RunNote]:
     """Yield a warning for each part that did not end or begin; none while the run goes on."""
     if result.status is RunStatus.RUNNING:
         return
@@ -209,26 +209,26 @@ def _of_the_end(result: RunResult) -> Iterator[RunWarning]:
             ("unfinished-step", describe_step_under_way(test, result.status)),
         ):
             if what is not None:
-                yield RunWarning(code=code, text=f"{test.title}: {what}", test=test.name)
+                yield RunNote(code=code, text=f"{test.title}: {what}", test=test.name)
     if result.not_begun:
-        yield RunWarning(code="not-begun", text=f"not begun: {', '.join(result.not_begun)}")
+        yield RunNote(code="not-begun", text=f"not begun: {', '.join(result.not_begun)}")
 
 
-def _warn_of_resumptions(result: RunResult) -> Iterator[RunWarning]:
+def _warn_of_resumptions(result: RunResult) -> Iterator[RunNote]:
     titles: dict[str | None, str] = {test.name: test.title for test in result.tests}
     for one in result.resumptions:
         text = f"{titles.get(one.test, 'the run')}: {describe_resumption(one)}"
-        yield RunWarning(code="resumed", text=text, test=one.test, at_s=one.resumed_s)
+        yield RunNote(code="resumed", text=text, test=one.test, at_s=one.resumed_s)
 
 
-def _warn_of_damage(left_out: Sequence[LeftOut]) -> Iterator[RunWarning]:
+def _warn_of_damage(left_out: Sequence[LeftOut]) -> Iterator[RunNote]:
     """Yield a warning for each unreadable row, up to a limit, then one for the rest."""
     for row in left_out[:_MOST_NAMED]:
-        yield RunWarning(code="left-out", text=f"left out: {row}")
+        yield RunNote(code="left-out", text=f"left out: {row}")
     more = len(left_out) - _MOST_NAMED
     if more > 0:
         text = f"left out: {format_count(more, 'more row')} of the run file"
-        yield RunWarning(code="left-out", text=text)
+        yield RunNote(code="left-out", text=text)
 
 
 # Codes of warnings that appear in findings or in the facts of their test.
@@ -308,7 +308,7 @@ def leave_out_said(banners: Sequence[str], said: Collection[str] = (), *, simula
 
 def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:
     """Group the run's warnings by subject, equal texts once."""
-    by_group: dict[str, list[RunWarning]] = {}
+    by_group: dict[str, list[RunNote]] = {}
     for warning in find_warnings(result):
         if warning.code not in _TOLD_ELSEWHERE:
             by_group.setdefault(_GROUPS.get(warning.code, _REST), []).append(warning)
@@ -318,7 +318,7 @@ def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:
     )
 
 
-def _texts(warnings: Sequence[RunWarning]) -> Iterator[str]:
+def _texts(warnings: Sequence[RunNote]) -> Iterator[str]:
     times = Counter(warning.text for warning in warnings)
     for number, (text, often) in enumerate(times.items()):
         if number == MOST_OF_A_GROUP:

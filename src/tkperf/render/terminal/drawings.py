@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10
-from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -34,11 +33,6 @@ _SCALE = 9
 _COURSES = (FigureKind.OVER_ROUNDS, FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.OVER_AREAS)
 
 
-class _View(NamedTuple):
-    chart: Chart
-    name: str
-
-
 def print_charts(charts: Sequence[ChartView], console: Console) -> None:
     """Print what a line of characters can show of a section's charts: its course and its response times."""
     blocks = blocks_for(console.encoding)
@@ -53,32 +47,32 @@ def draw_course(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -
     drawn = {kind: list(_of_kind(charts, kind)) for kind in _COURSES}
     kind = next((kind for kind in _COURSES if drawn[kind]), None)
     if kind is FigureKind.OVER_ROUNDS:
-        first = drawn[kind][0].chart
-        alike = [view for view in drawn[kind] if view.chart.y.title == first.y.title]
-        if max(len(curve.points) for view in alike for curve in view.chart.curves) > 1:
+        first, _ = drawn[kind][0]
+        alike = [(chart, name) for chart, name in drawn[kind] if chart.y.title == first.y.title]
+        if max(len(curve.points) for chart, _ in alike for curve in chart.curves) > 1:
             yield Text()
             title = f"{first.y.title}, {first.x.title.lower()} by {first.x.title.lower()}"
             yield from draw_grid(title, _grid(alike), width, blocks=blocks)
     elif kind is not None:
-        yield from _draw_lines([view.chart for view in drawn[kind]], width, blocks)
+        yield from _draw_lines([chart for chart, _ in drawn[kind]], width, blocks)
 
 
-def _of_kind(charts: Sequence[ChartView], kind: FigureKind) -> Iterator[_View]:
-    """Yield the views that draw a kind of figure with curves."""
+def _of_kind(charts: Sequence[ChartView], kind: FigureKind) -> Iterator[tuple[Chart, str]]:
+    """Yield the charts that draw a kind of figure with curves, each with the name of its view."""
     for view in (view for chart in charts for view in chart.views):
         if view.figure is not None and view.figure.kind is kind and isinstance(view.chart, Chart):
-            yield _View(view.chart, view.choice[-1] if view.choice else "")
+            yield view.chart, view.choice[-1] if view.choice else ""
 
 
-def _grid(views: Sequence[_View]) -> Grid:
-    """Return the values of curves over the rounds: a row for each name, a column for each view."""
-    names = tuple(dict.fromkeys(curve.name for view in views for curve in view.chart.curves))
-    by_name = [{curve.name: curve.values for curve in view.chart.curves} for view in views]
+def _grid(views: Sequence[tuple[Chart, str]]) -> Grid:
+    """Return the values of curves over the rounds: a row for each name of a curve, a column for each view."""
+    names = tuple(dict.fromkeys(curve.name for chart, _ in views for curve in chart.curves))
+    by_name = [{curve.name: curve.values for curve in chart.curves} for chart, _ in views]
     return Grid(
         rows=names,
-        columns=tuple(view.name for view in views),
+        columns=tuple(name for _, name in views),
         values=tuple(tuple(of.get(name) for of in by_name) for name in names),
-        row_title=views[0].chart.series,
+        row_title=views[0][0].series,
     )
 
 

@@ -13,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from tkperf.analysis.run_estimate import BatchEstimate, RunEstimate
-from tkperf.model.record import RunWarning
+from tkperf.model.record import RunNote
 from tkperf.page.batch_plan import build_batch_plan_page
 from tkperf.page.page import ReportView
 from tkperf.page.plan import build_plan_page, describe_plan_verdict
@@ -61,7 +61,7 @@ def _describe_end(bounds_s: tuple[float, float]) -> str:
     return f"{when}, if begun now"
 
 
-def print_plan_warnings(warnings: Iterable[RunWarning]) -> None:
+def print_plan_warnings(warnings: Iterable[RunNote]) -> None:
     """Show reasons not to trust the result, and checks that were not possible, before the question."""
     print_facts((("warning", warning.text) for warning in warnings), style="yellow")
 
