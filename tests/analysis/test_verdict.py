@@ -29,7 +29,7 @@ from tkperf.analysis.verdict import (
 )
 from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.figures import LoadCaution
-from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, StepKind
+from tkperf.model.record import GoesOn, LeftOut, PurgeRecord, RunStatus, StepKind
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import judge
 from tkperf.page.marking import find_level
@@ -66,18 +66,13 @@ RESUMED = ResumptionResult(
     resumed_utc="2026-01-01T00:00:00+00:00",
     stopped_s=1.0,
     resumed_s=2.0,
-    interrupted=True,
+    status=RunStatus.INTERRUPTED,
     because=None,
     test="iops",
     section="IOPS",
-    goes_on="where it stopped",
-    again="",
-    accepted=True,
+    goes_on=GoesOn.WHERE_IT_STOPPED,
     set_aside_steps=0,
     set_aside_written_bytes=0,
-    repeated=(),
-    added=(),
-    changes=(),
 )
 
 

@@ -18,7 +18,17 @@ from tkperf.model.figures import Figure, SectionPlan
 from tkperf.model.host_use import HostUse
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.quantity import IOPS, THROUGHPUT, Direction, Figures, Quantity, find_quantities
-from tkperf.model.record import LeftOut, PurgeRecord, RunNote, RunStatus, StepKind, UnfinishedStep, is_as_new
+from tkperf.model.record import (
+    GoesOn,
+    LeftOut,
+    PurgeRecord,
+    Resumption,
+    RunNote,
+    RunStatus,
+    StepKind,
+    UnfinishedStep,
+    is_as_new,
+)
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Workload
@@ -271,48 +281,23 @@ class ReplacedTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumptionResult:
-    """A resumption of a run.
+class ResumptionResult(Resumption):
+    """A resumption of a run, with what it set aside.
 
     Attributes:
-        resumed_utc: time of the resumption.
-        stopped_s, resumed_s: start and end of the pause, in seconds from the start of the run; the pause
-            was at most this long.
-        interrupted: the run had not ended by itself; ``because`` gives the reason for the stop.
-        test, section: the test and section that were cut off; None: nothing was.
-        goes_on: ``round``, ``purge``, ``test``, ``where it stopped`` or ``next``.
-        again: description of the parts that were measured again; empty: nothing.
-        accepted: results span the interruption, because the user accepted this.
         set_aside_steps, set_aside_written_bytes: steps that were measured again and are in no result, and
             their written bytes; these include the known bytes of the step that was cut off.
-        repeated, added: tests that the user asked for.
-        changes: differences on the host from then on.
-        cut_off: the step that was cut off, as the run described it.
         replaced: earlier measurements of the repeated tests.
     """
 
-    resumed_utc: str
-    stopped_s: float
-    resumed_s: float
-    interrupted: bool
-    because: str | None
-    test: str | None
-    section: str | None
-    goes_on: str
-    again: str
-    accepted: bool
     set_aside_steps: int
     set_aside_written_bytes: int
-    repeated: tuple[str, ...]
-    added: tuple[str, ...]
-    changes: tuple[str, ...]
-    cut_off: str | None = None
     replaced: tuple[ReplacedTest, ...] = ()
 
     @property
-    def pause_s(self) -> float:
-        """Return the longest time for which the device may have had no I/O."""
-        return self.resumed_s - self.stopped_s
+    def accepted(self) -> bool:
+        """Return whether results span the interruption, because the user accepted this."""
+        return self.goes_on is GoesOn.WHERE_IT_STOPPED
 
     def concerns(self, test: str) -> bool:
         """Return whether the pages of a test mention the resumption."""

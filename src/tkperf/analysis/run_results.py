@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from tkperf.analysis.characteristics_search import with_characteristics
@@ -25,7 +25,7 @@ from tkperf.model.errors import ProfileError
 from tkperf.model.figures import SectionPlan, TestPlan, generic_section
 from tkperf.model.phases import Round
 from tkperf.model.quantity import IOS, Direction
-from tkperf.model.record import GoesOn, Resumption, RunRecord, RunStatus, StepKind, StepRecord, TestRecord
+from tkperf.model.record import Resumption, RunRecord, RunStatus, StepKind, StepRecord, TestRecord
 from tkperf.model.run_info import RunInfo
 from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.demand_intensity import GRID, DemandGridTable
@@ -240,22 +240,9 @@ def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:
     earlier = [test for test in record.earlier if test.id in resumption.repeated_ids]
     written_bytes = resumption.cut_off_written_bytes + sum(step.measurement.write.bytes for step in set_aside)
     return ResumptionResult(
-        resumed_utc=resumption.resumed_utc,
-        stopped_s=resumption.stopped_s,
-        resumed_s=resumption.resumed_s,
-        interrupted=resumption.was_interrupted,
-        because=resumption.because,
-        test=resumption.test,
-        section=resumption.section,
-        goes_on=resumption.goes_on.value,
-        again=resumption.again,
-        accepted=resumption.goes_on is GoesOn.WHERE_IT_STOPPED,
+        **{each.name: getattr(resumption, each.name) for each in fields(Resumption)},
         set_aside_steps=len(set_aside),
         set_aside_written_bytes=written_bytes,
-        repeated=resumption.repeated,
-        added=resumption.added,
-        changes=resumption.changes,
-        cut_off=resumption.cut_off,
         replaced=tuple(
             ReplacedTest(
                 name=test.name,

@@ -270,7 +270,7 @@ class Resumption:
     command_line: tuple[str, ...] = ()
 
     @property
-    def was_interrupted(self) -> bool:
+    def interrupted(self) -> bool:
         """Return whether the run had not ended by itself."""
         return self.status is not RunStatus.COMPLETE
 

@@ -77,6 +77,25 @@ _LISTS_OF_A_TEST = ("steps",)
 # Spaces before the elements of these lists.
 _IN_A_SECTION, _IN_A_TEST = 12, 8
 _ELEMENTS_AT_ONCE = 100
+_RESUMPTION = (
+    "resumed_utc",
+    "stopped_s",
+    "resumed_s",
+    "interrupted",
+    "because",
+    "test",
+    "section",
+    "goes_on",
+    "again",
+    "accepted",
+    "set_aside_steps",
+    "set_aside_written_bytes",
+    "repeated",
+    "added",
+    "changes",
+    "cut_off",
+    "replaced",
+)
 
 
 def write_json(result: RunResult) -> Iterator[str]:
@@ -127,8 +146,10 @@ def _with_words(result: RunResult, mark: str, lists: list[tuple[Sequence[object]
     plain["verdict"] = build_verdict(describe_verdict(result))
     plain["headlines"] = msgspec.to_builtins(headlines(result))
     plain["findings"] = msgspec.to_builtins(findings(result))
-    for resumption, of_plain in zip(result.resumptions, plain["resumptions"], strict=True):
-        of_plain["text"] = describe_resumption(resumption)
+    plain["resumptions"] = [
+        {**{key: msgspec.to_builtins(getattr(one, key)) for key in _RESUMPTION}, "text": describe_resumption(one)}
+        for one in result.resumptions
+    ]
     for test, of_plain in zip(result.tests, plain["tests"], strict=True):
         of_plain["under_way"] = describe_step_under_way(test, result.status)
         of_plain["progress"] = describe_progress(test)

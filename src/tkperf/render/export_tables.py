@@ -485,7 +485,7 @@ def _resumptions(result: RunResult) -> Iterator[Row]:
             each.resumed_s,
             each.interrupted,
             each.because,
-            each.goes_on,
+            each.goes_on.value,
             each.again,
             each.accepted,
             each.set_aside_steps,

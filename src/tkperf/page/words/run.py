@@ -134,7 +134,7 @@ def _of_interruption(one: ResumptionResult) -> Iterator[str]:
             f"{format_capacity(one.set_aside_written_bytes)} written in what is in no result)"
         )
     yield f"measured again: {one.again}{kept}"
-    if one.goes_on == GoesOn.ROUND.value:
+    if one.goes_on is GoesOn.ROUND:
         yield "no steady-state window spans it"
     if one.accepted:
         yield "results continue across it, as the user accepted"
