@@ -137,11 +137,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
 
 
 def _require_promise(claim: Claim, where: str) -> None:
-    """Require exactly one promise, a limit or an absence, and for a cell its mix and block size.
-
-    Raises:
-        InputFileError: the claim says nothing, or more than one thing.
-    """
+    """Require exactly one promise, a limit or an absence, and for a cell its mix and block size."""
     of_course = claim.metric in CHARACTERISTICS
     limits = sum((claim.at_least is not None, claim.at_most is not None, claim.not_found))
     if limits != 1:

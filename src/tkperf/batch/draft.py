@@ -196,9 +196,6 @@ def find_again(request: BatchRequest, names: Collection[str], finder: DriveFinde
 
     Args:
         names: the runs whose drives are needed; the others stay as they are.
-
-    Raises:
-        DeviceError: drives with a serial number are no longer there.
     """
     finder = finder or DriveFinder(folder=Path())
     drives, faults = [], []
@@ -357,11 +354,7 @@ def read_batch_file(path: Path) -> BatchDraft:
 
 
 def parse_batch_file(text: str, path: Path) -> BatchDraft:
-    """Decode a batch file; errors name ``path``, in whose folder relative paths begin.
-
-    Raises:
-        InputFileError: the text is not TOML, has a typo or an impossible value.
-    """
+    """Decode a batch file; errors name ``path``, in whose folder relative paths begin."""
     source = f"batch {path}"
 
     def parse() -> object:
@@ -396,11 +389,7 @@ def parse_batch_file(text: str, path: Path) -> BatchDraft:
 
 
 def _with_tables(data: dict[str, Any], source: str) -> dict[str, Any]:
-    """Return the data with a table for each drive.
-
-    Raises:
-        InputFileError: something that a batch does not do at all.
-    """
+    """Return the data with a table for each drive."""
     if data.get("suite") == "raid":
         raise InputFileError(f"{source}, key suite: {NO_BATCH_OF_SETS}")
     drives = data.get("drives")

@@ -97,11 +97,7 @@ class DriveFinder:
         return tuple(found)
 
     def find_again(self, path: str, serial: str) -> str:
-        """Return where a whole drive is now: at that path, or at another one.
-
-        Raises:
-            DeviceError: it is not there.
-        """
+        """Return where a whole drive is now: at that path, or at another one."""
         place = self._locate(FoundDrive(path=path), ())
         if place.serial is not None and place.is_whole and place.serial[1] == serial:
             return path

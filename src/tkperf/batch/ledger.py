@@ -213,9 +213,6 @@ class Ledger:
         """Write the file anew if its name was removed, or with ``-kept`` if that is another file's now.
 
         Return whether that was so; ``path`` is where it is then.
-
-        Raises:
-            RunFileError: it cannot be written.
         """
         path = self.path
         with suppress(OSError):
@@ -253,11 +250,7 @@ def _encode(line: Line) -> bytes:
 
 
 def _write_durably(descriptor: int, content: bytes) -> None:
-    """Append by one write.
-
-    Raises:
-        OSError: it is not written, or only its beginning is, as on a full disk.
-    """
+    """Append by one write."""
     if os.write(descriptor, content) < len(content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(descriptor)

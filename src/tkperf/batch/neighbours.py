@@ -110,11 +110,7 @@ class Neighbours:
         }
 
     def require_within(self) -> None:
-        """Refuse a strict batch that is over the budget of a link.
-
-        Raises:
-            RefusedError: it is over it.
-        """
+        """Refuse a strict batch that is over the budget of a link."""
         over = {
             budget.part.name: budget.factor
             for group in self.groups

@@ -175,11 +175,7 @@ class _Gate:
         return () if self._go is None else self._go.siblings
 
     def ask(self, question: Question) -> str:
-        """Show the batch what this drive is and holds, and wait for the user's answer.
-
-        Raises:
-            RefusedError: the batch has ended, or the answer is for another drive than the one shown.
-        """
+        """Show the batch what this drive is and holds, and wait for the user's answer."""
         return self._wait(question).answer or ""
 
     def wait_for_turn(self) -> None:

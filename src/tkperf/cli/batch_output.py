@@ -46,11 +46,7 @@ class BatchFiles:
 
 
 def read_batch_answer(path: Path, claims_file: Path | None = None) -> BatchResult:
-    """Read a batch and its runs, with other claims than its own if a file is given.
-
-    Raises:
-        RunFileError, UsageError: the batch or the claims cannot be read.
-    """
+    """Read a batch and its runs, with other claims than its own if a file is given."""
     claims = None if claims_file is None else read_claims(claims_file)
     folder = None if claims_file is None else claims_file.parent
     return read_answer(read_batch(path), claims=claims, folder=folder)
@@ -66,11 +62,7 @@ def show_batch(path: Path, *, as_json: bool) -> None:
 
 
 def end_batch(state: BatchState, options: BatchOptions) -> BatchResult:
-    """Print the short end of a batch, and write the reports of its drives and its page next to them.
-
-    Raises:
-        TkperfError: the results cannot be read.
-    """
+    """Print the short end of a batch, and write the reports of its drives and its page next to them."""
     answer = read_answer(state)
     if not options.quiet and options.progress != "json":
         print_batch_end(build_batch_page(answer), open_console())
@@ -147,11 +139,7 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
 
 
 def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the run files that are meant: a batch is its runs that have begun.
-
-    Raises:
-        UsageError: a batch has none.
-    """
+    """Return the run files that are meant: a batch is its runs that have begun."""
     found: list[Path] = []
     for path in paths:
         if path.suffix != BATCH_SUFFIX:

@@ -60,20 +60,13 @@ def run_batch(request: BatchRequest, options: BatchOptions, prompt: BatchPrompt 
 
     Args:
         prompt: default: the terminal.
-
-    Raises:
-        TkperfError: nothing has begun; the message names every drive with a fault.
     """
     selection = choose_new(request, options)
     return _conduct(selection, options, depart(options), prompt or _Terminal(options))
 
 
 def choose_new(request: BatchRequest, options: BatchOptions) -> DriveSelection:
-    """Return the drives of a new batch, whose files have a place.
-
-    Raises:
-        RunFileError: a name is taken or the folder cannot be written to; the message has all names.
-    """
+    """Return the drives of a new batch, whose files have a place."""
     return choose_all(request, options.path, options.folder, _find_outputs(options, request))
 
 
@@ -87,11 +80,7 @@ def _find_outputs(options: BatchOptions, request: BatchRequest) -> Iterator[Path
 
 
 def resume_batch(options: BatchOptions, *, without: Sequence[str] = (), prompt: BatchPrompt | None = None) -> int:
-    """Run ``tkperf resume NAME.batch``: begin or go on with every drive that is not done, after consent.
-
-    Raises:
-        TkperfError: nothing has begun: the ledger is no file to go on with, or no drive of it.
-    """
+    """Run ``tkperf resume NAME.batch``: begin or go on with every drive that is not done, after consent."""
     # First of all, as others find the process that has taken the lock.
     departure = depart(options)
     # Held until the end, so that no other process goes on with it, and no other file takes its place.
@@ -174,11 +163,7 @@ def _conduct(
 
 @contextmanager
 def until_it_begins() -> Iterator[ExitStack]:
-    """Undo what the caller gives to the stack, if the batch does not begin.
-
-    Raises:
-        Interrupted: by the user.
-    """
+    """Undo what the caller gives to the stack, if the batch does not begin."""
     with ExitStack() as undone:
         try:
             with ended_by_signals(once=False):
@@ -254,11 +239,7 @@ def print_held(options: BatchOptions, held: Sequence[Held], facts: Sequence[tupl
 
 
 def ask_for(options: BatchOptions, drives: Sequence[DriveShown]) -> None:
-    """Ask once for all drives.
-
-    Raises:
-        RefusedError: no terminal to ask on, or the answer does not confirm.
-    """
+    """Ask once for all drives."""
     question = BatchQuestion(name=options.name, shown=drives)
     if not question.erased:
         return

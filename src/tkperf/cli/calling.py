@@ -165,11 +165,7 @@ def _options_of(ctx: click.Context) -> dict[str, click.Option]:
 
 
 def _refuse_slips(ctx: click.Context, words: Sequence[str]) -> None:
-    """Refuse misspelled options with one dash: click would read ``-ssd iops`` as ``-s sd``, a mail server.
-
-    Raises:
-        click.NoSuchOption: a word is nearly one of TKperf's options.
-    """
+    """Refuse misspelled options with one dash: click would read ``-ssd iops`` as ``-s sd``, a mail server."""
     known = _options_of(ctx)
     spelled_with_one = [name for name in known if len(name) > 2 and name[1] != "-"]
     for word in words:

@@ -58,11 +58,7 @@ def consent_of(options: RunOptions) -> Consent:
 
 
 def ask_on_terminal(question: Question) -> str:
-    """Ask the user to type a confirmation, up to three times, and return the last answer.
-
-    Raises:
-        RefusedError: stdin is no terminal, so the question cannot be answered.
-    """
+    """Ask the user to type a confirmation, up to three times, and return the last answer."""
     if not sys.stdin.isatty():
         raise nobody_to_ask(question, WAY)
     asked = (
@@ -77,11 +73,7 @@ def ask_on_terminal(question: Question) -> str:
 
 
 def type_answer(asked: str, expected: str, is_confirmed: Callable[[str], bool]) -> str:
-    """Ask for a text until it confirms, up to three times, and return the last answer.
-
-    Raises:
-        click.Abort: the user left the question.
-    """
+    """Ask for a text until it confirms, up to three times, and return the last answer."""
     answer = _type_in(asked)
     for _ in range(ASKED_AGAIN):
         if is_confirmed(answer):

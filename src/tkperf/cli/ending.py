@@ -77,11 +77,7 @@ def describe_ended(path: Path, record: RunRecord) -> tuple[str, ...]:
 
 
 def print_run(path: Path) -> None:
-    """Print the results of a run file on stdout.
-
-    Raises:
-        RunFileError: see RunFile.
-    """
+    """Print the results of a run file on stdout."""
     with RunFile(path) as opened:
         record = opened.record()
         result = find_results(opened, record)
@@ -92,11 +88,7 @@ def print_run(path: Path) -> None:
 
 
 def print_ended(path: Path) -> None:
-    """Print the verdict and the headline figures of an ended run on stdout.
-
-    Raises:
-        RunFileError: see RunFile.
-    """
+    """Print the verdict and the headline figures of an ended run on stdout."""
     with RunFile(path) as opened:
         result = find_results(opened, opened.record())
     print_end(build_view(result), open_console())
@@ -172,22 +164,14 @@ def concluded() -> Iterator[Ending]:
 
 
 def write_report(options: RunOptions, page: Page) -> None:
-    """Write a page next to the run file. A file that tkperf did not write stays.
-
-    Raises:
-        Exception: there is no page, it cannot be written, or tkperf did not write the file of its name.
-    """
+    """Write a page next to the run file. A file that tkperf did not write stays."""
     if isinstance(page, Exception):
         raise page
     write_own_page(options.report_path, page, options.run_path)
 
 
 def write_own_page(path: Path, page: str, source: Path) -> None:
-    """Write the page of a run or a batch next to its file.
-
-    Raises:
-        UsageError: it cannot be written, or tkperf did not write the file of its name.
-    """
+    """Write the page of a run or a batch next to its file."""
     if os.path.lexists(path) and not _is_own_page(path):
         raise UsageError(
             "there is a file of that name that tkperf did not write, which stays as it is; tkperf "
@@ -328,11 +312,7 @@ def send_mail(options: CallOptions, message: EmailMessage) -> None:
 
 
 def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
-    """Log in to the mail server.
-
-    Raises:
-        UsageError: the login failed. Its text has nothing of the password, not even as a server's echo.
-    """
+    """Log in to the mail server."""
     import smtplib  # noqa: PLC0415
 
     try:

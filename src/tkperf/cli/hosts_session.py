@@ -28,11 +28,7 @@ def _passed_on(options: BatchOptions) -> Options:
 
 
 def run_fleet(request: BatchRequest, options: BatchOptions) -> int:
-    """Run ``tkperf batch`` over hosts: return its exit code.
-
-    Raises:
-        TkperfError: nothing has begun; the message names every host with a fault.
-    """
+    """Run ``tkperf batch`` over hosts: return its exit code."""
     choose_new(request, options)
     departure = depart(options)
     if options.push is not None:
@@ -41,12 +37,7 @@ def run_fleet(request: BatchRequest, options: BatchOptions) -> int:
 
 
 def _push(archive: Path, request: BatchRequest) -> None:
-    """Put tkperf on all hosts.
-
-    Raises:
-        InputFileError: the archive is of another version.
-        DeviceError: a host does not take it; the message has all of them.
-    """
+    """Put tkperf on all hosts."""
 
     def push(host: str) -> str:
         try:
@@ -62,11 +53,7 @@ def _push(archive: Path, request: BatchRequest) -> None:
 
 
 def resume_fleet(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
-    """Run ``tkperf resume NAME.batch`` over hosts: follow what goes on there, and begin the rest after consent.
-
-    Raises:
-        TkperfError: nothing has begun.
-    """
+    """Run ``tkperf resume NAME.batch`` over hosts: follow what goes on there, and begin the rest after consent."""
     departure = depart(options)
     ledger = Ledger.open(options.path)
     try:

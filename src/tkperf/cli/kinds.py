@@ -136,11 +136,7 @@ def _folders(begun: str) -> list[CompletionItem]:
 
 
 def find_run_file(given: str) -> Path:
-    """Return the run file for a word: its path, NAME for NAME.tkperf, or a folder with only one run file.
-
-    Raises:
-        UsageError: the word fits several run files.
-    """
+    """Return the run file for a word: its path, NAME for NAME.tkperf, or a folder with only one run file."""
     if given.endswith(RUN_FILE_SUFFIX) and os.path.exists(given):  # noqa: PTH110 # False also for names too long
         return Path(given)
     meant = list(_candidates(given))

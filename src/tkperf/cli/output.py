@@ -62,11 +62,7 @@ class Outputs:
 
 
 def files_in(folder: Path | None, names: Iterable[str]) -> list[Path]:
-    """Return the paths of files in an output folder.
-
-    Raises:
-        UsageError: the folder is ``-``, but stdout holds one file only.
-    """
+    """Return the paths of files in an output folder."""
     if folder == STDOUT:
         raise UsageError("several files do not fit on stdout: name a folder, not -")
     return [] if folder is None else [folder / name for name in names]
@@ -87,10 +83,6 @@ def write_output(
     Args:
         inputs: sources of the file, which are not overwritten.
         makes_folder: make the file's folder, in one that exists.
-
-    Raises:
-        UsageError: the file cannot be written, its folder does not exist, other users laid a link on the
-            way, or the file would replace a run file or an input.
     """
     if path == STDOUT:
         for piece in _pieces(content):
@@ -110,12 +102,7 @@ def say_path(path: Path) -> None:
 
 
 def open_log(path: Path) -> int:
-    """Open a log to add to it, and return the descriptor. Others may have put something in its place.
-
-    Raises:
-        OSError: the log cannot be opened.
-        RunFileError: it is a link, a pipe or a device, or has another name elsewhere; or its folder is refused.
-    """
+    """Open a log to add to it, and return the descriptor. Others may have put something in its place."""
     # Not blocking, as opening a pipe in its place would wait.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
     if path.is_symlink():

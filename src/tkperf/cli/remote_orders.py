@@ -231,11 +231,7 @@ def _plan(order: PlanBatch, caller_uid: int) -> None:
 
 @contextmanager
 def _private_folder() -> Iterator[Path]:
-    """Yield a folder for the files of a plan.
-
-    Raises:
-        RunFileError: the folder cannot be made.
-    """
+    """Yield a folder for the files of a plan."""
     with ExitStack() as made:
         try:
             folder = made.enter_context(private_folder())
@@ -251,11 +247,7 @@ def _options(given: Options, name: str) -> BatchOptions:
 
 
 def _write_inputs(folder: Path, files: dict[str, str]) -> None:
-    """Write the input files of a batch into its folder, which only root reaches.
-
-    Raises:
-        RunFileError: they cannot be written.
-    """
+    """Write the input files of a batch into its folder, which only root reaches."""
     try:
         for name, text in files.items():
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -101,11 +101,7 @@ class RunOptions(CallOptions):
 
 
 def _check_notification(options: CallOptions) -> None:
-    """Check the notification now: a mistake must not show only after 30 hours.
-
-    Raises:
-        UsageError: it is not possible.
-    """
+    """Check the notification now: a mistake must not show only after 30 hours."""
     for option, address in (("--mail", options.mail), ("--mail-from", options.mail_from)):
         if address is not None and not _is_mail_address(address):
             raise UsageError(f"{option} '{address}' is not a mail address")
@@ -127,11 +123,7 @@ def _check_notification(options: CallOptions) -> None:
 
 
 def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOptions]:
-    """Return the request and the call's own options from the command line's, by the names of their fields.
-
-    Raises:
-        UsageError: the options contradict each other, raid.json or a fact has a mistake, or no device could do this.
-    """
+    """Return the request and the call's own options from the command line's, by the names of their fields."""
     own = {field.name for field in fields(RunOptions)}
     call = {name: value for name, value in options.items() if name in own}
     asked = {name: value for name, value in options.items() if name not in own}
@@ -143,20 +135,12 @@ def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOp
 
 
 def rating_of(options: CallOptions) -> Rating | None:
-    """Return the drive's rating by the options, or None.
-
-    Raises:
-        UsageError: ``--rated`` is no rating.
-    """
+    """Return the drive's rating by the options, or None."""
     return None if options.rated is None else parse_rating(options.rated, options.warranty_years)
 
 
 def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
-    """Return the device's speed by the options; None if they do not give it.
-
-    Raises:
-        UsageError: ``--rate`` is no rate, or the earlier run is of another model.
-    """
+    """Return the device's speed by the options; None if they do not give it."""
     if options.rate is not None:
         return parse_rate(options.rate)
     return None if options.like is None else read_rates(options.like, plan.dut)

@@ -198,9 +198,6 @@ def open_observers(
 
     None of them can end a run or hold it up: a run of days is worth more than its view. ``on_note``
     gets a note of events that were not shown.
-
-    Raises:
-        RunFileError: the log cannot be opened.
     """
     try:
         log = open_log(options.log_path)

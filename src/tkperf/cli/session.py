@@ -105,11 +105,7 @@ def resume_session(request: ResumeRequest, options: RunOptions) -> None:
 
 
 def _require_log(options: RunOptions) -> None:
-    """Check the log now, as an error would end the run after the purge. Text is written to it later.
-
-    Raises:
-        RunFileError: the log exists and cannot be written to.
-    """
+    """Check the log now, as an error would end the run after the purge. Text is written to it later."""
     if not os.path.lexists(options.log_path):
         return
     try:
@@ -190,10 +186,6 @@ def depart(options: CallOptions) -> Departure:
     There are two processes from the very beginning. The first one waits. The second one does everything, so that no
     other process takes over device, locks, leases, databases or threads. Until the run has begun, both belong to the
     terminal.
-
-    Raises:
-        click.exceptions.Exit: in the first process, with 0 when the run has begun, or with the exit code of
-            a run that ended before.
     """
     if not options.detach:
         return Departure()
@@ -272,11 +264,7 @@ def kept_awake(name: str, *, on_note: Observer) -> Iterator[None]:
 
 
 def _inhibit_sleep(name: str) -> Process:
-    """Start a process that holds the lock.
-
-    Raises:
-        EngineError: there is no such program, or it refuses.
-    """
+    """Start a process that holds the lock."""
     if find_program(INHIBIT) is None:
         raise EngineError(f"there is no {INHIBIT}")
     argv = [

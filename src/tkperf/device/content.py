@@ -56,9 +56,6 @@ def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, 
 
     Args:
         file_system: type of the file system; None if not known.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     # Only after this call does the map list data that other programs wrote and for which the file
     # system has allocated no place yet.
@@ -220,11 +217,7 @@ def read_samples(descriptor: int, places: Iterable[tuple[int, int]]) -> Iterator
 
 
 def read_write_marks(descriptor: int, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> WriteMarks:
-    """Read the kernel's counters and times of a held device or file.
-
-    Raises:
-        OSError: the kernel cannot write out data that was written to it.
-    """
+    """Read the kernel's counters and times of a held device or file."""
     # The kernel counts writes to the page cache of a device only when it writes them out.
     sync(descriptor)
     status = os.fstat(descriptor)
@@ -379,9 +372,6 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
 
     Args:
         places: for each, its name for people and the path to read.
-
-    Raises:
-        DeviceError: they cannot be read, so the data to lose is not known.
     """
     signatures: list[Signature] = []
     for name, path in places.items():

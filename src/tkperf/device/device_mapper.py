@@ -87,9 +87,6 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
 
     The mapping lies on no device until it is marked for removal, so a killed tkperf never leaves
     anything on a device.
-
-    Raises:
-        DeviceError: the kernel refuses; the mapping is gone again.
     """
     _remove_leftover(name)
     _call(_DEV_CREATE, name, uuid=f"{UUID_PREFIX}{name}")
@@ -126,11 +123,7 @@ def _remove_leftover(name: str) -> None:
 
 
 def read_table(name: str) -> Iterator[Target]:
-    """Yield the targets in the kernel's table of a mapping.
-
-    Raises:
-        DeviceError: there is no such mapping.
-    """
+    """Yield the targets in the kernel's table of a mapping."""
     room = 1 << 16
     while True:
         answer, data = _call(_TABLE_STATUS, name, flags=_STATUS_TABLE, room=room)

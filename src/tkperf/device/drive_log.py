@@ -142,11 +142,7 @@ class DriveLog:
         self._tool = None
 
     def _checked_node(self) -> str:
-        """Return the kernel's node of the disk, after checking it.
-
-        Raises:
-            UnreadError: the node is missing or another device's, or the drive is now a different one.
-        """
+        """Return the kernel's node of the disk, after checking it."""
         try:
             status = Path(self.name).lstat()
         except OSError as error:
@@ -292,11 +288,7 @@ def _call(run: RunTool, argv: list[str]) -> Completed:
 
 
 def _read_json(run: RunTool, argv: list[str], *, any_status: bool = False) -> LogDocument:
-    """Return the JSON object that a tool prints.
-
-    Raises:
-        UnreadError: the tool hangs, fails, or prints something else.
-    """
+    """Return the JSON object that a tool prints."""
     done = _call(run, argv)
     try:
         document = json.loads(done.stdout)

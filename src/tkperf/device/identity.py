@@ -159,11 +159,7 @@ def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
 
 
 def open_target(real: Path, flags: int) -> int:
-    """Open the resolved path ``real``, without following a link that took its place meanwhile.
-
-    Raises:
-        DeviceError: it cannot be opened.
-    """
+    """Open the resolved path ``real``, without following a link that took its place meanwhile."""
     try:
         return os.open(real, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:

@@ -47,21 +47,13 @@ class AtaSecurity:
 
 
 def read_security(path: str, *, run: RunTool = run_command) -> AtaSecurity:
-    """Read the security state of an ATA drive.
-
-    Raises:
-        EngineError: hdparm is missing, hangs or prints no identify data.
-    """
+    """Read the security state of an ATA drive."""
     done = run(["hdparm", "-I", path], timeout_s=TOOL_LIMIT_S)
     return parse_identify(done.stdout, path=path)
 
 
 def parse_identify(printed: str, *, path: str) -> AtaSecurity:
-    """Parse the security section and the sanitize commands of ``hdparm -I``.
-
-    Raises:
-        EngineError: the text is not the identify data of an ATA drive.
-    """
+    """Parse the security section and the sanitize commands of ``hdparm -I``."""
     # For a device that is not an ATA drive, hdparm prints "ATA device" and zeros, without a model,
     # and ends with 0.
     if "ATA device" not in printed or "Model Number:" not in printed:

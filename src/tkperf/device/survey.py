@@ -209,9 +209,6 @@ def make_survey(
         held: a descriptor of a file target, so that the survey inspects the held file and not its
             name.
         files_only: search only for processes that use files, not for uses of devices.
-
-    Raises:
-        EngineError: the process cannot open enough files to see the users of the device.
     """
     # Without a free descriptor the survey would find nothing, as if nobody used the device.
     few = FREE_DESCRIPTORS_TO_START if held is None else FREE_DESCRIPTORS_TO_LOOK

@@ -74,11 +74,7 @@ class SegmentMapping:
         self._name = mapping_name(drive.identity)
 
     def find_path(self) -> str:
-        """Return the node of the present mapping.
-
-        Raises:
-            DeviceError: there is none.
-        """
+        """Return the node of the present mapping."""
         if self._mapping is None:
             raise DeviceError(f"{self.drive.identity.path}: its segments are not mapped at the moment")
         return str(self._mapping.node)

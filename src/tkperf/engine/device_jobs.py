@@ -213,10 +213,6 @@ class DeviceJobs:
         Args:
             starts_bytes: the start of each sequential job within its region.
             wait: for room for the job file, if there is none; False: there will be another try.
-
-        Raises:
-            RefusedError: the permit is not in use.
-            EngineError: fio cannot be started, or its job cannot be written anywhere.
         """
 
         def render(targets: Sequence[FioTarget], prerun: str | None) -> str:

@@ -189,9 +189,6 @@ def _rate_lines(workload: Workload) -> list[str]:
     before 3.42 converts ``rate_iops`` to the bytes of that many I/Os of the smallest size. The rate
     is then far too low (commit 3a0e8ddf). Random arrivals need ``rate_iops``, because fio derives
     their times from whole I/Os a second.
-
-    Raises:
-        UsageError: the offer is less than one I/O a second for a job and direction.
     """
     if workload.offered_iops is None:
         return []

@@ -181,9 +181,6 @@ def parse_document(document: bytes, *, read_s: float | None = None, wall_ahead_s
         wall_ahead_s: how far the wall clock is ahead of the monotonic clock; fio stamps documents
             with the wall clock. If the value is given, the reading contains the time at which fio
             made the document, but never a time after ``read_s``.
-
-    Raises:
-        EngineError: this is no document of fio, or it lacks the histogram.
     """
     try:
         decoded = msgspec.json.decode(document, type=_Document)
@@ -253,11 +250,7 @@ def _io_stats(direction: _Direction) -> IoStats:
 
 
 def build_sample(earlier: FioReading, later: FioReading, *, origin_s: float = 0.0) -> Sample:
-    """Return the sample between two readings; ``origin_s`` is where the sample's clock starts.
-
-    Raises:
-        EngineError: the later reading counts less than the earlier one.
-    """
+    """Return the sample between two readings; ``origin_s`` is where the sample's clock starts."""
     try:
         return Sample(
             start_s=round(earlier.elapsed_s - origin_s, 6),

@@ -94,9 +94,6 @@ class FioProcess:
         Args:
             folder: fio's own folder; ``stop`` removes it.
             inherit: descriptors that fio gets, such as the lock on the device.
-
-        Raises:
-            OSError: the folder is full.
         """
         self._folder = folder
         job_path = folder / "job.fio"
@@ -143,13 +140,7 @@ class FioProcess:
         return self._lost is not None or self._process.poll() is not None or self._gate.lost
 
     def come_to_gate(self) -> None:
-        """Wait until all threads have come.
-
-        Raises:
-            LostAtGateError: fio or a helper of it was killed at the gate.
-            StepFailedError: some threads did not come in time; fio was stopped.
-            EngineError: fio ended by itself, with its reason.
-        """
+        """Wait until all threads have come."""
         while not self.at_gate:
             if self._lost:
                 raise LostAtGateError(self._lost)
@@ -281,10 +272,6 @@ class FioProcess:
             every_s: the interval of asking ``wanted`` while fio prints nothing.
             until_s: the moment by which fio should have ended long ago, on the monotonic clock.
             still_s: the longest time in which no byte may move.
-
-        Raises:
-            EngineError: fio printed nothing for LONGEST_SILENCE_S and was stopped.
-            StepFailedError: fio went on beyond ``until_s``, or moved no byte for ``still_s``, and was stopped.
         """
         while not self.ended and wanted():
             self._read(every_s(), on_reading)
@@ -309,13 +296,7 @@ class FioProcess:
         raise kind(f"fio on {self._device} {what}; check the kernel log")
 
     def read_to_end(self, on_reading: OnReading, *, until_s: float = FOREVER, still_s: float = FOREVER) -> None:
-        """Take in fio's output until it exits, and judge the exit.
-
-        Raises:
-            EngineError: fio was silent, its exit failed, or a job has an error.
-            StepFailedError: as ``read_while`` raises it, or fio was killed.
-            LostAtGateError: before the release, fio was killed, or exited with 0 and no job error.
-        """
+        """Take in fio's output until it exits, and judge the exit."""
         self.read_while(lambda: True, on_reading, until_s=until_s, still_s=still_s)
         try:
             status = self._process.wait(timeout=30)

@@ -26,11 +26,7 @@ _PROBE_IO_DEPTH = 32
 
 
 def find_fio_version() -> str:
-    """Return the version of the installed fio, e.g. ``fio-3.33``.
-
-    Raises:
-        EngineError: fio is missing, too old, or reports no version.
-    """
+    """Return the version of the installed fio, e.g. ``fio-3.33``."""
     return _read_version()[0]
 
 

@@ -74,11 +74,7 @@ class Documents:
         self.cut_off = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yield the documents.
-
-        Raises:
-            Unusable: the text is full of braces that begin no JSON, or of values that need much more memory than text.
-        """
+        """Yield the documents."""
         if fits_msgspec(self._text, self._file_bytes):
             try:
                 # Three times as fast for a file that is a single document.

@@ -89,10 +89,6 @@ def read_result(
     fio's own groups.
 
     The third value contains the times of the clones if the clones ended at different times; otherwise it is None.
-
-    Raises:
-        Unusable: it failed, is not a single workload, its numbers contradict each other or its options, or a
-            value is not a number.
     """
     _require_plain(jobs, options)
     clones = [_read_clone(job) for job in jobs]
@@ -281,11 +277,7 @@ def _histogram(bins: object, place: str) -> Histogram:
 
 
 def _bounded(value: object, largest: float, place: str) -> float:
-    """Return a number from 0 to ``largest``, 0 for None.
-
-    Raises:
-        Unusable: it is something else, such as Infinity; names ``place``.
-    """
+    """Return a number from 0 to ``largest``, 0 for None."""
     if value is None:
         return 0.0
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -325,12 +317,7 @@ def _uneven(clones: Sequence[_Clone], threads: int) -> str | None:
 
 
 def _access(clones: Sequence[_Clone], options: Options, file: str) -> Access:
-    """Return the access according to the options; fio's default is ``rw=read``.
-
-    Raises:
-        Unusable: the options cannot be those of this job, because they name no access although the
-            job wrote.
-    """
+    """Return the access according to the options; fio's default is ``rw=read``."""
     if pattern := pattern_of(options):
         return Access.RANDOM if pattern.startswith("rand") else Access.SEQUENTIAL
     if options.keys() - _ADDED:

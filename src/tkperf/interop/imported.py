@@ -361,11 +361,7 @@ def describe_rounds(rounds: int, files: str, verdict: SteadyStateVerdict) -> str
 
 
 def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
-    """Refuse amounts that a run file, or a sum over its rounds, cannot hold.
-
-    Raises:
-        InputFileError: an amount is too large; names ``place``, the file and its part.
-    """
+    """Refuse amounts that a run file, or a sum over its rounds, cannot hold."""
     seen = [step.measurement for step in steps]
     sides = [side for one in seen for side in (one.read, one.write)]
     for quantity, largest in (

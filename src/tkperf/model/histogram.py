@@ -58,11 +58,7 @@ def bucket_of_ns(value_ns: int) -> int:
 
 
 def _buckets_of_ns(values_ns: IntArray) -> IntArray:
-    """Return ``bucket_of_ns`` of each of many latencies.
-
-    Raises:
-        ValueError: a latency is negative.
-    """
+    """Return ``bucket_of_ns`` of each of many latencies."""
     if np.any(values_ns < 0):
         raise ValueError(f"latency {int(values_ns.min())} ns is negative")
     # The last bucket takes all longer latencies; below that a float's exponent is the bit length.
@@ -176,11 +172,7 @@ class Histogram:
         return cls.from_dense(dense)
 
     def __sub__(self, earlier: Histogram) -> Histogram:
-        """Return the I/Os added since an earlier cumulative histogram.
-
-        Raises:
-            ValueError: a count went down, so ``earlier`` is not earlier.
-        """
+        """Return the I/Os added since an earlier cumulative histogram."""
         if not earlier.indices.size:
             return self
         difference = self.dense()

@@ -88,11 +88,7 @@ class Equipment:
 
 
 def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit) -> ChosenEngine:
-    """Return an I/O engine that reads the permitted device at the heaviest load of the chosen tests.
-
-    Raises:
-        EngineError: no engine does.
-    """
+    """Return an I/O engine that reads the permitted device at the heaviest load of the chosen tests."""
     heaviest = find_heaviest(fitted.workloads)
     return find_engine().choose_ioengine(
         permit.path,

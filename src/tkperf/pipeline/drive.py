@@ -66,11 +66,6 @@ class DriveUnderTest(DeviceUnderTest):
 
         Args:
             look_only: removes nothing; a reason to refuse a run becomes a warning.
-
-        Raises:
-            DeviceError: the device does not exist, cannot be measured, or cannot be purged.
-            RefusedError: the device is in use.
-            UsageError: the device lacks the purge method asked for.
         """
         self._request = request
         self.identity = self._identify()
@@ -201,11 +196,7 @@ class ScratchFileUnderTest(DriveUnderTest):
 
 
 def measurable(path: Path) -> DeviceIdentity:
-    """Return the identity of a device or file, a file with the block size that direct I/O takes on it.
-
-    Raises:
-        DeviceError: it does not exist, or cannot be measured.
-    """
+    """Return the identity of a device or file, a file with the block size that direct I/O takes on it."""
     identity = read_identity(path)
     if identity.kind is not TargetKind.FILE:
         return identity
@@ -214,12 +205,7 @@ def measurable(path: Path) -> DeviceIdentity:
 
 
 def choose_purge(request: RunRequest, identity: DeviceIdentity) -> PurgeMethod | None:
-    """Choose the purge method for a device; None for no purge.
-
-    Raises:
-        UsageError: the device lacks the method asked for.
-        DeviceError: the device has no method at all.
-    """
+    """Choose the purge method for a device; None for no purge."""
     if request.no_purge or request.suite == "hdd":
         return None
     plan = plan_purge(identity, command=request.purge_command)
@@ -248,12 +234,7 @@ class SegmentsUnderTest(DriveUnderTest):
     """A block device with a profile that tests segments of it."""
 
     def __init__(self, request: RunRequest, plain: Profile, *, look_only: bool = False) -> None:
-        """Look at the device, and draw the places. Touches nothing.
-
-        Raises:
-            UsageError: its segments cannot be measured, with the reason; or they do not fit in it.
-            DeviceError, RefusedError: see ``DriveUnderTest``.
-        """
+        """Look at the device, and draw the places. Touches nothing."""
         if request.raid is not None:
             raise refuse_segments(plain, "tkperf maps no layers below a RAID set")
         if request.size is not None:

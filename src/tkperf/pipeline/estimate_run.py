@@ -144,11 +144,7 @@ class Rating:
     warranty_years: float
 
     def bytes_of(self, capacity_bytes: int) -> float:
-        """Return the bytes that may be written to the drive in all.
-
-        Raises:
-            UsageError: no drive of this capacity has such a rating.
-        """
+        """Return the bytes that may be written to the drive in all."""
         if self.unit == "DWPD":
             return self.amount * capacity_bytes * DAYS_A_YEAR * self.warranty_years
         rated_bytes = self.amount * _FACTORS[self.unit]

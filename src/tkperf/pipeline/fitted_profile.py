@@ -131,9 +131,6 @@ def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
     """Check an active range that the user gave as a size.
 
     A profile's size means the whole of a smaller device. A size given as an option has to fit.
-
-    Raises:
-        UsageError: the device is smaller.
     """
     if wanted is None or wanted.strip().endswith("%"):
         return
@@ -148,9 +145,6 @@ def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentit
     """Fit the profile and the active range to a device, and walk through the chosen tests.
 
     A larger device takes everything that this device takes.
-
-    Raises:
-        UsageError: a test asks for something that the device cannot do; the message names both.
     """
     profile = apply_options(unaltered, **(request.profile_options | {"auto_demand": request.searches_demand}))
     sector_bytes = identity.logical_block_bytes

@@ -195,11 +195,7 @@ def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunNote]:
 def prepared_host(
     audit: Audit, identities: Sequence[DeviceIdentity], *, tune: bool, lasts_s: float, workloads: Sequence[Workload]
 ) -> Iterator[HostState]:
-    """Yield the host in the state that the run asks for. Puts settings back however the run ends.
-
-    Raises:
-        DeviceError: the host rejects a setting, or a setting cannot be put back.
-    """
+    """Yield the host in the state that the run asks for. Puts settings back however the run ends."""
     if not tune or not audit.findings:
         yield HostState(audit=audit)
         return

@@ -144,9 +144,6 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
 def _require_readable(path: Path) -> None:
     """Read a run file as every output does, because imported results may exceed the limits of a run
     file.
-
-    Raises:
-        InputFileError: the run file cannot be read.
     """
     try:
         read_run(path)
@@ -171,9 +168,6 @@ def _read_all(files: Sequence[Path]) -> tuple[list[tuple[Path, ImportedRun]], Fi
     """Read each file and keep only its results. Return XML runs, fio results, and the first file of fio.
 
     A file that cannot be read or understood is left out, with its reason.
-
-    Raises:
-        UsageError: the only file cannot be read or understood.
     """
     xml: list[tuple[Path, ImportedRun]] = []
     fio, of_fio = FioResults(), set()

@@ -41,13 +41,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
     """A set that mdadm will make of whole drives."""
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
-        """Look at the members. Touches nothing.
-
-        Raises:
-            UsageError: DEVICE is no node for a set.
-            RefusedError: the node is a set already, or a member is in use.
-            DeviceError: a member is missing, no block device, or cannot be purged.
-        """
+        """Look at the members. Touches nothing."""
         path = Path(request.device)
         if not path.is_absolute() or not path.name.startswith("md") or path.parent != Path("/dev"):
             raise UsageError(f"DEVICE {path}: the node of a software RAID set is /dev/md0 or the like")
@@ -124,13 +118,7 @@ class MegaRaidUnderTest(DeviceUnderTest):
     """A virtual drive that a MegaRAID controller will make. Only the controller sees the members."""
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
-        """Ask the controller. Touches nothing.
-
-        Raises:
-            UsageError: an option needs drives that the kernel sees.
-            RefusedError: DEVICE is taken, or a drive is in use.
-            DeviceError: storcli is missing, or does not answer as expected.
-        """
+        """Ask the controller. Touches nothing."""
         for option, given, instead in (
             ("--purge", request.purge_method, "the controller erases its drives"),
             ("--purge-command", request.purge_command, "the controller erases its drives"),
@@ -191,11 +179,7 @@ class MegaRaidUnderTest(DeviceUnderTest):
 
 
 def _look_at(request: RunRequest, device: str) -> tuple[DeviceIdentity, PurgeMethod | None]:
-    """Return a member and its purge method; None: no purge.
-
-    Raises:
-        DeviceError, RefusedError: the member is missing, in use, or no block device.
-    """
+    """Return a member and its purge method; None: no purge."""
     identity = read_identity(device)
     if identity.kind is not TargetKind.BLOCK:
         raise DeviceError(f"{device} is a file: members of a RAID set are block devices")

@@ -306,11 +306,7 @@ def _require_possible(path: Path, record: RunRecord) -> None:
 
 
 def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
-    """Return the names of all tests of the run, with the added ones.
-
-    Raises:
-        UsageError: there is nothing to do, or a test cannot be repeated or added.
-    """
+    """Return the names of all tests of the run, with the added ones."""
     planned = record.planned
     suite = SUITES[record.info.suite]
     for name in request.repeat:
@@ -337,9 +333,6 @@ def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
     """Compare the purge command with the one in the run file.
 
     The user has to give the command; the file only confirms it.
-
-    Raises:
-        RefusedError: it is not the same.
     """
     begun_with = info.options.get("purge_command")
     if request.purge_command == begun_with:
@@ -356,12 +349,7 @@ def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
 
 
 def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> RunRequest:
-    """Return the request that the run was made from. Its stored profile contains changes by options.
-
-    Raises:
-        UsageError: the file yields no such request.
-        RunFileError: an option has a value that tkperf never writes.
-    """
+    """Return the request that the run was made from. Its stored profile contains changes by options."""
     stored = {
         name: value
         for name, value in info.options.items()
@@ -449,11 +437,7 @@ def _replay(
 
 
 def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
-    """Return the run's facts, with the numbers that its options alter in the added tests.
-
-    Raises:
-        UsageError: the altered numbers cannot be found.
-    """
+    """Return the run's facts, with the numbers that its options alter in the added tests."""
     info = record.info
     if not added or not any(info.options.get(key) for key in profile_option_names()):
         return info

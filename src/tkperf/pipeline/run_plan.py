@@ -118,12 +118,7 @@ def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile |
 
 
 def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[RunNote]:
-    """Yield the warnings about the host.
-
-    Raises:
-        RefusedError: the run is strict, and the host is not fit.
-        DeviceError: the run asks for tuning, and tkperf cannot tune.
-    """
+    """Yield the warnings about the host."""
     if request.tune and not look_only:
         refuse_untunable()
     if request.strict:

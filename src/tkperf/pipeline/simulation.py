@@ -37,11 +37,7 @@ def refuse_simulated(device: str) -> None:
 
 
 def identify_simulated(device: str) -> DeviceIdentity:
-    """Return the identity of a simulated drive.
-
-    Raises:
-        UsageError: there is no such preset.
-    """
+    """Return the identity of a simulated drive."""
     preset = device.removeprefix(SIMULATED)
     model = find_preset(preset)
     return DeviceIdentity(
@@ -58,12 +54,7 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
     """A simulated drive, ``sim:PRESET``."""
 
     def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
-        """Find the model of the preset; ``in_segments`` is the profile if its tests touch segments only.
-
-        Raises:
-            UsageError: there is no such preset, an option is for real devices only, or the model of a hard disk
-                would need the places of segments.
-        """
+        """Find the model of the preset; ``in_segments`` is the profile if its tests touch segments only."""
         _refuse_what_is_for_devices(request)
         self._model = find_preset(request.device.removeprefix(SIMULATED))
         self._no_purge = request.no_purge
@@ -103,9 +94,6 @@ def relive(engine: Engine, log: Sequence[LogEntry], fitted: FittedProfile) -> No
     """Bring a simulated drive to the end of a run's log by simulating all of it again.
 
     The model is deterministic, so the results are the same. Anything missing in the log never happened.
-
-    Raises:
-        RunFileError: the results differ.
     """
     if not isinstance(engine, SimulatedEngine):
         return

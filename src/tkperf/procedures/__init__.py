@@ -165,11 +165,7 @@ def load_profile(name_or_path: str) -> Profile:
 
 
 def _require_own_name(own: Profile, *, file: str) -> None:
-    """Refuse other numbers under a specification's name: they would pass for its own in every result.
-
-    Raises:
-        ProfileError: the file has the name or title of a shipped profile, and other numbers.
-    """
+    """Refuse other numbers under a specification's name: they would pass for its own in every result."""
     shipped = find_shipped_namesake(own)
     if shipped is not None:
         key = "name" if own.name == shipped.name else "title"
@@ -200,9 +196,6 @@ def parse_profile(text: str, *, file: str) -> Profile:
     """Decode a profile with the tables of all tests; ``file`` is named in errors.
 
     Reading is strict: an unknown key, a missing key or an impossible value is an error that names file, key and reason.
-
-    Raises:
-        ProfileError: not TOML, a typo, an impossible value, or a test that makes no sense.
     """
     profile = _decode_profile(text, file=file)
     if excess := find_excess(TESTS, profile):

@@ -125,9 +125,6 @@ def rounds_until_steady(
     Args:
         before_each: returns the phase before a round, given the round's number; it is no part of the round.
         results: gets the measurements of each round.
-
-    Raises:
-        ValueError: nothing is tracked.
     """
     series = [_Series(variable=variable, rules=rules) for variable in tracked]
     number = 1
@@ -206,11 +203,7 @@ def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float
 
 
 def find_decisive(verdicts: Sequence[SteadyStateVerdict]) -> SteadyStateVerdict:
-    """Return the first verdict on a window that is not steady; if all are steady, the first verdict.
-
-    Raises:
-        ValueError: there is no verdict.
-    """
+    """Return the first verdict on a window that is not steady; if all are steady, the first verdict."""
     if not verdicts:
         raise ValueError("steady state needs a tracking variable")
     return next((verdict for verdict in verdicts if not verdict.reached), verdicts[0])

@@ -68,11 +68,7 @@ class DemandPoints:
 
 
 def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
-    """Return each workload's means over the rounds of a window, in the order of a round.
-
-    Raises:
-        ValueError: there is no round.
-    """
+    """Return each workload's means over the rounds of a window, in the order of a round."""
     if not rounds:
         raise ValueError("a demand is chosen from measured rounds")
     return tuple(
@@ -110,9 +106,6 @@ def choose_saturating(cells: Sequence[CellMeans], within_percent: float) -> tupl
     """Return the least demand with IOPS within so many percent of the best, and the best.
 
     The least demand has the fewest outstanding I/Os; of equal ones, the fewest threads.
-
-    Raises:
-        ValueError: there is no cell.
     """
     if not cells:
         raise ValueError("a demand is chosen from measured cells")

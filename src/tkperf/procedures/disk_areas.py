@@ -72,11 +72,7 @@ def _steps_within(areas: tuple[ActiveRange, ...], steps: tuple[Step, ...]) -> tu
 
 
 def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[ActiveRange, ...]:
-    """Return equal areas of whole alignment units from the start; up to a unit per area is left at the end.
-
-    Raises:
-        ValueError: the range is too small to be cut.
-    """
+    """Return equal areas of whole alignment units from the start; up to a unit per area is left at the end."""
     alignment_bytes = round(table.area_alignment_kib * KIB)
     length_bytes = active_range_bytes // table.areas // alignment_bytes * alignment_bytes
     if not length_bytes:

@@ -209,11 +209,7 @@ class Backlog:
             shutil.rmtree(rescued.parent, ignore_errors=True)
 
     def _wait(self, error: Exception) -> None:
-        """Record a failure to write, report it from time to time, and end the run at the limits.
-
-        Raises:
-            RunFileError: waiting does not help, or has lasted too long.
-        """
+        """Record a failure to write, report it from time to time, and end the run at the limits."""
         now_s = time.monotonic()
         error = find_write_cause(error, self._path)
         if not may_pass(error):

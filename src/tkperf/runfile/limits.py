@@ -222,10 +222,6 @@ def open_metered(
         content: all its bytes, for a caller that must not use its name and the files next to it
             again.
         locked_s: how long to wait for another program's lock; None: ``LOCKED_S``.
-
-    Raises:
-        RunFileError: it cannot be a run file, for example because it does not consist of plain tables.
-        OSError, sqlite3.Error, ExcessError: it cannot be read, or contains too much.
     """
     status = _require_database(path)
     # The file may have grown since it was read.
@@ -348,21 +344,13 @@ def _require_plain_tables(db: sqlite3.Connection, path: Path) -> None:
 
 
 def require_few(count: int, most: int, what: str) -> None:
-    """Refuse a number above the limit.
-
-    Raises:
-        ExcessError: the number is above the limit.
-    """
+    """Refuse a number above the limit."""
     if count > most:
         raise ExcessError(f"{count:,} {what}, but a run has at most {most:,}")
 
 
 def require_rows(db: sqlite3.Connection, table: str, found: int, meter: Meter) -> None:
-    """Refuse a table in which more rows were found than a run can have.
-
-    Raises:
-        ExcessError: the text names the table, the number of all its rows and the limit.
-    """
+    """Refuse a table in which more rows were found than a run can have."""
     most = meter.most(MOST_ROWS[table])
     if found <= most:
         return

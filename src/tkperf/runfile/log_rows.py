@@ -27,11 +27,7 @@ _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
 
 
 def count_samples(meter: Meter, samples: Sequence[Sample]) -> None:
-    """Count the unpacked seconds of one blob with their histograms.
-
-    Raises:
-        ExcessError: there are too many seconds or histograms.
-    """
+    """Count the unpacked seconds of one blob with their histograms."""
     filled = sum(stats.histogram.indices.size for each in samples for stats in (each.read, each.write))
     meter.count_seconds(len(samples))
     meter.unpack(len(samples) * SECOND_BYTES + 16 * filled)
@@ -221,11 +217,7 @@ class LogRows:
         return next(self._salvage.parse(rows, parse, lambda _: name, test=test), None)
 
     def _totals_under_way(self) -> list[SecondsTotal]:
-        """Return the sums of the seconds in each part of the step under way.
-
-        Raises:
-            ValueError: a part cannot be read.
-        """
+        """Return the sums of the seconds in each part of the step under way."""
         totals = []
         for number, row in self._parts(0, "seconds"):
             total = decode_total(row["seconds"], MOST_NEWEST_SECONDS)
@@ -235,11 +227,7 @@ class LogRows:
         return totals
 
     def newest_under_way(self, after_part: int) -> tuple[int, NewestSamples]:
-        """Return the number of the newest part of the step under way, and the newest seconds of the parts after one.
-
-        Raises:
-            ValueError: a part cannot be read.
-        """
+        """Return the number of the newest part of the step under way, and the newest seconds of the parts after one."""
         newest, total, kept = after_part, 0, 0
         parts: deque[tuple[int, bytes | None, bytes | None]] = deque()
         for newest, row in self._parts(after_part, "seconds, second_histograms"):

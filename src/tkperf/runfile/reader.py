@@ -271,11 +271,7 @@ class RunFile:
             return decompress_output(*self._blobs(sequence, "fio_json"))
 
     def _find(self, test: str, step: StepRecord) -> int:
-        """Return the sequence of a step.
-
-        Raises:
-            RunFileError: the file has no such step.
-        """
+        """Return the sequence of a step."""
         if not self._rows.log.places:
             self.record()
         place = test, step.section, step.kind, step.number, step.position, step.started_s

@@ -159,11 +159,7 @@ def mend(columns: Columns, types: Mapping[str, Any], stand_ins: Mapping[str, obj
 
 
 def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
-    """Return a test with all readable values, and the reasons for the others.
-
-    Raises:
-        ValueError: not even its name is readable.
-    """
+    """Return a test with all readable values, and the reasons for the others."""
     mended, reasons = mend(columns, _TEST_TYPES, _TEST_STAND_INS)
     unread = {name: f"table test, key {name}{reason}" for name, reason in reasons.items()}
     test = convert("test", mended, TestRow)

@@ -116,9 +116,6 @@ def read_rows(
     """Yield the rows with a number above ``after``, by column, in the order of their numbers.
 
     After an unreadable page, reading continues with the first row after the page.
-
-    Raises:
-        ExcessError: the table has more rows, or a longer text, than a run can have.
     """
     try:
         for found, row in enumerate(_read_readable(db, table, columns, after, lost), start=1):

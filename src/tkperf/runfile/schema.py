@@ -113,11 +113,7 @@ def create_tables(db: sqlite3.Connection) -> None:
 
 
 def require_schema(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a database that is no run file, or one of another format.
-
-    Raises:
-        RunFileError: the database is refused; the text names the tkperf that wrote it.
-    """
+    """Refuse a database that is no run file, or one of another format."""
     (application_id,) = db.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         raise RunFileError(

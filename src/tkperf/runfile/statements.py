@@ -78,11 +78,7 @@ class Statements:
         self._statements: list[SqlStatement] = []
 
     def of_event(self, event: Event) -> tuple[SqlStatement, ...]:
-        """Return the statements that keep an event, or a warning if no reader would accept it.
-
-        Raises:
-            RunFileError: no reader would accept a resumption; without it the rest is no log.
-        """
+        """Return the statements that keep an event, or a warning if no reader would accept it."""
         self._statements = []
         try:
             self._write(event)
@@ -138,11 +134,7 @@ class Statements:
         self._statements.append((sql, rows))
 
     def _insert(self, table: str, **columns: object) -> None:
-        """Insert a row, such that a reader accepts it.
-
-        Raises:
-            ValueError: no reader would accept it.
-        """
+        """Insert a row, such that a reader accepts it."""
         row = {name: _storable(value) for name, value in columns.items()}
         mended = _find_impossible(table, row)
         for name in mended:
@@ -326,11 +318,7 @@ _PARSERS: dict[str, Callable[[Columns], object]] = {
 
 
 def _find_impossible(table: str, row: Columns) -> dict[str, str]:
-    """Return the columns of a row to write that no reader would accept but as NULL, each with the reason.
-
-    Raises:
-        ValueError: no reader would accept the row.
-    """
+    """Return the columns of a row to write that no reader would accept but as NULL, each with the reason."""
     if table == "step":
         return parse_step(row)[1]
     if parse := _PARSERS.get(table):

@@ -111,11 +111,7 @@ def workload_columns(workload: Workload) -> Columns:
 
 
 def parse_workload(table: str, columns: Columns) -> Workload:
-    """Return the workload of a row.
-
-    Raises:
-        ValueError: a column has an impossible value; the text names the table and the column.
-    """
+    """Return the workload of a row."""
     return _parse_workload(table, *map(columns.get, _WorkloadRow.__struct_fields__))
 
 
@@ -174,9 +170,6 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
     """Return a step from its row and the text of its job, and the columns that count as not measured.
 
     These columns may be NULL and have an impossible value; each has the reason.
-
-    Raises:
-        ValueError: a column that must not be NULL has an impossible value.
     """
     unread: dict[str, str] = {}
     try:

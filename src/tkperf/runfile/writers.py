@@ -198,11 +198,6 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
     """Return all bytes of a run file that only root and the effective user can have written, and its state then.
 
     A file half written because of a kill has to be repaired before: this function reads no journal.
-
-    Raises:
-        RefusedError: another user can have written it.
-        RunFileError: its run still goes on.
-        OSError: it cannot be read.
     """
     real = path.resolve()
     descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -269,10 +269,6 @@ class RunWatch:
             handed_over_s: when the next load was let go, if it was.
             earliest_s: no I/O of the step can have been done before; None: that is ``started_s``.
             continues: the step is a slice of a load that has not ended.
-
-        Raises:
-            StepFailedError: the device did far less than fio reports.
-            StepDisturbedError: the step was disturbed, and the run is strict.
         """
         self._look()
         ended_s = started_s + measurement.duration_s
@@ -373,9 +369,6 @@ def _require_undisturbed(kind: StepKind, workload: Workload, disturbances: Seque
     """Require that nothing disturbed a step.
 
     For a fill or warm-up only disturbances count that leave the device in another state: its speed is no result.
-
-    Raises:
-        StepDisturbedError: something disturbed the step.
     """
     found = find_doubtful(disturbances)
     if kind in (StepKind.FILL, StepKind.WARM_UP):

@@ -164,9 +164,6 @@ class _Walk:
 
         Root can write anywhere, so for root the folder of a link must not be writable by others, either.
         The kernel has such a rule for folders like /tmp, but only if a program opens the link itself.
-
-        Raises:
-            UsageError: others made it, or could have made it.
         """
         is_link = stat.S_ISLNK(status.st_mode)
         if not is_link and not stat.S_ISFIFO(status.st_mode):

@@ -108,11 +108,7 @@ class _LockedFolder:
     """A new folder with its lock. The folder gets its final name only when the lock is held."""
 
     def __init__(self, place: Path) -> None:
-        """Make the folder, or leave nothing behind.
-
-        Raises:
-            OSError: it cannot be made.
-        """
+        """Make the folder, or leave nothing behind."""
         # tempfile chooses the name. For a while, other processes do not touch a folder whose name
         # begins with a dot.
         nascent = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))

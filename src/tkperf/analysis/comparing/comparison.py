@@ -300,9 +300,6 @@ def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[
     """Return the arrangement, and the runs in its order.
 
     Without ``wanted`` the drives' models and serial numbers decide.
-
-    Raises:
-        UsageError: ``wanted`` is impossible with these runs.
     """
     arrangement = wanted or _choose(results)
     if arrangement is Arrangement.RUNS:

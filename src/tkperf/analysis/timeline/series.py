@@ -51,11 +51,7 @@ def make_series(
     values: Sequence[float | None] | FloatArray,
     width: Sequence[float] | FloatArray | None = None,
 ) -> Series:
-    """Return a series of the measured values, without None and NaN.
-
-    Raises:
-        ValueError: the lengths differ.
-    """
+    """Return a series of the measured values, without None and NaN."""
     places = np.asarray(place, dtype=float)
     measured = np.array(values, dtype=float)  # of None, too, it makes NaN
     widths = np.zeros(places.size) if width is None else np.asarray(width, dtype=float)

@@ -366,13 +366,7 @@ class HostWork:
                 return
 
     def _fetch(self, run: str, connection: SshConnection, early: deque[FromHost]) -> None:
-        """Fetch a run file; ``early`` takes the messages that come before it.
-
-        Raises:
-            RunFileError: it cannot be written here.
-            HostRefusedError: the host has none.
-            HostSilentError: the connection has ended, or what comes is no snapshot.
-        """
+        """Fetch a run file; ``early`` takes the messages that come before it."""
         assert self._met is not None
         order = Fetch(run=run, host=self.host, ahead_s=self._met.ahead_s)
         path = self.folder / f"{run}{RUN_FILE_SUFFIX}"
@@ -400,12 +394,7 @@ class HostWork:
 
 
 def receive_file(connection: SshConnection, head: Snapshot, path: Path) -> None:
-    """Write the bytes after a line to a new file, and compare their hash.
-
-    Raises:
-        HostSilentError: the connection has ended, or the hash is another one.
-        OSError: the file cannot be written; all bytes were read.
-    """
+    """Write the bytes after a line to a new file, and compare their hash."""
     digest = hashlib.sha256()
     left = head.size_bytes
 

@@ -56,11 +56,7 @@ def _describe_missing(word: object) -> str:
 
 
 def _require_claims_file(claims_file: Path) -> None:
-    """Refuse a run file or a batch in place of the claims file, such as one of many that the shell listed.
-
-    Raises:
-        UsageError: the file is a run file or a batch.
-    """
+    """Refuse a run file or a batch in place of the claims file, such as one of many that the shell listed."""
     run_file = find_run_file_instead(str(claims_file))
     if run_file is not None:
         kind = "batch" if run_file.endswith(BATCH_SUFFIX) else "run file"

@@ -204,11 +204,7 @@ def report(
 
 
 def _render_xml(result: RunResult) -> TkperfXml:
-    """Render results in TKperf's format.
-
-    Raises:
-        UsageError: the format has no place for this run.
-    """
+    """Render results in TKperf's format."""
     from tkperf.render.export_tkperf import render_tkperf_xml
 
     try:
@@ -218,11 +214,7 @@ def _render_xml(result: RunResult) -> TkperfXml:
 
 
 def require_time(result: RunResult) -> float:
-    """Return the start of the run, in seconds since 1970.
-
-    Raises:
-        UsageError: it is not known.
-    """
+    """Return the start of the run, in seconds since 1970."""
     began = None
     with suppress(ValueError):
         began = datetime.fromisoformat(result.info.started_utc or "")

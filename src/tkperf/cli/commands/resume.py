@@ -102,12 +102,7 @@ def resume(run_file: Path, **options: Any) -> None:
 
 
 def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
-    """Go on with a batch.
-
-    Raises:
-        UsageError: an option is for a single run.
-        click.exceptions.Exit: with the batch's exit code.
-    """
+    """Go on with a batch."""
     from tkperf.batch.ledger import read_log
     from tkperf.cli.batch_session import resume_batch
     from tkperf.cli.run_options import BatchOptions

@@ -38,11 +38,7 @@ def _whole(word: str) -> int:
 
 
 def _read_percent(word: str) -> int:
-    """Read a percentage: ``65``, or ``65/35`` as the PTS writes it.
-
-    Raises:
-        ValueError: it is not a whole number, or the two do not add up to 100.
-    """
+    """Read a percentage: ``65``, or ``65/35`` as the PTS writes it."""
     reads, stroke, writes = word.partition("/")
     if stroke and _whole(reads) + _whole(writes) != 100:
         raise ValueError(f"'{word[:20]}' does not add up to 100")

@@ -117,11 +117,7 @@ class MdadmSet:
                 return  # RAID 0 has no resync
 
     def wait_until_ready(self, on_progress: OnProgress) -> None:
-        """Wait until the set is in sync and idle.
-
-        Raises:
-            DeviceError: a member failed, or the resync makes no progress.
-        """
+        """Wait until the set is in sync and idle."""
         folder = self._sysfs / "md"
 
         def read_done() -> str:

@@ -88,11 +88,7 @@ class VirtualDrive:
 
 
 def find_storcli() -> str:
-    """Return the path of storcli or perccli.
-
-    Raises:
-        DeviceError: none is installed.
-    """
+    """Return the path of storcli or perccli."""
     for name in PROGRAMS:
         for called in (name, *(f"{folder}/{name}" for folder in FOLDERS)):
             if (path := find_program(called)) is not None:
@@ -201,12 +197,7 @@ class StorcliSet:
         return {drive.address: drive.serial for drive in self.drives()}
 
     def purge_drives(self, permit: ControllerPermit, on_progress: OnProgress) -> str:
-        """Erase the members in parallel; return the method.
-
-        Raises:
-            DeviceError: a drive refuses, makes no progress, or is not a confirmed one.
-            RefusedError: a member is in use.
-        """
+        """Erase the members in parallel; return the method."""
         permit.require(self.serials())
         self.refuse_used_drives()
         for address in self._config.devices:
@@ -263,11 +254,7 @@ class StorcliSet:
             )
 
     def initialise(self, on_progress: OnProgress) -> None:
-        """Initialise the virtual drive in full and wait for the end; it must then be optimal.
-
-        Raises:
-            DeviceError: it is not, or the initialisation makes no progress.
-        """
+        """Initialise the virtual drive in full and wait for the end; it must then be optimal."""
         self._call(self._vd, "start", "init", "full")
         self._wait([self._vd], "init", on_progress)
         drive = self.virtual_drive()
@@ -325,10 +312,6 @@ class StorcliSet:
         """Wait for an operation that was just started.
 
         The end of a place counts only after it was seen in progress.
-
-        Raises:
-            DeviceError: the operation does not begin, makes no progress, or is in a state that
-                tkperf does not know.
         """
         shares: list[float | None] = []
         at_work: set[str] = set()
@@ -353,11 +336,7 @@ class StorcliSet:
             raise DeviceError(f"{self.path}: the {operation} makes no progress at {shares}")
 
     def _progress(self, place: str, operation: str) -> float | None:
-        """Return the progress of an operation as a share; None if the operation does not run.
-
-        Raises:
-            DeviceError: the controller reports another state, or none.
-        """
+        """Return the progress of an operation as a share; None if the operation does not run."""
         data = self._call(place, "show", operation)
         # For a drive, the response itself is the state of the operation. For a virtual drive, the
         # state is a table in the response.
@@ -379,11 +358,7 @@ class StorcliSet:
         return min(going, default=None)
 
     def _call(self, *words: str, missing_is_empty: bool = False) -> dict[str, object]:
-        """Run one command and return its response data; a list is under ``ROWS``.
-
-        Raises:
-            DeviceError: the program hangs, prints no JSON, or reports a failure.
-        """
+        """Run one command and return its response data; a list is under ``ROWS``."""
         command = " ".join(words)
         try:
             done = run_command([self._program, *words, "J"], timeout_s=STORCLI_LIMIT_S, must_finish=True)

@@ -118,9 +118,6 @@ def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_no
 
     A purge cannot be cancelled, so an interruption takes effect when all have ended. It may strike
     anywhere here, so a note stays in its list, and a purging thread asks for the answer until it is there.
-
-    Raises:
-        DeviceError, RefusedError: the error of the first member that failed, when all have ended.
     """
     notes: list[_Note] = []
     shares: dict[int, float | None] = {}

@@ -379,11 +379,7 @@ class Moods:
         return min(self._does.stall_s, 0.9 * duration_s)
 
     def require_alive(self, fills: float) -> None:
-        """Require that the drive has not failed yet.
-
-        Raises:
-            EngineError: the drive has failed.
-        """
+        """Require that the drive has not failed yet."""
         end = self._does.fails_after_fills
         if end is not None and fills >= end:
             raise EngineError(

@@ -221,11 +221,7 @@ def _audit_systemd(audited: AuditedHost, level: AuditLevel) -> AuditResult:
 
 
 def _parse_timers(printed: str) -> dict[str, float]:
-    """Return the next moment of each planned timer, in seconds since 1970.
-
-    Raises:
-        ValueError: the text is no list of timers.
-    """
+    """Return the next moment of each planned timer, in seconds since 1970."""
     rows = json.loads(printed)
     if not isinstance(rows, list):
         raise ValueError("not a list")  # noqa: TRY004  # like text that is not JSON

@@ -241,11 +241,7 @@ def read_nodes(sys_root: Path) -> dict[int, frozenset[int]]:
 
 
 def parse_list(words: str | None) -> frozenset[int]:
-    """Return the numbers of a kernel's list such as ``0-3,8``; empty for an empty list or None.
-
-    Raises:
-        ValueError: the words are no list.
-    """
+    """Return the numbers of a kernel's list such as ``0-3,8``; empty for an empty list or None."""
     numbers: set[int] = set()
     for word in (words or "").split(","):
         first, _, last = word.strip().partition("-")

@@ -94,11 +94,7 @@ class _Line:
 
 
 def read_jobs(file: str, text: str) -> tuple[Job, ...]:
-    """Return the jobs of a file, in order, by its name and its text.
-
-    Raises:
-        InputFileError: it is no job file; names file and line.
-    """
+    """Return the jobs of a file, in order, by its name and its text."""
     jobs: list[Job] = []
     shared: dict[str, Option] = {}
     options: dict[str, Option] | None = None

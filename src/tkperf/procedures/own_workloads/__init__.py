@@ -60,11 +60,7 @@ _KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
 
 
 def read_workload_file(path: str | Path) -> OwnWorkloadTable:
-    """Return the test that a file describes.
-
-    Raises:
-        InputFileError: the file cannot be read, or describes a test that no device could run.
-    """
+    """Return the test that a file describes."""
     text = read_text_input(Path(path), what=WHAT, limit_bytes=SETTINGS_BYTES)
     return parse_workload_file(text, file=str(path))
 

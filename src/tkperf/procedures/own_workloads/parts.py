@@ -255,11 +255,7 @@ Measuring = RoundsPhase | StreamPhase
 
 
 def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Workload:
-    """Return a load on an active range of this length; missing TC and QD come from the profile.
-
-    Raises:
-        InputFileError: its part of the range is less than 1 MiB.
-    """
+    """Return a load on an active range of this length; missing TC and QD come from the profile."""
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
     return Workload(
         access=load.access,
@@ -306,11 +302,7 @@ def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
 
 
 def at_values(load: Load, values: Mapping[str, float]) -> Load:
-    """Return a load with these values of loops in place.
-
-    Raises:
-        msgspec.ValidationError: a value is impossible.
-    """
+    """Return a load with these values of loops in place."""
     # In a TOML list with fractions, whole numbers may be floats as well.
     given = {key: int(value) if float(value).is_integer() else value for key, value in values.items()}
     return msgspec.convert(msgspec.to_builtins(load) | given, Load)
