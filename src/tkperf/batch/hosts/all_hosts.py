@@ -1,4 +1,4 @@
-"""The hosts of a batch together: what they show before consent, and how their drives come on afterwards."""
+"""All hosts of a batch: what the hosts show before consent, and the progress of their drives afterwards."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _MOST_NEWS = 2000
 # Each model of a host may be read for ten seconds.
 PLAN_LIMIT_S = 600.0
 _MOST_PIECES = 1000
-# Differences of clocks that are shown.
+# Smallest difference between clocks that is shown.
 _CLOCK_S = 2.0
 
 
 class Fleet:
-    """The hosts of a batch. ``look`` comes first, then ``confirm`` or ``dismiss``.
+    """The hosts of a batch. Call ``look`` first, then ``confirm`` or ``dismiss``.
 
     Args:
         folder: the run files are fetched into.
@@ -84,7 +84,7 @@ class Fleet:
         self._works = [
             self._make_work(host, options, without, events=events)
             for host in request.hosts
-            # A host with none of the drives that are wanted may be away.
+            # A host without any of the wanted drives may be unreachable.
             if any(one.host == host and one.name not in without for one in request.drives)
         ]
         self.watched = WatchedHosts(self._find_state())
@@ -120,7 +120,7 @@ class Fleet:
         return self._folder / f"{run}{RUN_FILE_SUFFIX}"
 
     def look(self) -> tuple[Held, ...]:
-        """Have each host look at its drives and hold them; return those that are asked about.
+        """Have each host look at its drives and hold them. Return the drives that need consent.
 
         Raises:
             TkperfError: a host or a drive has a fault; the message names all of them.
@@ -142,7 +142,7 @@ class Fleet:
         return tuple(sorted(every, key=lambda one: one.shown.number))
 
     def _wait(self, timeout_s: float) -> None:
-        """Wait for news before consent."""
+        """Wait for the next report before consent."""
         with suppress(Empty):
             match self._news.get(timeout=timeout_s):
                 case HostReady() as looked:
@@ -152,7 +152,7 @@ class Fleet:
                     self._failed[host] = error
 
     def require_sound(self) -> None:
-        """Refuse the whole batch if a host cannot take part, or no longer.
+        """Refuse the whole batch if a host cannot take part, or can no longer take part.
 
         Raises:
             TkperfError: of the kind of the gravest fault; the message has all of them.
@@ -184,7 +184,7 @@ class Fleet:
             yield from (("clock", text) for text in _describe_clock(looked.met))
 
     def confirm(self, ledger: Ledger) -> None:
-        """Write to the ledger what was confirmed, and give each host the answer: from here on each answers for itself.
+        """Write the confirmed drives to the ledger, and send the answer to each host. Each host then works on its own.
 
         Raises:
             RunFileError: it cannot be written.
@@ -208,7 +208,7 @@ class Fleet:
             work.answer()
 
     def dismiss(self) -> None:
-        """End all holds: their connections close. Waits for that."""
+        """End all holds by closing the connections, and wait for that."""
         for work in self._works:
             work.dismiss()
         until_s = time.monotonic() + 10
@@ -222,11 +222,11 @@ class Fleet:
 
     @property
     def is_over(self) -> bool:
-        """Return whether nothing more comes from any host."""
+        """Return whether no host will report anything more."""
         return len(self._over) == len(self._works)
 
     def take(self, timeout_s: float) -> None:
-        """Take what has come after consent, for at most so long."""
+        """Process the reports that arrive after consent, for at most ``timeout_s``."""
         until_s = time.monotonic() + timeout_s
         changed = False
         while (left_s := until_s - time.monotonic()) > 0 and not self.is_over:
@@ -239,7 +239,7 @@ class Fleet:
             self._show()
 
     def _take(self, news: News) -> bool:
-        """Return whether the state of a drive may be another one now."""
+        """Process a report. Return whether it may change the state of a drive."""
         match news:
             case EventReport(number=number, event=event):
                 self.watched.pass_on(number, event)
@@ -292,7 +292,7 @@ class Fleet:
         self._write(LedgerNote(text=text))
 
     def _write(self, line: Line) -> None:
-        """Write a line. A full disk here ends nothing: the hosts have it as well."""
+        """Write a line. A full disk on this host ends nothing, because the hosts keep their own ledgers."""
         assert self._ledger is not None
         did = self._ledger.keeps_up
         try:
@@ -336,7 +336,7 @@ class Fleet:
 
 
 def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: bool, as_json: bool) -> str:
-    """Return the text of the plan of a host's drives, made there.
+    """Return the text of the plan for a host's drives, which the host makes.
 
     Raises:
         TkperfError: the host cannot be reached, or refuses.
@@ -359,7 +359,7 @@ def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: boo
 
 
 def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool) -> tuple[BatchRequest, dict[str, str]]:
-    """Return a host's part of a batch, and the input files that it names there."""
+    """Return a host's part of a batch, with the input files as the host names them."""
     files: dict[str, str] = {}
     names: dict[str, str] = {}
 
@@ -370,10 +370,10 @@ def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool)
             try:
                 text = read_text_input(Path(path), what="input file", limit_bytes=SETTINGS_BYTES)
             except InputFileError:
-                if not resumes:  # the host has it since the beginning
+                if not resumes:  # the host has had the file since the beginning
                     raise
                 return path
-            # By its content: another batch of that NAME, refused there, leaves no other file in its place.
+            # Named after its content: a refused batch of the same NAME cannot replace the file.
             names[path] = name_input(text)
             files[names[path]] = text
         return names[path]
@@ -389,7 +389,7 @@ def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool)
 
 
 def _find_twins(hosts: Sequence[ConnectedHost]) -> str | None:
-    """Return the fault of one host under two names: it would get two batches of one NAME."""
+    """Return the fault of a host with two names: the host would get two batches of the same NAME."""
     earlier: dict[str, str] = {}
     for one in hosts:
         if (other := earlier.setdefault(one.boot_id, one.host)) != one.host:
@@ -398,7 +398,7 @@ def _find_twins(hosts: Sequence[ConnectedHost]) -> str | None:
 
 
 def _find_old_fio(hosts: Sequence[ConnectedHost]) -> Iterator[str]:
-    """Yield the hosts that have an older fio than another one: results of different versions do not compare."""
+    """Yield the hosts with an older fio than another host: results of different versions are not comparable."""
     versions = {one.host: one.fio_version for one in hosts if one.fio_version is not None}
     newest = max(versions.values(), key=_by_number, default="")
     for host, version in versions.items():

@@ -1,5 +1,5 @@
-"""A thread for each host of a batch: it looks there, waits for the answer, follows the runs, and fetches
-their files.
+"""A thread for each host of a batch: it shows the drives of the host, waits for the answer, follows the runs, and
+fetches their files.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from tkperf.runfile.reader import RunFile
 from tkperf.system.host import now_utc
 
 SNAPSHOT_EVERY_S = 1800.0
-# A host may read the drives it holds for a while before it has begun.
+# A host may read the held drives for a while before its batch begins.
 BEGIN_LIMIT_S = 120.0
 SNAPSHOT_LIMIT_S = 600.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _PIECE_BYTES, _PIECE_LIMIT_S = 1 << 20, 60.0
 _MOST_EARLY_BYTES = 16 << 20
-# Stages after which a run writes no more.
+# Stages after which a run writes nothing.
 _OVER = (DriveStage.DONE, DriveStage.FAILED, DriveStage.STOPPED, DriveStage.KILLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReady:
-    """A host holds its drives; ``outlined`` is None if nothing has to be asked there."""
+    """A host holds its drives. ``outlined`` is None if the host needs no consent."""
 
     host: str
     met: ConnectedHost
@@ -80,7 +80,7 @@ class HostEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveNews:
-    """News of a drive; ``brief``: of its run under way."""
+    """News of a drive. ``brief`` is about its run under way; None: no run is under way."""
 
     line: RemoteDriveLine
     brief: Brief | None = None
@@ -88,7 +88,7 @@ class DriveNews:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLost:
-    """No connection to a host; it is tried again."""
+    """The connection to a host has failed, and is tried again."""
 
     host: str
     text: str
@@ -109,15 +109,15 @@ class _Order(Enum):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class HostWork:
-    """The work with one host, in a thread of its own; what it finds goes to ``news``.
+    """The work with one host, in a separate thread, which puts its reports into ``news``.
 
     Attributes:
-        begin: its part of the batch.
-        numbers: the places of its drives in the whole batch, by their places in that part.
-        folder: the run files are fetched into.
-        here: run files that are here as they ended.
-        events: every event is wanted.
-        news: takes what is found; it is bounded, so that no host fills the memory.
+        begin: the host's part of the batch.
+        numbers: the numbers of the host's drives in the whole batch, in the order of the host's part.
+        folder: folder for the fetched run files.
+        here: run files of ended runs that are already in the folder.
+        events: report every event of the runs.
+        news: queue of reports; its length is bounded, so that no host fills the memory.
     """
 
     remote_host: RemoteHost
@@ -138,23 +138,23 @@ class HostWork:
     _unfetched: dict[int, tuple[DriveReport, float]] = field(default_factory=dict)
 
     def start(self, boot_id: str | None = None) -> None:
-        """Begin; ``boot_id``: the host's when it was met before."""
+        """Start the thread. ``boot_id``: the boot ID of the host at an earlier connection."""
         self._boot_id = boot_id
-        # A daemon: a host that hangs does not keep tkperf from its end.
+        # A daemon thread, so that a host that hangs does not prevent the end of tkperf.
         name = f"tkperf {self.remote_host.host}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def answer(self) -> None:
-        """Give the user's consent for everything that the host showed, and follow."""
+        """Send the user's consent to everything that the host showed, and follow the runs."""
         self._orders.put(_Order.ANSWER)
 
     def dismiss(self) -> None:
-        """End the holds there."""
+        """End the holds on the host."""
         self._orders.put(_Order.DISMISS)
 
     def stop(self) -> None:
-        """Ask all runs there to end."""
+        """Ask all runs on the host to end."""
         self._orders.put(_Order.STOP)
 
     def join(self, timeout_s: float) -> None:
@@ -180,8 +180,9 @@ class HostWork:
         self.news.put(HostEnded(host=self.host))
 
     def _ask(self) -> bool:
-        """Look, and wait for the answer with the connection open: there the holds end with it. Return whether it was
-        given.
+        """Ask the host for its drives, and wait for the user's answer. Return whether the user consented.
+
+        The connection stays open meanwhile, because the holds on the host end with the connection.
         """
         with self.remote_host.connect() as connection:
             self._met = connection.order(self.begin)
@@ -203,7 +204,7 @@ class HostWork:
             while (order := self._take_order(HEARTBEAT_S)) is None:
                 if outlined is not None:
                     connection.send(StillHere())
-                    # Its end shows here.
+                    # An end of the connection is noticed here.
                     if (word := connection.receive(0.0)) is not None:
                         raise _unexpected(self.host, word)
             if order is not _Order.ANSWER:
@@ -211,7 +212,7 @@ class HostWork:
             self._answered_s = time.monotonic()
             if outlined is not None:
                 connection.send(Answer(digests=digests))
-                with suppress(HostSilentError):  # whether it has begun shows there
+                with suppress(HostSilentError):  # the next connection shows whether the batch has begun
                     if (word := connection.receive(BEGIN_LIMIT_S)) is not None:
                         raise _unexpected(self.host, word)
         return True
@@ -227,7 +228,7 @@ class HostWork:
         return 1 <= shown.number <= len(self.numbers) and shown.name == self.begin.request.drives[shown.number - 1].name
 
     def _localise(self, held: Held) -> Held:
-        """Return a drive with its number here and its host; a path confirms only together with that."""
+        """Return a drive with its number in the batch and its host. A path confirms a drive only with its host."""
         shown = held.shown
         confirm_id = shown.confirm_id
         if confirm_id is not None and confirm_id == shown.path:
@@ -242,7 +243,7 @@ class HostWork:
             return None
 
     def _follow(self) -> None:
-        """Follow the batch there until it is over, whatever the connection does."""
+        """Follow the batch on the host until it is over, through any number of connections."""
         pause_s, fault = _FIRST_PAUSE_S, ""
         while True:
             began_s = time.monotonic()
@@ -253,7 +254,7 @@ class HostWork:
                     return self._listen(connection)
             except TkperfError as error:
                 if isinstance(error, HostRefusedError) and not self._heard:
-                    # It has no batch of that name. Until its hold ends, the answer may still be on its way.
+                    # The host has no batch of that name. The answer may still arrive there until the hold ends.
                     if time.monotonic() > self._answered_s + SILENCE_LIMIT_S:
                         return None
                 elif str(error) != fault:
@@ -273,19 +274,19 @@ class HostWork:
         self.news.put(met)
 
     def _listen(self, connection: SshConnection) -> None:
-        """Take news until the batch is over and its files are here."""
+        """Receive messages until the batch is over and its files are fetched."""
         sent_s = time.monotonic()
         early = deque[FromHost]()
         is_over = False
         self._unfetched.clear()
-        # Also what an earlier connection may not have brought there.
+        # An earlier connection may have lost this order.
         if self._stops:
             connection.send(Stop())
         while not is_over or self._unfetched:
             message = early.popleft() if early else connection.receive(1.0)
             now_s = time.monotonic()
             if now_s - sent_s > HEARTBEAT_S:
-                with suppress(HostSilentError):  # its last lines may be on their way
+                with suppress(HostSilentError):  # the last lines of the host may still arrive
                     connection.send(StillHere())
                 sent_s = now_s
             if self._take_order(0.0) is _Order.STOP:
@@ -335,8 +336,8 @@ class HostWork:
         self.news.put(DriveNews(line=line, brief=seen.brief))
 
     def _fetch_ended(self, seen: DriveReport, text: str, connection: SshConnection, early: deque[FromHost]) -> str:
-        """Fetch the files of a drive that is no longer measured; return the reason of its stage with
-        what is missing.
+        """Fetch the files of a drive that is no longer measured. Return the reason of its stage, with the names of
+        the missing files.
         """
         run = self.begin.request.drives[seen.number - 1].name
         self._unfetched.pop(seen.number, None)
@@ -356,7 +357,7 @@ class HostWork:
         return text
 
     def _copy_one(self, now_s: float, connection: SshConnection, early: deque[FromHost]) -> None:
-        """Fetch the snapshot of a run under way that is due, of one at a time."""
+        """Fetch the snapshot of one run under way, if one is due."""
         for number, line in self._heard.items():
             began_s = self._copied_s.setdefault(number, now_s)
             if line.stage is DriveStage.RUNNING and now_s - began_s >= SNAPSHOT_EVERY_S:
@@ -366,11 +367,11 @@ class HostWork:
                 return
 
     def _fetch(self, run: str, connection: SshConnection, early: deque[FromHost]) -> None:
-        """Fetch a run file; ``early`` takes the messages that come before it."""
+        """Fetch a run file. Messages that arrive before it are added to ``early``."""
         assert self._met is not None
         order = Fetch(run=run, host=self.host, ahead_s=self._met.ahead_s)
         path = self.folder / f"{run}{RUN_FILE_SUFFIX}"
-        # One name: what a killed process has left does not pile up.
+        # Always the same name, so that files of killed processes do not accumulate.
         new = path.with_name(f".{path.name}.new")
         try:
             new.unlink(missing_ok=True)
@@ -394,7 +395,7 @@ class HostWork:
 
 
 def receive_file(connection: SshConnection, head: Snapshot, path: Path) -> None:
-    """Write the bytes after a line to a new file, and compare their hash."""
+    """Write the bytes that follow the message to a new file, and compare their hash."""
     digest = hashlib.sha256()
     left = head.size_bytes
 
@@ -431,7 +432,7 @@ def _is_snapshot(path: Path, run: str, host: str) -> bool:
 
 
 def find_same(held: Mapping[str, tuple[Held, ...]]) -> str | None:
-    """Return the fault of a drive that two hosts show; ``held``: by host."""
+    """Return the fault of a drive that two hosts show. ``held``: the drives of each host."""
     earlier: dict[tuple[str, ...], Held] = {}
     for one in (each for several in held.values() for each in several):
         shown = one.shown
@@ -454,7 +455,7 @@ def _unexpected(host: str, message: object) -> TkperfError:
 
 
 def _utc(at_s: float | None, met: ConnectedHost) -> str | None:
-    """Return a time of a host's clock by the clock here."""
+    """Convert a time on a host's clock to the clock of this host."""
     if at_s is None:
         return None
     try:
