@@ -527,3 +527,62 @@ def full_figures_of_rounds(db: sqlite3.Connection, size: int) -> None:
 def full_figures(db: sqlite3.Connection, size: int) -> None:
     """As many figures as tkperf reads, of few values."""
     repeat_figures(db, share(400, size))
+
+
+# The largest number of workloads whose charts, findings and details a report contains.
+DRAWN = 1150
+
+
+@case
+def drawn_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
+    copy_steps(
+        db,
+        share(MOST_ROWS["step"], size),
+        number=f"1 + n / {DRAWN}",
+        position=f"n % {DRAWN}",
+        block_size_bytes=f"512 * (1 + n % {DRAWN})",
+    )
+
+
+@case
+def drawn_workloads_in_three_dimensions(db: sqlite3.Connection, size: int) -> None:
+    """Workloads of 33 sizes and 33 mixes."""
+    copy_steps(
+        db,
+        share(MOST_ROWS["step"], size),
+        number="1 + n / 1089",
+        position="n % 1089",
+        block_size_bytes="512 * (1 + n % 33)",
+        read_percent="(n / 33) % 33",
+    )
+
+
+@case
+def drawn_workloads_of_sections(db: sqlite3.Connection, size: int) -> None:
+    """Sections with a workload each."""
+    copy_steps(db, share(MOST_ROWS["step"], size), number=f"1 + n / {SECTIONS}", section=f"'s' || (n % {SECTIONS})")
+
+
+@case
+def drawn_workloads_of_streams(db: sqlite3.Connection, size: int) -> None:
+    """Workloads in the slices of one stream."""
+    copy_steps(
+        db,
+        share(MOST_ROWS["step"], size),
+        kind="'continuous'",
+        number="n",
+        started_s="n",
+        block_size_bytes=f"512 * (1 + n % {DRAWN})",
+    )
+
+
+@case
+def drawn_workloads_with_histograms(db: sqlite3.Connection, size: int) -> None:
+    copy_steps(
+        db,
+        share(MOST_ROWS["step"], size),
+        number=f"1 + n / {DRAWN}",
+        position=f"n % {DRAWN}",
+        block_size_bytes=f"512 * (1 + n % {DRAWN})",
+        write_histogram=sparse_histogram(400),
+    )

@@ -5,8 +5,10 @@ for no findings and draws no charts for them.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from tests.runfile.runs import a_run
 from tests.runfile.test_limits import many_steps
 from tkperf.analysis import run_results
+from tkperf.analysis.results import CellResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.timeline.series import median
 from tkperf.model.record import RunRecord
@@ -22,6 +25,8 @@ from tkperf.page.page import MOST_ROWS_AT_ONCE, TableView
 from tkperf.page.view import build_view
 from tkperf.render.reports import build_run_view
 from tkperf.runfile.reader import RunFile
+
+Value = Callable[..., float | None]
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +82,40 @@ def test_cells_open_and_tests_have_courses_of_few_workloads(
     assert not views[4].tests[0].course.charts
     rows = {most: [table.rows for table in view.tests[0].sections[0].tables] for most, view in views.items()}
     assert rows[4] == rows[5]
+
+
+def test_the_details_of_a_stream_cost_the_same_with_many_workloads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report of 57,000 slices with 1,150 workloads took a minute: the details of each workload went through all
+    slices.
+    """
+    counts = {}
+    for workloads in (2, 60):
+        folder = tmp_path / str(workloads)
+        folder.mkdir()
+        path, writer = a_run(folder, 1)
+        writer.close()
+        with closing(sqlite3.connect(path)) as db:
+            size = f"512 * (8 + n % {workloads})"
+            many_steps(db, 120, kind="'continuous'", number="1 + n", block_size_bytes=size, started_s="60 * n")
+            db.execute("UPDATE step SET kind = 'continuous'")
+            db.commit()
+        with RunFile(path) as run_file:
+            record = run_file.record()
+            view = build_run_view(run_file, record, analyse(record))
+        looks = 0
+
+        def count(cell: CellResult, *asked: Any, value: Value = CellResult.value) -> float | None:
+            nonlocal looks
+            looks += 1
+            return value(cell, *asked)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(CellResult, "value", count)
+            assert len(list(view.cells)) == workloads
+        counts[workloads] = looks
+    assert counts[60] < 1.5 * counts[2]
 
 
 def test_a_table_longer_than_any_sweep_shows_its_first_rows() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.details import HOST_FACTS, CellDetail, TimedStep
-from tkperf.analysis.results import CellResult, SliceResult
+from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.histogram import coarse_edges_ns, coarsen
 from tkperf.model.measurement import IoStats, Measurement, add_all
@@ -135,7 +135,7 @@ def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) ->
     """Return the scope of the whole cell; ``known``: the section's own figures, if they cover all of it."""
     parts, name = detail.parts, shown.section.part_name
     if shown.section.slices:
-        figures = _whole_stream(shown.section.slices, detail)
+        figures = _whole_stream(shown, detail)
     elif known is not None:
         figures = known.all
     else:
@@ -195,21 +195,13 @@ def _cell(shown: ShownSection, detail: CellDetail) -> CellResult | None:
     return shown.cells.get(detail.workload)
 
 
-def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
+def _whole_stream(shown: ShownSection, detail: CellDetail) -> Figures:
     """Return the figures of a stream as a single measurement."""
     figures = combine(
-        [
-            Measurement(
-                duration_s=sum(slice_result.duration_s for slice_result in slices),
-                read=detail.read,
-                write=detail.write,
-                rates_known=all(slice_result.values.value(IOPS) is not None for slice_result in slices),
-            )
-        ],
+        [Measurement(duration_s=shown.slices_s, read=detail.read, write=detail.write, rates_known=shown.has_rates)],
         detail.workload,
     )
-    counted = all(slice_result.values.value(IOS) is not None for slice_result in slices)
-    return figures if counted else figures | {IOS.key: None}
+    return figures if shown.has_counts else figures | {IOS.key: None}
 
 
 def list_numbers(parts: Sequence[TimedStep]) -> str:

@@ -12,7 +12,7 @@ from tkperf.analysis.details import CellDetail
 from tkperf.analysis.drive_telemetry import TelemetrySeries
 from tkperf.analysis.results import CellResult, RoundResult, SectionResult, TestResult
 from tkperf.analysis.workload_axes import ACCESS, AXES, BLOCKS, MIX, WorkloadAxis, find_axes, place_of
-from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, PERCENTILES, Quantity
+from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, PERCENTILES, Quantity
 from tkperf.model.units import capital, format_block_size_kib
 from tkperf.model.workload import Access, Workload
 
@@ -269,6 +269,8 @@ class ShownSection:
         rounds: the rounds, or areas, of each workload, with its cells in them.
         cells: the results of the section, by their workload.
         slices: the results of each slice, by its number.
+        slices_s: the duration of all slices together.
+        has_rates, has_counts: whether each slice has a rate, and a number of I/Os.
     """
 
     section: SectionResult
@@ -281,12 +283,19 @@ class ShownSection:
     rounds: Mapping[Workload, Sequence[tuple[RoundResult, CellResult]]] = field(init=False)
     cells: Mapping[Workload, CellResult] = field(init=False)
     slices: Mapping[int, CellResult] = field(init=False)
+    slices_s: float = field(init=False)
+    has_rates: bool = field(init=False)
+    has_counts: bool = field(init=False)
 
     def __post_init__(self) -> None:
         section = self.section
         object.__setattr__(self, "rounds", section.rounds_of_workloads())
         object.__setattr__(self, "cells", {cell.workload: cell for cell in section.cells})
         object.__setattr__(self, "slices", {each.number: each.values for each in section.slices})
+        object.__setattr__(self, "slices_s", sum(each.duration_s for each in section.slices))
+        values = [each.values for each in section.slices]
+        object.__setattr__(self, "has_rates", all(each.value(IOPS) is not None for each in values))
+        object.__setattr__(self, "has_counts", all(each.value(IOS) is not None for each in values))
 
 
 def build_shown_sections(
