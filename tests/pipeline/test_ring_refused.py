@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.engine import fio_setup
+from tkperf.engine import fio_setup, registry
 from tkperf.host.audit import Audit, AuditLevel
 from tkperf.pipeline import host_check, run_plan
 from tkperf.pipeline.host_check import audit_for
@@ -76,10 +76,10 @@ def pretend_fio(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]) -> No
     words = f"fio-{version[0]}.{version[1]}"
     monkeypatch.setattr(fio_setup, "_read_version", lambda: (words, version))
     monkeypatch.setattr(fio_setup, "_why_not", lambda *_: None)
-    monkeypatch.setattr(host_check, "find_program", lambda name: f"/{name}")
+    monkeypatch.setattr(registry, "find_program", lambda name: f"/{name}")
     # The cache would keep the answer for other tests.
-    uncached = host_check._try_ioengines_on_fio.__wrapped__
-    monkeypatch.setattr(host_check, "_try_ioengines_on_fio", uncached)
+    uncached = host_check._try_ioengines_without_device.__wrapped__
+    monkeypatch.setattr(host_check, "_try_ioengines_without_device", uncached)
 
 
 @pytest.mark.parametrize(

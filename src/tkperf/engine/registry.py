@@ -8,7 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tkperf.engine import PROBE_S, ChosenEngine, Engine, RunSeeds, fio_setup
+from tkperf.model.choices import IO_ENGINES
 from tkperf.model.workload import ActiveRange
+from tkperf.system.process import find_program
 
 if TYPE_CHECKING:
     from tkperf.device.permit import ErasePermit
@@ -16,7 +18,15 @@ if TYPE_CHECKING:
 
 
 class DeviceEngine(Protocol):
-    """An engine for real devices before a run: what this host has of the engine, and how a run starts it."""
+    """An engine for real devices before a run: what this host has of the engine, and how a run starts it.
+
+    Attributes:
+        programs: the programs without which the engine cannot measure, with their purpose.
+        ioengines: the interfaces to the kernel that a request may name.
+    """
+
+    programs: Mapping[str, str]
+    ioengines: tuple[str, ...]
 
     def find_version(self) -> str:
         """Return the version of the installed program.
@@ -48,6 +58,10 @@ class DeviceEngine(Protocol):
             UsageError: ``wanted`` is none of the interfaces.
             EngineError: no interface works; the message contains the reasons.
         """
+        ...
+
+    def find_readable_file(self) -> str | None:
+        """Return a file on which ``choose_ioengine`` can be tried without a device; None: there is no such file."""
         ...
 
     def find_rounding(self) -> str | None:
@@ -95,6 +109,13 @@ FIO = "fio"
 class _Fio:
     """fio, which runs on this host."""
 
+    programs: Mapping[str, str] = {
+        FIO: "all I/O",
+        "setpriv": "ending fio with tkperf",
+        "flock": "handing over between steps",
+    }
+    ioengines: tuple[str, ...] = IO_ENGINES
+
     def find_version(self) -> str:
         return fio_setup.find_fio_version()
 
@@ -112,6 +133,9 @@ class _Fio:
         return fio_setup.choose_ioengine(
             path, block_bytes, wanted, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=direct
         )
+
+    def find_readable_file(self) -> str | None:
+        return find_program(FIO)
 
     def find_rounding(self) -> str | None:
         return fio_setup.find_rounding()

@@ -25,13 +25,9 @@ from tkperf.system.process import FIO_VARIABLE, PACKAGES, find_named_fio, find_p
 
 _NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
 
-# Programs without which nothing can be measured.
-_NEEDED = ("fio", "setpriv", "flock")
-# Programs that tkperf calls, with their purpose.
+# Programs that tkperf calls, with their purpose. Without those of the engine nothing can be measured.
 TOOLS = {
-    "fio": "all I/O",
-    "setpriv": "ending fio with tkperf",
-    "flock": "handing over between steps",
+    **find_engine().programs,
     "wipefs": "recognising data on a device",
     "nvme": "NVMe: identity, purge, write cache, telemetry",
     "hdparm": "SATA: security state, purge",
@@ -173,7 +169,7 @@ def _find_erase(identity: DeviceIdentity) -> tuple[Objection, ...]:
 def diagnose_host() -> HostDiagnosis:
     """Look for the programs that tkperf calls, and at what of the host would disturb a run of a day."""
     missing = tuple(name for name in TOOLS if find_program(name) is None)
-    could_measure = not set(missing) & set(_NEEDED)
+    could_measure = not set(missing) & set(find_engine().programs)
     try:
         fio = find_engine().find_version()
     except EngineError as error:

@@ -21,7 +21,6 @@ from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.model.record import RunNote
 from tkperf.model.workload import Workload
 from tkperf.pipeline.fitted_profile import find_default_workloads, find_heaviest
-from tkperf.system.process import find_program
 
 # Codes of warnings in a run.
 HOST_DISTURBS, TUNING_LEFT_BEHIND = "host-disturbs", "tuning-left-behind"
@@ -86,18 +85,18 @@ def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]
             return find_engine().choose_ioengine(
                 identity.path, block_bytes, None, jobs=heaviest.jobs, io_depth=heaviest.io_depth, io_depths=io_depths
             )
-    return _try_ioengines_on_fio(heaviest.jobs, heaviest.io_depth, io_depths)
+    return _try_ioengines_without_device(heaviest.jobs, heaviest.io_depth, io_depths)
 
 
 @lru_cache(maxsize=8)
-def _try_ioengines_on_fio(jobs: int, io_depth: int, io_depths: frozenset[int]) -> ChosenEngine | None:
+def _try_ioengines_without_device(jobs: int, io_depth: int, io_depths: frozenset[int]) -> ChosenEngine | None:
     """Try each load only once, because a batch asks for each of its drives."""
-    program = find_program("fio")
-    if program is None:
+    path = find_engine().find_readable_file()
+    if path is None:
         return None
     try:
         return find_engine().choose_ioengine(
-            program, 512, None, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=False
+            path, 512, None, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=False
         )
     except EngineError:
         return None

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, get
 import msgspec
 
 from tkperf.device.raid.config import RaidConfig
-from tkperf.model.choices import ALL_TESTS, DEEPEST_QUEUE, IO_ENGINES, LONGEST_STEP_S, MOST_JOBS, PURGES, WRITE_CACHE
+from tkperf.model.choices import ALL_TESTS, DEEPEST_QUEUE, LONGEST_STEP_S, MOST_JOBS, PURGES, WRITE_CACHE
 from tkperf.model.errors import UsageError, not_known
 from tkperf.model.input_files import is_toml_path
 from tkperf.model.run_info import check_names
@@ -144,7 +144,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if value is not None and not 1 <= value <= most:
                 raise UsageError(f"{what}: {value} is not within 1 to {most}")
         if self.ioengine is not None:
-            _one_of("I/O engine", self.ioengine, IO_ENGINES)
+            from tkperf.engine.registry import find_engine  # noqa: PLC0415 - few requests name an interface
+
+            _one_of("I/O engine", self.ioengine, find_engine().ioengines)
         if self.write_cache is not None:
             _one_of("write cache", self.write_cache, WRITE_CACHE)
         # A text that is no size on any device, found before a device is looked at.
