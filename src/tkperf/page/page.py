@@ -142,7 +142,6 @@ def build_table(
         labels: number of columns that name the row. Their cells have no weight.
     """
     cells = [[_weigh(column.cell(row)) for column in columns] for row in rows]
-    levels = tuple(tuple(level for _, level in of_row[labels:]) for of_row in cells)
     ranks = tuple(column.rank for column in columns)
     return TableView(
         title=title,
@@ -151,7 +150,7 @@ def build_table(
         labels=labels,
         notes=tuple(notes),
         pages=tuple(pages),
-        levels=levels if any(any(of_row) for of_row in levels) else (),
+        levels=tuple(tuple(level for _, level in of_row[labels:]) for of_row in cells),
         priorities=ranks if any(ranks) else (),
     )
 
