@@ -30,7 +30,7 @@ MIB = 1 << 20
 fio = pytest.mark.fio
 
 
-def wait_for(true: Callable[[], object], *, limit_s: float = 60.0) -> None:
+def wait_for(true: Callable[[], object], *, limit_s: float = 180.0) -> None:
     until_s = time.monotonic() + limit_s
     while not true():
         assert time.monotonic() < until_s
@@ -50,7 +50,7 @@ class Terminal:
             os.execvpe(call[0], [*call, *map(str, argv)], {**ENV, "TERM": "xterm"})
         self.text = ""
 
-    def read_until(self, words: str, limit_s: float = 60.0) -> None:
+    def read_until(self, words: str, limit_s: float = 180.0) -> None:
         until_s = time.monotonic() + limit_s
         while words not in self.text:
             assert time.monotonic() < until_s, self.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tkperf.device import identity, inspection
+from tkperf.device import drive_numbers, identity, underlying_devices
 
 
 def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
@@ -13,7 +13,7 @@ def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
 
 
 if __name__ == "__main__":
-    for module in (identity, inspection, identity):
+    for module in (drive_numbers, identity, underlying_devices):
         module.read_serial = read_serial  # type: ignore[attr-defined]
     from tkperf.cli.main import main
 

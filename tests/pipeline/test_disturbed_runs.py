@@ -179,8 +179,20 @@ LIMITED = (4, 0)
 
 @pytest.fixture(scope="module")
 def disturbed(tmp_path_factory: pytest.TempPathFactory, control_group: ControlGroup) -> RunRecord:
-    """A run on a scratch file, disturbed in each of these steps."""
-    folder = tmp_path_factory.mktemp("disturbed")
+    """A run on a scratch file, disturbed in each of these steps.
+
+    The plugin for reruns does not make a module's fixture again. A busy host may carry out a disturbance so late
+    that it hits another step, so the run is repeated here if it did.
+    """
+    for _ in range(2):
+        record = _run_disturbed(tmp_path_factory.mktemp("disturbed"), control_group)
+        steps = find_rounds(record)
+        if "idle-before" in codes(steps[2, 1]) and "host-cpu" in codes(steps[BURNT]):
+            return record
+    return _run_disturbed(tmp_path_factory.mktemp("disturbed"), control_group)
+
+
+def _run_disturbed(folder: Path, control_group: ControlGroup) -> RunRecord:
     burners: list[subprocess.Popen[bytes]] = []
 
     def act(event: dict[str, Any], process: subprocess.Popen[str]) -> None:
