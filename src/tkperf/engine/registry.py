@@ -116,32 +116,13 @@ class _Fio:
     }
     ioengines: tuple[str, ...] = IO_ENGINES
 
-    def find_version(self) -> str:
-        return fio_setup.find_fio_version()
-
-    def choose_ioengine(
-        self,
-        path: str,
-        block_bytes: int,
-        wanted: str | None,
-        *,
-        jobs: int,
-        io_depth: int,
-        io_depths: Collection[int] = (),
-        direct: bool = True,
-    ) -> ChosenEngine:
-        return fio_setup.choose_ioengine(
-            path, block_bytes, wanted, jobs=jobs, io_depth=io_depth, io_depths=io_depths, direct=direct
-        )
+    find_version = staticmethod(fio_setup.find_fio_version)
+    choose_ioengine = staticmethod(fio_setup.choose_ioengine)
+    find_rounding = staticmethod(fio_setup.find_rounding)
+    read_bytes_per_s = staticmethod(fio_setup.read_bytes_per_s)
 
     def find_readable_file(self) -> str | None:
         return find_program(FIO)
-
-    def find_rounding(self) -> str | None:
-        return fio_setup.find_rounding()
-
-    def read_bytes_per_s(self, path: str, capacity_bytes: int, *, seconds: int = PROBE_S) -> float:
-        return fio_setup.read_bytes_per_s(path, capacity_bytes, seconds=seconds)
 
     def start(
         self,
