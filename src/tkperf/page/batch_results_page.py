@@ -47,7 +47,18 @@ from tkperf.page.facts import format_moment
 from tkperf.page.figures.curves import find_time_unit
 from tkperf.page.marking import mark_charts
 from tkperf.page.naming import find_section_key, name_links
-from tkperf.page.page import Cell, ChartView, Column, Note, NotesView, ReportView, TableView, TestView, build_table
+from tkperf.page.page import (
+    Cell,
+    ChartView,
+    Column,
+    Note,
+    NotesView,
+    ReportView,
+    TableView,
+    TestView,
+    build_table,
+    weigh,
+)
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, describe_reason, level_of, word_verdict
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import WarningGroup, describe_sharing, leave_out_said
@@ -370,8 +381,7 @@ def _keep_cells_together(column: Column[BatchDriveResult]) -> Column[BatchDriveR
     """Return a column whose short texts no line breaks."""
 
     def find_cell(one: BatchDriveResult) -> Cell:
-        found = column.cell(one)
-        text, level = (found, None) if isinstance(found, str) else found
+        text, level = weigh(column.cell(one))
         text = drop_controls(text)
         return (text.replace(" ", _NO_BREAK) if len(text) <= _LONGEST_KEPT else text), level
 

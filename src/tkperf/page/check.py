@@ -154,24 +154,25 @@ def build_claims_table(checked: Checked) -> TableView:
     """Return the findings as a report shows them."""
     names = name_claims(checked.findings)
     kinds = Counter(map(checked.judge, checked.findings))
-    texts = {id(finding): describe_claim(finding) for finding in checked.findings}
+    rows = [(finding, describe_claim(finding)) for finding in checked.findings]
 
-    def describe_state(finding: ClaimResult) -> Cell:
+    def describe_state(row: tuple[ClaimResult, ClaimText]) -> Cell:
+        finding, words = row
         doubtful = NoteLevel.CAUTION if finding.certain is False else None
-        text = ", ".join((*_doubts(checked, finding), texts[id(finding)].state))
+        text = ", ".join((*_doubts(checked, finding), words.state))
         return text, CLAIM_LEVELS.get(checked.judge(finding), doubtful)
 
-    columns: list[Column[ClaimResult]] = [
-        Column("Claim", lambda finding: names[finding.claim]),
+    columns: list[Column[tuple[ClaimResult, ClaimText]]] = [
+        Column("Claim", lambda row: names[row[0].claim]),
         Column("State", describe_state),
-        Column("Margin", lambda finding: texts[id(finding)].margin),
-        Column("Measured", lambda finding: texts[id(finding)].measured),
-        Column("Limit", lambda finding: texts[id(finding)].limit),
-        Column("Note", lambda finding: finding.note or ""),
-        Column("Source", lambda finding: finding.source or ""),
+        Column("Margin", lambda row: row[1].margin),
+        Column("Measured", lambda row: row[1].measured),
+        Column("Limit", lambda row: row[1].limit),
+        Column("Note", lambda row: row[0].note or ""),
+        Column("Source", lambda row: row[0].source or ""),
     ]
     counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    return build_table("Claims", checked.findings, columns, notes=(counts, _MARGIN, *find_check_warnings(checked)))
+    return build_table("Claims", rows, columns, notes=(counts, _MARGIN, *find_check_warnings(checked)))
 
 
 def find_check_warnings(checked: Checked) -> Iterator[str]:

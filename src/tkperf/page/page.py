@@ -141,7 +141,7 @@ def build_table(
     Args:
         labels: number of columns that name the row. Their cells have no weight.
     """
-    cells = [[_weigh(column.cell(row)) for column in columns] for row in rows]
+    cells = [[weigh(column.cell(row)) for column in columns] for row in rows]
     ranks = tuple(column.rank for column in columns)
     return TableView(
         title=title,
@@ -155,7 +155,8 @@ def build_table(
     )
 
 
-def _weigh(cell: str | Cell) -> Cell:
+def weigh(cell: str | Cell) -> Cell:
+    """Return a cell with its weight."""
     return (cell, None) if isinstance(cell, str) else cell
 
 

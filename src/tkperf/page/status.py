@@ -29,8 +29,8 @@ def build_status(
         overview=(
             build_table(
                 "",
-                [*batches, *runs],
-                [Column(title, partial(_find_cell, title, cell), rank) for title, cell, rank in _COLUMNS],
+                [*map(_describe_batch, batches), *map(_describe_run, runs)],
+                [Column(title, partial(_find_cell, title), rank) for title, _, rank in _COLUMNS],
                 notes=() if judged else ("too many runs to judge all: name those to judge",),
             ),
         ),
@@ -54,31 +54,36 @@ def _add_batches(verdict: Verdict, runs: Sequence[RunOverview], batches: Sequenc
     )
 
 
-def _find_cell(title: str, cell: Callable[[RunOverview], str], row: BatchState | RunOverview) -> str | Cell:
-    """Return a cell; those of state and result have the colour of the row's verdict."""
-    if isinstance(row, BatchState):
-        text = _describe_batch(row).get(title, NOT_MEASURED)
-        level = describe_stages(row).level if title == "state" else None
-    else:
-        text = cell(row)
-        level = level_of(judge_runs((row,)).state) if title in ("state", "result") else None
-    return text, None if level is NoteLevel.INFORMATION else level
+def _find_cell(title: str, row: Mapping[str, str | Cell]) -> str | Cell:
+    return row.get(title, NOT_MEASURED)
 
 
-def _describe_batch(batch: BatchState) -> dict[str, str]:
+def _describe_run(run: RunOverview) -> dict[str, str | Cell]:
+    """Return the cells of a run by their titles; state and result have the colour of its verdict."""
+    level = _shown_level(level_of(judge_runs((run,)).state))
+    cells = {title: cell(run) for title, cell, _ in _COLUMNS}
+    return {**cells, "state": (cells["state"], level), "result": (cells["result"], level)}
+
+
+def _describe_batch(batch: BatchState) -> dict[str, str | Cell]:
     """Return the cells of a batch by their titles: its drives take the place of tests."""
     stages = describe_stages(batch)
     done = sum(drive.stage is DriveStage.DONE for drive in batch.drives)
     models = {drive.shown.model for drive in batch.drives}
     count = format_count(len(batch.drives), "drive")
+    state = "running" if batch.is_under_way else "done" if done == len(batch.drives) else "ended"
     return {
         "run": batch.path,
-        "state": "running" if batch.is_under_way else "done" if done == len(batch.drives) else "ended",
+        "state": (state, _shown_level(stages.level)),
         "tests": f"{done} of {count}",
         "at": "; ".join(stages.reasons),
         "device": " of ".join(filter(None, (count, models.pop() if len(models) == 1 else None))),
         "process": str(batch.supervisor) if batch.supervisor else NOT_MEASURED,
     }
+
+
+def _shown_level(level: NoteLevel) -> NoteLevel | None:
+    return None if level is NoteLevel.INFORMATION else level
 
 
 def describe_runs_verdict(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Verdict:
