@@ -7,6 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from tkperf.analysis.results import CellResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.timeline.series import median
 from tkperf.model.record import RunRecord
+from tkperf.model.workload import Access, Workload
 from tkperf.page.figures import section_figures
+from tkperf.page.naming import arrange
 from tkperf.page.page import MOST_ROWS_AT_ONCE, TableView
 from tkperf.page.view import build_view
 from tkperf.render.reports import build_run_view
@@ -116,6 +119,34 @@ def test_the_details_of_a_stream_cost_the_same_with_many_workloads(
             assert len(list(view.cells)) == workloads
         counts[workloads] = looks
     assert counts[60] < 1.5 * counts[2]
+
+
+def test_a_large_table_is_never_mostly_empty() -> None:
+    """A terminal needed minutes for 3,000 workloads, of which no two had a size or a depth in common. A table that is
+    small, or full, keeps its columns.
+    """
+    some = Workload(access=Access.RANDOM, block_size_bytes=4096, read_percent=0, jobs=1, io_depth=1)
+    for count, columns in ((100, 100), (101, 1), (1000, 1)):
+        works = [replace(some, block_size_bytes=512 * n, io_depth=n) for n in range(1, count + 1)]
+        layout = arrange(works)
+        assert len(layout.columns) == columns
+        assert {work for row in layout.at for work in row if work is not None} == set(works)
+    full = [replace(some, block_size_bytes=512 * n, io_depth=m) for n in range(1, 121) for m in range(1, 121)]
+    assert len(arrange(full).columns) == 120
+
+
+def test_a_table_with_one_column_names_all_fields(tmp_path: Path) -> None:
+    """The rows then contain the field that heads the columns of a smaller table."""
+    path, writer = a_run(tmp_path, 1)
+    writer.close()
+    with closing(sqlite3.connect(path)) as db:
+        many_steps(db, 150, number="1", position="n", block_size_bytes="512 * n", io_depth="n")
+        db.commit()
+    with RunFile(path) as run_file:
+        (section,) = build_view(analyse(run_file.record())).tests[0].sections
+    matrices = [table for table in section.tables if table.columns[-1] == "value"]
+    assert matrices
+    assert {table.columns for table in matrices} == {("Block size (KiB)", "QD", "value")}
 
 
 def test_a_table_longer_than_any_sweep_shows_its_first_rows() -> None:
