@@ -32,6 +32,8 @@ from handover_gap import loop_device
 from tkperf.device.identity import read_identity
 from tkperf.device.kernel_watch import LOOK_EVERY_S, MOST_SELDOM_S, watching
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
+from tkperf.engine import ChosenEngine
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
@@ -89,7 +91,7 @@ def by_hand(job: Path, *options: str) -> Figures:
 
 def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figures, float]:
     """The figures, and tkperf's own CPU time between the step's first sample and its last, as a share."""
-    jobs = DeviceJobs(permit, ioengine=IOENGINE, active_range=RANGE)
+    jobs = DeviceJobs(PermittedDevice(permit=permit, ioengine=ChosenEngine(name=IOENGINE), active_range=RANGE))
     engine = FioEngine(jobs, version="", cpus=2, seeds=Seeds(1))
     watch = RunWatch(0.0, counters)
     watch.step_begins(StepKind.ROUND, time.monotonic(), step.duration_s)

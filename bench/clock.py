@@ -25,7 +25,8 @@ from against_fio import IOENGINE, RANGE, SIZE_BYTES, find_ranks, read_options
 
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
-from tkperf.engine import Next
+from tkperf.engine import ChosenEngine, Next
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_clock, find_fio_version
@@ -57,7 +58,8 @@ def figures_of(measurement: Measurement) -> Figures:
 
 def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures:
     """A step in which its follower is made ready, as in a run; that one is not let go."""
-    jobs = DeviceJobs(permit, ioengine=IOENGINE, active_range=RANGE, clocksource=clocksource)
+    device = PermittedDevice(permit=permit, ioengine=ChosenEngine(name=IOENGINE), active_range=RANGE)
+    jobs = DeviceJobs(device, clocksource=clocksource)
     engine = FioEngine(jobs, version="", cpus=len(os.sched_getaffinity(0)), seeds=Seeds(1))
     follower = Next(loads=(step,), choose=lambda _: None, certain=False)
     try:

@@ -43,7 +43,8 @@ from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.targets import DriveTarget
 from tkperf.device.write_cache import WriteCache
-from tkperf.engine import EngineLoad, Execution, Next, OnSample
+from tkperf.engine import ChosenEngine, EngineLoad, Execution, Next, OnSample
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
@@ -205,7 +206,8 @@ def run_tkperf(
 
     permit = grant_permit(hold_target(read_identity(device)), confirmed_id=device).redeem()
     active = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
-    jobs = DeviceJobs(permit, ioengine="io_uring", active_range=active)
+    permitted = PermittedDevice(permit=permit, ioengine=ChosenEngine(name="io_uring"), active_range=active)
+    jobs = DeviceJobs(permitted)
     engine = engine_type(jobs, version=find_fio_version(), cpus=2, seeds=Seeds(1))
     run_file = folder / f"{engine_type.__name__}.tkperf"
     writer = RunFileWriter(run_file)

@@ -23,6 +23,7 @@ import numpy as np
 
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_ioengine, find_fio_version
@@ -50,11 +51,12 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
     with scratch.open("wb") as file:
         file.truncate(SIZE_BYTES)
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch.resolve())).redeem()
-    jobs = DeviceJobs(
-        permit,
-        ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32).name,
+    device = PermittedDevice(
+        permit=permit,
+        ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32),
         active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
     )
+    jobs = DeviceJobs(device)
     engine = FioEngine(jobs, version=find_fio_version(), cpus=2, seeds=Seeds(1))
     phase = Continuous(section="s", number=1, workload=WORKLOAD, duration_s=seconds, longest_s=seconds)
     try:

@@ -27,7 +27,7 @@ OK = AuditResult(subject="CPU governor", level=AuditLevel.OK, found="performance
 ADVICE = AuditResult(subject="idle states", level=AuditLevel.ADVICE, found="C6", why="sleep", command="x")
 DISTURBS = AuditResult(subject="link", level=AuditLevel.DISTURBS, found="x1", why="narrow", otherwise="move")
 UNKNOWN = AuditResult(subject="turbo", level=AuditLevel.NOT_KNOWN, found="not known: no file", why="clocks")
-HOST = HostDiagnosis(host={}, fio="fio-3.33", could_measure=True, missing=(), packages=(), remarks=(), audit=Audit())
+HOST = HostDiagnosis(host={}, engine="fio-3.33", could_measure=True, missing=(), packages=(), remarks=(), audit=Audit())
 
 
 def drawn(page: ReportView, width: int = 80) -> str:
@@ -145,7 +145,7 @@ def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLe
             NoteLevel.FAILURE,
         ),
         (
-            replace(HOST, fio="fio-3.1 is too old", could_measure=False),
+            replace(HOST, engine="fio-3.1 is too old", could_measure=False),
             "Cannot measure: fio-3.1 is too old",
             NoteLevel.FAILURE,
         ),

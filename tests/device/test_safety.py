@@ -18,6 +18,8 @@ from tkperf.device.identity import DeviceIdentity, TargetKind, identify, is_same
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
 from tkperf.device.safety import Reason, find_objections
+from tkperf.engine import ChosenEngine
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.model.errors import DeviceError, RefusedError
@@ -202,7 +204,13 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch))
     workload = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1)
     engine = FioEngine(
-        DeviceJobs(permit, ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 20)),
+        DeviceJobs(
+            PermittedDevice(
+                permit=permit,
+                ioengine=ChosenEngine(name="libaio"),
+                active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 20),
+            )
+        ),
         version="",
         cpus=1,
         seeds=Seeds(1),

@@ -14,6 +14,8 @@ import pytest
 
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
+from tkperf.engine import ChosenEngine
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.model.workload import Access, ActiveRange, Workload
@@ -50,10 +52,12 @@ def make_engine(scratch: Path) -> Iterator[Callable[..., FioEngine]]:
     def make(**options: Any) -> FioEngine:
         engine = FioEngine(
             DeviceJobs(
-                permit,
-                ioengine="libaio",
-                active_range=ActiveRange(offset_bytes=0, length_bytes=scratch.stat().st_size),
-                **options,
+                PermittedDevice(
+                    permit=permit,
+                    ioengine=ChosenEngine(name="libaio"),
+                    active_range=ActiveRange(offset_bytes=0, length_bytes=scratch.stat().st_size),
+                    **options,
+                )
             ),
             version="",
             cpus=2,

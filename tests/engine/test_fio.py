@@ -20,7 +20,7 @@ from tests.engine.conftest import workload
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.engine import Execution, Next
-from tkperf.engine.device_jobs import DeviceJobs, Mapped
+from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
@@ -79,8 +79,7 @@ def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
     drive = tmp_path / "drive"
     drive.write_bytes(bytes(8 << 20))
     permit = grant_permit(hold_target(read_identity(drive)), confirmed_id=str(drive)).redeem()
-    mapped = Mapped(permit=permit, path="/dev/mapper/tkperf-segments-sdx")
-    engine = make_engine(mapped=mapped)
+    engine = make_engine(drive_permit=permit, shown_path="/dev/mapper/tkperf-segments-sdx")
     load = workload(access=Access.SEQUENTIAL, block_size_bytes=128 * 1024)
     fill = Fill(section="s", workload=load, passes=2, length_bytes=6 << 20)
     step = Step(workload=workload(), duration_s=1.0)

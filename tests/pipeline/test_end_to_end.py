@@ -27,6 +27,8 @@ from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.purge import plan_purge
 from tkperf.device.targets import DriveTarget
 from tkperf.device.write_cache import WriteCache
+from tkperf.engine import ChosenEngine
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.model.disturbance.io import DisturbanceCode
@@ -493,7 +495,8 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
     permit = grant_permit(hold_target(read_identity(device)), confirmed_id=str(device)).redeem()
     method = plan_purge(permit.identity).choose(None, device=str(device))
     active = ActiveRange(offset_bytes=0, length_bytes=permit.identity.capacity_bytes)
-    engine = FioEngine(DeviceJobs(permit, ioengine="libaio", active_range=active), version="", cpus=2, seeds=Seeds(1))
+    permitted = PermittedDevice(permit=permit, ioengine=ChosenEngine(name="libaio"), active_range=active)
+    engine = FioEngine(DeviceJobs(permitted), version="", cpus=2, seeds=Seeds(1))
     try:
         execute_run(
             RunParts(
@@ -528,10 +531,12 @@ def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Pa
     before = [written_bytes(device) for device in devices]
     engine = FioEngine(
         DeviceJobs(
-            permits[0],
-            ioengine="libaio",
-            active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
-            fill_permits=permits,
+            PermittedDevice(
+                permit=permits[0],
+                ioengine=ChosenEngine(name="libaio"),
+                active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
+                member_permits=tuple(permits),
+            )
         ),
         version="",
         cpus=2,

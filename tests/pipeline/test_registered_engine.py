@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tkperf.engine.registry import ENGINES, FIO
-from tkperf.host.audit import Audit
+from tkperf.host.audit import Audit, audit_host
 from tkperf.model.errors import UsageError
 from tkperf.pipeline import diagnosis, host_check
 from tkperf.pipeline.run_request import RunRequest
@@ -18,8 +18,10 @@ from tkperf.pipeline.run_request import RunRequest
 def other(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """An engine that needs no program, in the place of fio, on a host without any program."""
     engine = SimpleNamespace(
+        name="other",
         programs={},
         ioengines=("preadv",),
+        find_named_program=lambda: None,
         find_version=lambda: "other-1",
         find_rounding=lambda: None,
         find_readable_file=lambda: "/a file",
@@ -47,6 +49,14 @@ def test_doctor_asks_the_engine_for_the_programs_that_it_needs(other: SimpleName
     found = diagnosis.diagnose_host()
     assert not found.could_measure
     assert "setpriv" in found.missing
+
+
+@pytest.mark.usefixtures("other")
+def test_the_audit_speaks_of_the_engine_in_use() -> None:
+    """The limits of the host concern this engine, and an engine without io_uring needs no switch for it."""
+    findings = audit_host(host_check.make_site(), ()).findings
+    assert any("tkperf or other" in one.why or "other could not" in one.why for one in findings)
+    assert not any(one.subject == "io_uring" or "fio" in one.why for one in findings)
 
 
 @pytest.mark.usefixtures("other")

@@ -122,7 +122,7 @@ LOAD = (
         "--engine",
         "ioengine",
         type=click.Choice(IO_ENGINES),
-        help="fio's I/O engine; default io_uring where it works, else libaio.",
+        help="fio's I/O engine; default {} where it works, else {}.".format(*IO_ENGINES),
     ),
     _for_tkperf(
         "-rfb",

@@ -11,11 +11,12 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tkperf.device.permit import ErasePermit
 from tkperf.engine import EngineLoad
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job
 from tkperf.engine.fio_output import NOTHING_YET, FioReading, JobReading
 from tkperf.engine.fio_process import FioProcess
@@ -139,46 +140,21 @@ class Seeds:
         return seed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mapped:
-    """A mapping of a drive that is measured instead of the drive. Fills precondition the part of the drive they name.
-
-    ``path`` is the name of the mapping, whichever node it has at the moment.
-    """
-
-    permit: ErasePermit
-    path: str
-
-
 class DeviceJobs:
     """The fio jobs of one device or set.
 
     Texts name the devices so that anyone can run them again; fio itself gets the paths that the permits hold.
     """
 
-    def __init__(
-        self,
-        permit: ErasePermit,
-        *,
-        ioengine: str,
-        active_range: ActiveRange,
-        fill_permits: Sequence[ErasePermit] = (),
-        mapped: Mapped | None = None,
-        clocksource: str | None = None,
-    ) -> None:
-        """Prepare the targets.
-
-        Args:
-            fill_permits: the devices to precondition instead, each of them whole: the members of a set.
-        """
-        self._permit = permit
-        self._fill_permits = ((mapped.permit,) if mapped else tuple(fill_permits)) or (permit,)
+    def __init__(self, device: PermittedDevice, *, clocksource: str | None = None) -> None:
+        self._permit = device.permit
+        self._fill_permits = device.fill_permits
         self._folder = WorkFolder()
         self._started = 0
         self._target = FioTarget(
-            path=mapped.path if mapped else permit.identity.path,
-            ioengine=ioengine,
-            active_range=active_range,
+            path=device.shown_path or device.permit.identity.path,
+            ioengine=device.ioengine.name,
+            active_range=device.active_range,
             clocksource=clocksource,
         )
         self._members = tuple(
@@ -187,7 +163,7 @@ class DeviceJobs:
                 path=member.identity.path,
                 active_range=ActiveRange(offset_bytes=0, length_bytes=member.identity.capacity_bytes),
             )
-            for member in fill_permits
+            for member in device.member_permits
         )
 
     @property

@@ -33,8 +33,8 @@ _DEMAND = ("threads ", "queue depth ")
 FILE_NOTICE = "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
 SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
 # Ability to distinguish other I/O on the device from the test's own, by the kind of target.
-OTHER_IO = {
-    TargetKind.BLOCK: "watched: fio's bytes are compared with the device's own counters",
+_OTHER_IO = {
+    TargetKind.BLOCK: "watched: {}'s bytes are compared with the device's own counters",
     TargetKind.FILE: "not comparable: a file has no counters of its own",
     TargetKind.SIMULATED: "not comparable: a simulated drive has no counters",
 }
@@ -213,7 +213,7 @@ def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, h
             **equipment.facts.as_plain_data(),
             **host.device_facts(),
             "write_cache_in_run": equipment.write_cache,
-            "other_io": OTHER_IO[kind],
+            "other_io": _OTHER_IO[kind].format(equipment.engine.name),
             "telemetry": [asdict(drive) for drive in equipment.drives],
         },
         hosts=(

@@ -19,7 +19,7 @@ from tkperf.device.sysfs import HOST_AWARE, find_node, find_zone_model
 from tkperf.device.targets import find_shortage
 from tkperf.device.telemetry_watch import reading_logs
 from tkperf.engine import ChosenEngine, Engine, RunSeeds
-from tkperf.engine.device_jobs import Mapped
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.registry import find_engine
 from tkperf.model.disturbance.io import Counters
 from tkperf.model.errors import TkperfError
@@ -103,35 +103,24 @@ def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit
 @contextmanager
 def equipment_on(
     request: RunRequest,
-    permit: ErasePermit,
+    device: PermittedDevice,
     target: RunTarget,
     fitted: FittedProfile,
     facts: DeviceFacts,
-    ioengine: ChosenEngine,
     *,
     version: str,
     write_cache: str,
     drives: Sequence[DeviceIdentity] = (),
-    fill_permits: Sequence[ErasePermit] = (),
-    mapped: Mapped | None = None,
 ) -> Iterator[Equipment]:
     """Yield the equipment of a permitted device: an engine on it, and what is read beside the engine.
 
     Args:
         fitted: the run; the counters of its device show other I/O.
-        ioengine: as ``find_ioengine`` found it.
         version: the engine's.
         drives: drives whose own logs are read.
     """
-    engine, seeds = find_engine().start(
-        permit,
-        version=version,
-        ioengine=ioengine.name,
-        active_range=fitted.active_range,
-        fill_permits=fill_permits,
-        mapped=mapped,
-    )
-    members = [each.identity for each in fill_permits]
+    engine, seeds = find_engine().start(device, version=version)
+    members = [each.identity for each in device.member_permits]
     members_watched: AbstractContextManager[Counters | None] = watching(*members) if members else nullcontext()
     with (
         watching(fitted.identity) as counters,
@@ -142,8 +131,8 @@ def equipment_on(
             engine=engine,
             seeds=seeds,
             target=target,
-            ioengine=ioengine.name,
-            instead_of=ioengine.instead_of,
+            ioengine=device.ioengine.name,
+            instead_of=device.ioengine.instead_of,
             clock=time.monotonic,
             write_cache=write_cache,
             fitted=fitted,

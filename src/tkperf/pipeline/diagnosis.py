@@ -21,7 +21,7 @@ from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.pipeline.host_check import audit_for
 from tkperf.pipeline.simulation import identify_simulated
 from tkperf.system.host import read_host
-from tkperf.system.process import FIO_VARIABLE, PACKAGES, find_named_fio, find_program
+from tkperf.system.process import PACKAGES, find_program
 
 _NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
 
@@ -82,14 +82,14 @@ class HostDiagnosis:
     """Abilities and shortcomings of this host for measurements.
 
     Attributes:
-        fio: fio's version, or why there is none.
+        engine: the version of the engine, or why it has none.
         could_measure: everything is there without which nothing can be measured.
         missing: programs that are not there; ``packages`` bring them.
         remarks: circumstances that limit what can be tested.
     """
 
     host: dict[str, object]
-    fio: str
+    engine: str
     could_measure: bool
     missing: tuple[str, ...]
     packages: tuple[str, ...]
@@ -99,7 +99,7 @@ class HostDiagnosis:
     def as_plain_data(self) -> dict[str, object]:
         return {
             "host": self.host,
-            "fio": self.fio,
+            "fio": self.engine,
             "could_measure": self.could_measure,
             "missing": list(self.missing),
             "packages": list(self.packages),
@@ -113,9 +113,10 @@ class HostDiagnosis:
     def _state_of(self, program: str) -> str | None:
         if program in self.missing:
             return None
-        if program != "fio":
+        if program != find_engine().name:
             return "there"
-        return f"{self.fio} ({FIO_VARIABLE}={find_named_fio()})" if _is_named(program) else self.fio
+        named = find_engine().find_named_program()
+        return self.engine if named is None else f"{self.engine} ({named})"
 
 
 def diagnose_device(device: str) -> DeviceDiagnosis:
@@ -171,12 +172,12 @@ def diagnose_host() -> HostDiagnosis:
     missing = tuple(name for name in TOOLS if find_program(name) is None)
     could_measure = not set(missing) & set(find_engine().programs)
     try:
-        fio = find_engine().find_version()
+        version = find_engine().find_version()
     except EngineError as error:
-        fio, could_measure = str(error), False
+        version, could_measure = str(error), False
     return HostDiagnosis(
         host=read_host(),
-        fio=fio,
+        engine=version,
         could_measure=could_measure,
         missing=missing,
         packages=tuple(sorted({PACKAGES[name] for name in missing if not _is_named(name)})),
@@ -187,7 +188,7 @@ def diagnose_host() -> HostDiagnosis:
 
 def _is_named(program: str) -> bool:
     """Return whether the user named a program that does not belong to a package."""
-    return program == "fio" and find_named_fio() is not None
+    return program == find_engine().name and find_engine().find_named_program() is not None
 
 
 def unlock(device: str) -> bool:

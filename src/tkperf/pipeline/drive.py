@@ -33,7 +33,7 @@ from tkperf.device.targets import (
     remove_file_target,
 )
 from tkperf.device.write_cache import WriteCache, restoring
-from tkperf.engine.device_jobs import Mapped
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.registry import find_engine
 from tkperf.model.errors import DeviceError, RefusedError, TkperfError, UsageError
 from tkperf.model.record import RunNote
@@ -129,11 +129,10 @@ class DriveUnderTest(DeviceUnderTest):
             restoring(cache),
             equipment_on(
                 self._request,
-                permit,
+                PermittedDevice(permit=permit, ioengine=ioengine, active_range=fitted.active_range),
                 DriveTarget(permit, self._method, cache),
                 fitted,
                 facts,
-                ioengine,
                 version=version,
                 write_cache=cache.apply(),
                 drives=[permit.identity],
@@ -261,21 +260,24 @@ class SegmentsUnderTest(DriveUnderTest):
             mapping = SegmentMapping(permit, self.segments)
             target = SegmentsTarget(mapping, DriveTarget(permit, self._method, cache))
             with _taken_away(target):
-                ioengine = find_ioengine(self._request.ioengine, fitted, target.permit)
+                device = PermittedDevice(
+                    permit=target.permit,
+                    ioengine=find_ioengine(self._request.ioengine, fitted, target.permit),
+                    active_range=fitted.active_range,
+                    drive_permit=permit,
+                    shown_path=f"/dev/mapper/{mapping_name(permit.identity)}",
+                )
                 facts.add("tkperf", layer="device-mapper (linear)")
-                name = f"/dev/mapper/{mapping_name(permit.identity)}"
                 with equipment_on(
                     self._request,
-                    target.permit,
+                    device,
                     target,
                     # The drive's own counters also see I/O outside the mapping.
                     replace(fitted, identity=permit.identity),
                     facts,
-                    ioengine,
                     version=version,
                     write_cache=disclosed,
                     drives=[permit.identity],
-                    mapped=Mapped(permit=permit, path=name),
                 ) as equipment:
                     yield equipment
 

@@ -65,6 +65,8 @@ def make_site(
         lasts_s=lasts_s,
         outstanding=outstanding,
         is_root=os.geteuid() == 0,
+        engine=find_engine().name,
+        ioengines=find_engine().ioengines,
         ioengine=None if ioengine is None else ioengine.name,
         instead_of=None if ioengine is None else ioengine.instead_of,
         rounding=rounding,
@@ -74,8 +76,8 @@ def make_site(
 def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]) -> ChosenEngine | None:
     """Return the I/O engine that a run with these workloads would use; a run calls the same function.
 
-    None: fio cannot try any. fio reads a few blocks of the device. Without a device, or if it
-    cannot be read, fio reads its own program.
+    None: the engine cannot try any. The engine reads a few blocks of the device. If the device cannot be read, or
+    without a device, the engine reads a file of its own.
     """
     heaviest = find_heaviest(workloads)
     io_depths = frozenset(load.io_depth for load in workloads)
@@ -141,7 +143,7 @@ def audit_for(
 
     Args:
         workloads: the workloads of the run; None: the workloads of a run without options are tried.
-        read_device: try fio's I/O engines on the first device instead of a file of the host.
+        read_device: try the interfaces on the first device instead of a file of the host.
     """
     if identities and all(one.kind is TargetKind.SIMULATED for one in identities):
         return Audit()

@@ -19,6 +19,7 @@ from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import ERASE, StorcliSet
 from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
 from tkperf.device.write_cache import WriteCache, restoring
+from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.registry import find_engine
 from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageError
 from tkperf.model.record import RunNote
@@ -96,18 +97,22 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
             ]
             # The set's size is known now.
             fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
+            device = PermittedDevice(
+                permit=permit,
+                ioengine=find_ioengine(self._request.ioengine, fitted, permit),
+                active_range=fitted.active_range,
+                member_permits=tuple(permits),
+            )
             equipment = undo.enter_context(
                 equipment_on(
                     self._request,
-                    permit,
+                    device,
                     MdadmTarget(self._raid, permit, members),
                     fitted,
                     facts,
-                    find_ioengine(self._request.ioengine, fitted, permit),
                     version=version,
                     write_cache="members: " + ", ".join(sorted(set(disclosed))),
                     drives=[member_permit.identity for member_permit in permits],
-                    fill_permits=permits,
                 )
             )
             opened.append(equipment)
@@ -162,14 +167,14 @@ class MegaRaidUnderTest(DeviceUnderTest):
             permit = grant_virtual_drive_permit(str(self._raid.path), lambda: self._raid.virtual_drive().naa)
             undo.callback(permit.release)
             fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
+            ioengine = find_ioengine(self._request.ioengine, fitted, permit)
             equipment = undo.enter_context(
                 equipment_on(
                     self._request,
-                    permit,
+                    PermittedDevice(permit=permit, ioengine=ioengine, active_range=fitted.active_range),
                     StorcliTarget(self._raid, permit, drives, no_purge=self._request.no_purge),
                     fitted,
                     facts,
-                    find_ioengine(self._request.ioengine, fitted, permit),
                     version=version,
                     write_cache=f"controller: {self._raid.write_policy}",
                 )

@@ -148,7 +148,7 @@ def _changes(plan: ResumePlan, equipment: Equipment, state: HostState) -> Iterat
     if info.device.get("write_cache_in_run") != equipment.write_cache:
         yield f"write cache {info.device.get('write_cache_in_run')} -> {equipment.write_cache}"
     if (clock := info.host.get("fio_clock")) not in (None, equipment.engine.io_clock):
-        yield f"clock of fio {clock} -> {equipment.engine.io_clock}"
+        yield f"clock of {equipment.engine.name} {clock} -> {equipment.engine.io_clock}"
     started = parse_utc(info.started_utc)
     if started is not None and datetime.now(UTC) < started:
         yield "the host's clock was set back: how long the run was interrupted is not known"
@@ -377,7 +377,7 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
 
 
 def _require_device(info: RunInfo, request: RunRequest) -> None:
-    """Check first that the run was measured on this device, and with this version of fio."""
+    """Check first that the run was measured on this device, and with this version of the engine."""
     if request.device.startswith(SIMULATED):
         return
     identity = measurable(Path(request.device))
@@ -385,7 +385,7 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
     if (version := find_engine().find_version()) != info.fio_version:
         raise EngineError(
             f"the run was measured with {info.fio_version}, here is {version}: one run takes one "
-            "version of fio; install that one, or start a new run"
+            f"version of {find_engine().name}; install that one, or start a new run"
         )
 
 

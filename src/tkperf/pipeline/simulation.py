@@ -9,6 +9,7 @@ from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import inspect_device
 from tkperf.device.targets import NOT_PURGED
 from tkperf.engine import Engine
+from tkperf.engine.registry import find_engine
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import DiskModel, find_preset
 from tkperf.model.choices import SIMULATED
@@ -131,7 +132,7 @@ def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitte
 def _refuse_what_is_for_devices(request: RunRequest) -> None:
     for option, value, why in (
         ("--size", request.size, "its capacity is its model's and no file is created"),
-        ("--engine", request.ioengine, "no fio runs on it"),
+        ("--engine", request.ioengine, f"no {find_engine().name} runs on it"),
         ("--purge", request.purge_method, "it is purged as its model is"),
         ("--purge-command", request.purge_command, "no tool could purge it"),
         ("--tune", request.tune or None, "it depends on no setting of the host"),

@@ -30,6 +30,7 @@ from tkperf.batch.hosts.order_rights import name_input
 from tkperf.batch.hosts.ssh import HostRefusedError, RemoteHost
 from tkperf.batch.ledger import BatchLog, DrivesConfirmed, Ledger, LedgerNote, Line, RemoteDriveLine, find_elsewhere
 from tkperf.batch.request import BatchRequest
+from tkperf.engine.registry import find_engine
 from tkperf.model.batch_state import BatchState, ConnectedHost, DriveShown, DriveStage
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import DeviceError, InputFileError, RefusedError, RunFileError, TkperfError, UsageError
@@ -404,7 +405,7 @@ def _find_old_fio(hosts: Sequence[ConnectedHost]) -> Iterator[str]:
     for host, version in versions.items():
         if version != newest:
             has = next(other for other, one in versions.items() if one == newest)
-            yield f"{host} has {version}, and {has} has {newest}: update fio on {host}"
+            yield f"{host} has {version}, and {has} has {newest}: update {find_engine().name} on {host}"
 
 
 def _by_number(version: str) -> tuple[tuple[int, ...], str]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
+from tkperf.model.choices import IO_ENGINES
 from tkperf.model.units import drop_controls
 from tkperf.system.process import Completed, run_command
 
@@ -145,16 +146,16 @@ class AuditedHost:
     """A host for the audit; tests use another root folder.
 
     Attributes:
-        cpus: numbers of the CPUs that tkperf and fio may run on.
+        cpus: numbers of the CPUs that tkperf and the engine may run on.
         lasts_s: the longest time that the run may take; only work that is due within this time
             counts.
         outstanding: I/Os that the heaviest load has outstanding; None: unknown.
         is_root: tkperf runs as root.
-        ioengine: the I/O engine of fio that a run would use, found by a trial; None: fio could not
-            try any.
-        instead_of: the I/O engine that does not work here, and why.
-        rounding: fio's version, if this fio rounds queue depths up with io_uring and no run is
-            planned.
+        engine: the name of the engine that issues the I/O.
+        ioengines: the interfaces to the kernel that the engine can use. It prefers the first one.
+        ioengine: the interface that a run would use, found by a trial; None: the engine could not try any.
+        instead_of: the interface that does not work here, and why.
+        rounding: the engine's version, if this version rounds queue depths up with io_uring and no run is planned.
         now_s: seconds since 1970.
     """
 
@@ -163,6 +164,8 @@ class AuditedHost:
     lasts_s: float = DAY_S
     outstanding: int | None = None
     is_root: bool = True
+    engine: str = "fio"
+    ioengines: tuple[str, ...] = IO_ENGINES
     ioengine: str | None = None
     instead_of: str | None = None
     rounding: str | None = None

@@ -26,7 +26,7 @@ _VIRTUAL = Topic(
     "virtual machine",
     "a hypervisor may take CPUs away at any time, and a virtual drive is measured as the host shows it",
 )
-_URING = Topic("io_uring", "without io_uring the I/O is issued by libaio, which costs more CPU time an I/O")
+_URING = "io_uring"
 # Remedies for each error of io_uring_setup, if the kernel's switch is not the reason.
 _URING_REMEDIES = {
     errno.EPERM: "let the seccomp profile of the container or service allow io_uring_setup and io_uring_enter",
@@ -55,15 +55,13 @@ _GROUPS = Topic(
     "limits of control groups", "limits on CPU, memory, I/O or tasks would be measured instead of the drive"
 )
 _CPU = Topic("limit of CPU time", "a group that has used up its share of CPU time pauses until the next period")
-_MEMORY = Topic("limit of memory", "where memory runs out, the kernel ends tkperf or fio, or pauses them")
-_TASKS = Topic("limit of tasks", "fio could not start its threads")
 _IO = Topic("limit of I/O", "the result then shows the limit, not the drive")
-_PROCESS = Topic("limits of the process", "fio could not open files, lock memory or start threads")
 
 
 def audit_system(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> Iterator[AuditResult]:
     yield _virtual_machine(audited)
-    yield _io_uring(audited)
+    if _URING in audited.ioengines:
+        yield _io_uring(audited)
     yield _lockdown(audited)
     yield _tuners(audited)
     yield from _services_that_ask(audited, drives)
@@ -100,10 +98,12 @@ def _stolen_pct(audited: AuditedHost) -> float | None:
 
 
 def _io_uring(audited: AuditedHost) -> AuditResult:
-    """Tell whether fio can use io_uring.
+    """Tell whether the engine can use io_uring.
 
     The trial decides, because no file shows limits and seccomp filters.
     """
+    other = next((name for name in audited.ioengines if name != _URING), "nothing")
+    topic = Topic(_URING, f"without io_uring the I/O is issued by {other}, which costs more CPU time an I/O")
     file = audited.proc / "sys/kernel/io_uring_disabled"
     setting = number(file)
     meaning = {None: "", 0: "open to all", 1: "open to privileged processes", 2: "switched off"}
@@ -111,22 +111,22 @@ def _io_uring(audited: AuditedHost) -> AuditResult:
     if setting is None:
         switch = "its switch cannot be read" if file.exists() else "the kernel has no switch for it"
     is_off = setting == 2 or (setting == 1 and not audited.is_root)
-    if audited.ioengine == "io_uring":
+    if audited.ioengine == _URING:
         limit = ""
         if audited.rounding is not None:
             limit = (
                 f"; {audited.rounding} rounds a queue depth such as 6 up to a power of two, so runs with "
-                "such a depth use libaio"
+                f"such a depth use {other}"
             )
-        return _URING.ok(f"fio can use it; {switch}{limit}")
+        return topic.ok(f"{audited.engine} can use it; {switch}{limit}")
     command = "sudo sysctl kernel.io_uring_disabled=0" if is_off else None
     if audited.ioengine is None:
         if is_off:
-            return _URING.find(AuditLevel.ADVICE, switch, command=command)
-        return _URING.not_known(f"fio could not try it; {switch}")
-    reason = (audited.instead_of or "").removeprefix("io_uring: ")
+            return topic.find(AuditLevel.ADVICE, switch, command=command)
+        return topic.not_known(f"{audited.engine} could not try it; {switch}")
+    reason = (audited.instead_of or "").removeprefix(f"{_URING}: ")
     others = (text for number, text in _URING_REMEDIES.items() if reason.startswith(os.strerror(number)))
-    return _URING.find(
+    return topic.find(
         AuditLevel.ADVICE,
         f"io_uring cannot be used, so {audited.ioengine} will be used: {switch if is_off else reason}",
         command=command,
@@ -167,8 +167,8 @@ def audit_limits(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> Iterat
         yield _GROUPS.not_known("the kernel shows none here")
     else:
         yield _cpu_limit(groups)
-        yield _memory_limit(groups)
-        yield _task_limit(groups)
+        yield _memory_limit(groups, audited.engine)
+        yield _task_limit(groups, audited.engine)
         for drive in drives:
             yield replace(_io_limit(groups, drive), device=drive.name)
     yield _process_limits(audited)
@@ -192,7 +192,8 @@ def _cpu_limit(groups: ControlGroups) -> AuditResult:
     )
 
 
-def _memory_limit(groups: ControlGroups) -> AuditResult:
+def _memory_limit(groups: ControlGroups, engine: str) -> AuditResult:
+    topic = Topic("limit of memory", f"where memory runs out, the kernel ends tkperf or {engine}, or pauses them")
     limits = []
     for folder in groups.folders_of("memory"):
         for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
@@ -200,26 +201,27 @@ def _memory_limit(groups: ControlGroups) -> AuditResult:
             if limit is not None and 0 <= limit < _NO_LIMIT_BYTES:
                 limits.append((limit, folder / name))
     if not limits:
-        return _MEMORY.ok("none")
+        return topic.ok("none")
     limit, file = min(limits)
     raised = "-1" if file.name.endswith("in_bytes") else "max"
-    return _MEMORY.find(
+    return topic.find(
         AuditLevel.ADVICE if limit < NEEDED_MEMORY_BYTES else AuditLevel.NOTE,
         f"{format_capacity(limit)} ({file.name} of group {file.parent.name})",
         command=f"echo {raised} | sudo tee {file}",
     )
 
 
-def _task_limit(groups: ControlGroups) -> AuditResult:
+def _task_limit(groups: ControlGroups, engine: str) -> AuditResult:
+    topic = Topic("limit of tasks", f"{engine} could not start its threads")
     rooms = []
     for folder in groups.folders_of("pids"):
         most, now = number(folder / "pids.max"), number(folder / "pids.current")
         if most is not None:
             rooms.append((most - (now or 0), most, folder))
     if not rooms:
-        return _TASKS.ok("none")
+        return topic.ok("none")
     room, most, folder = min(rooms)
-    return _TASKS.advise(
+    return topic.advise(
         room < NEEDED_PIDS,
         f"{most}, {room} of them free (group {folder.name})",
         command=f"echo max | sudo tee {folder / 'pids.max'}",
@@ -247,6 +249,7 @@ def _io_limit(groups: ControlGroups, drive: AuditedDrive) -> AuditResult:
 
 def _process_limits(audited: AuditedHost) -> AuditResult:
     """Check the limits that ``ulimit`` shows: the soft ones, since they are the ones that fail."""
+    topic = Topic("limits of the process", f"{audited.engine} could not open files, lock memory or start threads")
     rows = (text(audited.proc / "self/limits") or "").splitlines()
     limits = {
         name: row[len(name) :].split()[0]
@@ -255,7 +258,7 @@ def _process_limits(audited: AuditedHost) -> AuditResult:
         if row.startswith(name)
     }
     if not limits:
-        return _PROCESS.not_known("/proc/self/limits cannot be read")
+        return topic.not_known("/proc/self/limits cannot be read")
     files = limits.get("Max open files", "unlimited")
     tasks = limits.get("Max processes", "unlimited")
     locked = limits.get("Max locked memory", "not known")
@@ -264,7 +267,7 @@ def _process_limits(audited: AuditedHost) -> AuditResult:
         commands.append(f"ulimit -n {NEEDED_FILES}")
     if tasks.isdecimal() and int(tasks) < NEEDED_PIDS and not audited.is_root:
         commands.append(f"ulimit -u {10 * NEEDED_PIDS}")
-    return _PROCESS.advise(
+    return topic.advise(
         bool(commands),
         f"open files {files}, locked memory {locked}{' bytes' * locked.isdecimal()}, processes {tasks}",
         command="; ".join(commands),

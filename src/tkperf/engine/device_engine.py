@@ -1,0 +1,119 @@
+"""The protocol of an engine for real devices: its choice before a run, and its start on a permitted device."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from tkperf.engine import PROBE_S, ChosenEngine, Engine, RunSeeds
+from tkperf.model.workload import ActiveRange
+
+if TYPE_CHECKING:
+    from tkperf.device.permit import ErasePermit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermittedDevice:
+    """A device, file or set that a run measures, with the permits of everything that the run writes.
+
+    Attributes:
+        permit: of the measured device.
+        ioengine: as ``choose_ioengine`` returned it.
+        member_permits: the members of a set. A fill writes each of them whole instead of the set.
+        drive_permit: the drive below a mapping of segments. A fill writes this drive instead of the mapping.
+        shown_path: the name of the mapping, whichever node it has at the moment. Jobs for people contain this name.
+            None: they contain the path of the measured device.
+    """
+
+    permit: ErasePermit
+    ioengine: ChosenEngine
+    active_range: ActiveRange
+    member_permits: tuple[ErasePermit, ...] = ()
+    drive_permit: ErasePermit | None = None
+    shown_path: str | None = None
+
+    @property
+    def fill_permits(self) -> tuple[ErasePermit, ...]:
+        """Return the permits of the devices that a fill writes."""
+        return ((self.drive_permit,) if self.drive_permit is not None else self.member_permits) or (self.permit,)
+
+
+class DeviceEngine(Protocol):
+    """An engine for real devices before a run: what this host has of the engine, and how a run starts it.
+
+    Attributes:
+        name: the engine's name in messages, and the name of its program.
+        programs: the programs without which the engine cannot measure, with their purpose.
+        ioengines: the interfaces to the kernel that a request may name. The engine prefers the first one.
+    """
+
+    name: str
+    programs: Mapping[str, str]
+    ioengines: tuple[str, ...]
+
+    def find_named_program(self) -> str | None:
+        """Return the user's setting that names the engine's program: ``VARIABLE=PATH``; None: there is no setting."""
+        ...
+
+    def find_version(self) -> str:
+        """Return the version of the installed program.
+
+        Raises:
+            EngineError: the program is missing, too old, or reports no version.
+        """
+        ...
+
+    def choose_ioengine(
+        self,
+        path: str,
+        block_bytes: int,
+        wanted: str | None,
+        *,
+        jobs: int,
+        io_depth: int,
+        io_depths: Collection[int] = (),
+        direct: bool = True,
+    ) -> ChosenEngine:
+        """Return the first interface to the kernel with which the engine can read the device.
+
+        Args:
+            jobs, io_depth: the heaviest load of the run.
+            io_depths: the queue depths of all loads of the run. The engine must keep each of them.
+            direct: bypass the page cache, as runs do.
+
+        Raises:
+            UsageError: ``wanted`` is none of the interfaces.
+            EngineError: no interface works; the message contains the reasons.
+        """
+        ...
+
+    def find_readable_file(self) -> str | None:
+        """Return a file on which ``choose_ioengine`` can be tried without a device; None: there is no such file."""
+        ...
+
+    def find_rounding(self) -> str | None:
+        """Return the version if the installed program rounds queue depths up; None if it keeps them.
+
+        Raises:
+            EngineError: as for ``find_version``.
+        """
+        ...
+
+    def read_bytes_per_s(self, path: str, capacity_bytes: int, *, seconds: int = PROBE_S) -> float:
+        """Return the rate of sequential reads from the start of the device, in bytes per second.
+
+        Raises:
+            EngineError: the engine cannot read the device; the message contains the reason.
+        """
+        ...
+
+    def start(self, device: PermittedDevice, *, version: str) -> tuple[Engine, RunSeeds | None]:
+        """Return the engine on a permitted device, and its seeds. It starts no I/O yet.
+
+        The seeds are None if the engine draws no random numbers.
+
+        Args:
+            version: as ``find_version`` returned it.
+        """
+        ...
