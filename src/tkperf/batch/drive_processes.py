@@ -17,6 +17,7 @@ import msgspec
 from tkperf.analysis.batch_verdict import find_gravity
 from tkperf.batch.request import BatchRequest
 from tkperf.model.batch_state import BatchPlace, DriveShown
+from tkperf.model.decoding import make_json_decoder
 from tkperf.model.errors import (
     BY_SIGNAL,
     DeviceError,
@@ -110,8 +111,8 @@ ToDrive: TypeAlias = Read | Go
 class Channel:
     """One end of the pair of sockets between a batch and a drive's process."""
 
-    _from_drive: ClassVar = msgspec.json.Decoder(FromDrive)
-    _to_drive: ClassVar = msgspec.json.Decoder(ToDrive)
+    _from_drive: ClassVar = make_json_decoder(FromDrive)
+    _to_drive: ClassVar = make_json_decoder(ToDrive)
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end

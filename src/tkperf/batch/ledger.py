@@ -25,6 +25,7 @@ from tkperf.batch.request import AGAIN, BatchRequest
 from tkperf.device.sysfs import process_fields
 from tkperf.model.batch_state import BatchPlace, BatchState, ConnectedHost, DriveShown, DriveStage, DriveState
 from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.decoding import make_json_decoder
 from tkperf.model.errors import BY_SIGNAL, ExitCode, RunFileError, UsageError, reason_of
 from tkperf.model.input_files import read_input
 from tkperf.model.record import RunStatus
@@ -106,7 +107,7 @@ class RemoteDriveLine(msgspec.Struct, frozen=True, kw_only=True, tag="heard"):
 
 
 Line: TypeAlias = BatchBegun | DrivesConfirmed | LedgerNote | DriveBegan | DriveEnded | RemoteDriveLine | ConnectedHost
-_DECODER = msgspec.json.Decoder(Line)
+_DECODER = make_json_decoder(Line)
 
 
 class Ledger:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import msgspec
-
 from tkperf.batch.hosts.all_hosts import Fleet, plan_on
 from tkperf.batch.hosts.messages import Options
 from tkperf.batch.hosts.ssh import push_archive
@@ -18,6 +16,7 @@ from tkperf.cli.batch_view import LOOK_EVERY_S, complain_in_thread, print_answer
 from tkperf.cli.run_options import BatchOptions
 from tkperf.cli.session import Departure, depart
 from tkperf.cli.standard_streams import ended_by_signals
+from tkperf.model.decoding import decode_json
 from tkperf.model.errors import DeviceError, TkperfError, UsageError
 from tkperf.render.export_json import encode_json
 
@@ -79,7 +78,7 @@ def plan_fleet(request: BatchRequest, options: BatchOptions, *, no_probe: bool, 
     with ThreadPoolExecutor(max_workers=len(request.hosts)) as pool:
         texts = dict(zip(request.hosts, pool.map(ask, request.hosts), strict=True))
     if as_json:
-        plans = {host: msgspec.json.decode(text) for host, text in texts.items()}
+        plans = {host: decode_json(text, object) for host, text in texts.items()}
         return encode_json({"schema": "tkperf-fleet-plan/1", "hosts": plans})
     return "\n".join(f"{host}\n\n{text}" for host, text in texts.items()).rstrip()
 

@@ -73,6 +73,7 @@ from tkperf.cli.run_views import time_of
 from tkperf.engine.registry import find_engine
 from tkperf.model.batch_state import BatchState, DriveStage, DriveState
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
+from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, RefusedError, RunFileError, TkperfError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.model.version import __version__
@@ -276,7 +277,7 @@ class _LastEvent:
         self.event: dict[str, object] = {}
 
     def write(self, text: str) -> int:
-        self.event = msgspec.json.decode(text)
+        self.event = decode_json(text, dict)
         return len(text)
 
     def flush(self) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated
 import msgspec
 
 from tkperf.engine import OnSample
+from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 from tkperf.model.histogram import Histogram
 from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
@@ -183,7 +184,7 @@ def parse_document(document: bytes, *, read_s: float | None = None, wall_ahead_s
             made the document, but never a time after ``read_s``.
     """
     try:
-        decoded = msgspec.json.decode(document, type=_Document)
+        decoded = decode_json(document, _Document)
         jobs = decoded.jobs
         if not jobs:
             raise EngineError("fio printed a status without jobs")

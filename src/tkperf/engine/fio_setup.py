@@ -13,6 +13,7 @@ import msgspec
 from tkperf.engine import PROBE_S, ChosenEngine
 from tkperf.engine.fio_job import filename_option
 from tkperf.model.choices import IO_ENGINES
+from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.system.process import Completed, run_command
 
@@ -222,7 +223,7 @@ def _read(path: str, *options: str, timeout_s: float, direct: bool = True) -> tu
     )
     _, brace, document = answer.stdout.partition("{")
     try:
-        jobs = msgspec.json.decode(brace + document, type=_Probe).jobs
+        jobs = decode_json(brace + document, _Probe).jobs
     except msgspec.DecodeError:
         jobs = []
     failed = [job for job in jobs if job.error]

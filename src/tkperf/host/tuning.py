@@ -20,6 +20,7 @@ import msgspec
 
 from tkperf.device.sysfs import process_fields, text
 from tkperf.host.settings import Setting, read_setting
+from tkperf.model.decoding import decode_json
 from tkperf.model.errors import DeviceError, InputFileError, TkperfError, reason_of
 
 FOLDER = Path("run/tkperf")
@@ -111,7 +112,7 @@ class StateFile:
         except OSError as error:
             raise InputFileError(f"{self.path} cannot be read: {reason_of(error)}") from error
         try:
-            state = msgspec.json.decode(content, type=State)
+            state = decode_json(content, State)
         except (msgspec.DecodeError, ValueError) as error:
             raise InputFileError(
                 f"{self.path}: {reason_of(error)}; nothing is put back: look at it, set by hand what it names, "

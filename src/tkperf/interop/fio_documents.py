@@ -15,6 +15,7 @@ import msgspec
 from tkperf.interop.fio_options import options_of, pattern_of
 from tkperf.interop.imported import Unusable
 from tkperf.interop.json_memory import MOST_PER_BYTE, fits_msgspec, fits_python
+from tkperf.model.decoding import decode_json
 from tkperf.model.units import MIB
 
 # Longest idle time between two status reports of one fio.
@@ -78,7 +79,7 @@ class Documents:
         if fits_msgspec(self._text, self._file_bytes):
             try:
                 # Three times as fast for a file that is a single document.
-                values = [msgspec.json.decode(self._text)]
+                values = [decode_json(self._text, object)]
             except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
                 pass
             else:

@@ -37,6 +37,7 @@ from tkperf.interop.imported import (
     readable,
     require_room,
 )
+from tkperf.model.decoding import decode_json
 from tkperf.model.errors import InputFileError
 from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import SectionOutcome
@@ -98,7 +99,7 @@ class _Element:
     def decode(self, child: str, kind: Any) -> Any:
         """Return the value of a child in a type with limits."""
         try:
-            return msgspec.json.decode(self._element.findtext(child, "null"), type=kind)
+            return decode_json(self._element.findtext(child, "null"), kind)
         except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
             raise self.error(child, str(error)) from None
 

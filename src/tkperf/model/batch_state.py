@@ -10,6 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from tkperf.model.choices import SIMULATED
+from tkperf.model.decoding import convert
 from tkperf.model.sharing import SharingState
 from tkperf.model.units import drop_controls
 
@@ -147,7 +148,7 @@ def find_place(host: Mapping[str, object]) -> BatchPlace | None:
     """
     kept = host.get("batch")
     try:
-        return None if kept is None else msgspec.convert(kept, BatchPlace)
+        return None if kept is None else convert(kept, BatchPlace)
     except msgspec.ValidationError:  # of a damaged file
         return None
 
@@ -195,7 +196,7 @@ def find_snapshot(host: Mapping[str, object]) -> SnapshotMark | None:
     """Return the mark of a run by the facts of its host; None: the file is the run's own, or that is not known."""
     kept = host.get("snapshot")
     try:
-        return None if kept is None else msgspec.convert(kept, SnapshotMark)
+        return None if kept is None else convert(kept, SnapshotMark)
     except msgspec.ValidationError:  # of a damaged file
         return None
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tkperf.model.decoding import convert
 from tkperf.model.errors import InputFileError, UsageError, choose_from, reason_of
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ def convert_strictly(value: object, type_: type[T], *, what: str, error: type[Us
         InputFileError: or ``error``: a typo, or a value of another type.
     """
     try:
-        return msgspec.convert(value, type_)
+        return convert(value, type_)
     except msgspec.ValidationError as mistake:
         raise error(f"{what}{describe_mistake(mistake, type_, value)}") from None
 

@@ -23,6 +23,7 @@ from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.overview import RunOverview, build_ended_overview
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import judge_run
+from tkperf.model.decoding import make_msgpack_decoder
 from tkperf.model.errors import UsageError
 from tkperf.model.record import RunRecord, RunStatus
 from tkperf.model.version import __version__
@@ -114,7 +115,7 @@ def _find_kept(kind: str, type_: type[Content], state: FileStamp) -> Content | N
     with suppress(OSError, zlib.error, msgspec.MsgspecError):
         if (place := _place_of(kind, state)) is not None:
             entry_type: Any = _Entry[type_]  # type: ignore[valid-type]
-            decoder = msgspec.msgpack.Decoder(entry_type)
+            decoder = make_msgpack_decoder(entry_type)
             entry: _Entry[Content] = decoder.decode(zlib.decompress(place.read_bytes()))
             if (entry.made_by, entry.state) == (_made_by(), state):
                 return entry.content

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tkperf.model.choices import ALL_TESTS, built_in_profiles, profiles_folder
+from tkperf.model.decoding import convert
 from tkperf.model.errors import InputFileError, ProfileError, UsageError, not_known
 from tkperf.model.figures import TestPlan
 from tkperf.model.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
@@ -263,7 +264,7 @@ def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) ->
             choose_tests(profile, test.suites[0], (test.name,))
     values = msgspec.to_builtins(profile.table(table)) | numbers
     try:
-        changed = msgspec.convert(values, table)
+        changed = convert(values, table)
     except msgspec.ValidationError as error:
         raise UsageError(f"table {table.key}{describe_mistake(error, table, values)}") from None
     changed_profile = profile.with_tables(changed)
@@ -285,7 +286,7 @@ def read_stored_profile(data: Mapping[str, object]) -> Profile:
         if isinstance(stored, dict):
             values = {key: stored[key] for key in type_.__struct_fields__ if key in stored}
             try:
-                tables[type_.key] = msgspec.convert(values, type_)
+                tables[type_.key] = convert(values, type_)
             except msgspec.ValidationError:
                 continue
     name, title, notice = (str(data.get(key) or "") for key in ("name", "title", "notice"))

@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+from tkperf.model import decoding
 from tkperf.model.figures import TestPlan
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import PurgeRecord, Resumption, RunNote, RunStatus, VerdictRecord
@@ -56,7 +57,7 @@ def convert(table: str, value: object, type_: type[T]) -> T:
         ValueError: the value is not of that type; the text names the table and the key.
     """
     try:
-        return msgspec.convert(value, type_)
+        return decoding.convert(value, type_)
     except msgspec.ValidationError as error:
         raise ValueError(f"table {table}{describe_mistake(error, type_, value)}") from error
 
@@ -94,7 +95,7 @@ class PlainFields:
             ValueError: a column has an impossible value; the text names the table and the column.
         """
         try:
-            row = msgspec.convert(self._take(columns), self._values)
+            row = decoding.convert(self._take(columns), self._values)
         except msgspec.ValidationError:
             # Only the names of the columns show which value is wrong.
             own = {name: columns[column] for name, column in self._columns.items()}
@@ -150,7 +151,7 @@ def mend(columns: Columns, types: Mapping[str, Any], stand_ins: Mapping[str, obj
     mended, unread = dict(columns), dict[str, str]()
     for name, type_ in types.items():
         try:
-            msgspec.convert(mended[name], type_)
+            decoding.convert(mended[name], type_)
         except msgspec.ValidationError as error:
             mended[name] = stand_ins.get(name)
             unread[name] = describe_mistake(error, type_, columns[name])
@@ -344,7 +345,7 @@ def parse_run_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, di
         unread.update(reasons)
         if key in reasons:
             continue
-        readable[key] = msgspec.convert(value, type_)
+        readable[key] = decoding.convert(value, type_)
     # A name with a line end would forge a line of its own, such as the result of another run.
     readable["name"] = readable["name"].replace("\n", " ")
     for key in ("notices", "choices", "alterations"):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args
 
 import msgspec
 
+from tkperf.model.decoding import decode_json
 from tkperf.model.disturbance.io import Disturbance
 from tkperf.model.histogram import EMPTY
 from tkperf.model.host_use import HostUse
@@ -133,7 +134,7 @@ def _parse_workload(table: str, *values: object) -> Workload:
 def _parse_shares(text: str | None, type_: type[BlockShare | Zone]) -> tuple[Any, ...]:
     if text is None:
         return ()
-    shares = msgspec.json.decode(text, type=list[tuple[Count, Count]])
+    shares = decode_json(text, list[tuple[Count, Count]])
     if not 0 < len(shares) <= _MOST_SHARES:
         raise ValueError(f"{len(shares)} shares")
     return tuple(type_(*share) for share in shares)
@@ -224,7 +225,7 @@ def _parse_host_use(text: object, unread: dict[str, str]) -> HostUse | None:
     if text is None:
         return None
     try:
-        return msgspec.json.decode(str(text), type=HostUse)
+        return decode_json(str(text), HostUse)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         unread["host_use"] = f"{str(text)[:30]}: {error}"
         return None

@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tkperf.model.decoding import make_msgpack_decoder
 from tkperf.model.errors import RunFileError
 from tkperf.render.export_series import SeriesPoint, render_openmetrics
 from tkperf.runfile.writers import FileStamp
@@ -27,6 +27,7 @@ from tkperf.web.workers import BusyError, JobError
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # A look at the file of a long run takes long: the next one waits so many times as long.
 REST = 20
+_POINTS = make_msgpack_decoder(list[SeriesPoint])
 
 
 class _Points(NamedTuple):
@@ -93,10 +94,7 @@ class DataPages:
         with suppress(JobError):
             content = await self._parts.workers.run("points", file=known)
             # Two runs may have the same name and device, but never the same id.
-            points = [
-                replace(point, labels={**point.labels, "id": run.run_id})
-                for point in msgspec.msgpack.decode(content, type=list[SeriesPoint])
-            ]
+            points = [replace(point, labels={**point.labels, "id": run.run_id}) for point in _POINTS.decode(content)]
             stamp = known.stamp
         took_s = time.monotonic() - now_s
         self._points[run.run_id] = _Points(stamp, now_s + REST * took_s, points)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from tkperf.model.decoding import make_msgpack_decoder
 from tkperf.model.version import __version__
 from tkperf.runfile.writers import FileStamp
 from tkperf.system.output_files import find_cache_folder
@@ -25,7 +26,7 @@ FileKey = tuple[int, int]
 
 Row = RunRow | BatchRow | str
 """The content of a file as the library lists it, or the reason why the file cannot be read."""
-_DECODER = msgspec.msgpack.Decoder(Row)
+_DECODER = make_msgpack_decoder(Row)
 _DAMAGED = (sqlite3.Error, msgspec.DecodeError, OSError)
 
 

@@ -18,6 +18,7 @@ from tkperf.batch.drive_finder import MOST_DRIVES
 from tkperf.batch.drive_processes import MOST_BYTES, Held
 from tkperf.batch.request import BatchRequest
 from tkperf.model.batch_state import BatchPlace, DriveStage
+from tkperf.model.decoding import decode_json, make_json_decoder
 from tkperf.model.errors import DeviceError
 from tkperf.model.units import drop_controls
 from tkperf.pipeline.run_state import Brief
@@ -250,7 +251,7 @@ class Lines(Generic[Message]):
         self._descriptor = descriptor
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
-        self._decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(type_)
+        self._decoder = make_json_decoder(type_)
         self._most_bytes = most_bytes
         self._kept = bytearray()
         self._searched = 0
@@ -277,9 +278,9 @@ class Lines(Generic[Message]):
         try:
             if end > self._most_bytes:
                 raise InvalidMessageError(f"a line of more than {self._most_bytes:,} bytes")
-            message = self._decoder.decode(line)
+            message: Message = self._decoder.decode(line)
             is_short = isinstance(message, _FromHost) and not isinstance(message, _LONG)
-            for text in _texts(msgspec.json.decode(line)):
+            for text in _texts(decode_json(line, object)):
                 if drop_controls(text) != text or (is_short and "\n" in text):
                     raise InvalidMessageError("a line with control characters")
                 if is_short and len(text) > _LONGEST_TEXT:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, get_args
 
 import msgspec
 
+from tkperf.model.decoding import convert
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import KIB, MIB, format_capacity
 from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Workload
@@ -305,7 +306,7 @@ def at_values(load: Load, values: Mapping[str, float]) -> Load:
     """Return a load with these values of loops in place."""
     # In a TOML list with fractions, whole numbers may be floats as well.
     given = {key: int(value) if float(value).is_integer() else value for key, value in values.items()}
-    return msgspec.convert(msgspec.to_builtins(load) | given, Load)
+    return convert(msgspec.to_builtins(load) | given, Load)
 
 
 def steps_of(

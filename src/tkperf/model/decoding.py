@@ -1,0 +1,59 @@
+"""Decoding with msgspec that several threads may use at the same moment.
+
+msgspec examines a type when it is used for the first time, and keeps what it learned on the class before it has
+learned all of it. If two threads use a type for the first time at the same moment, the second one works with the
+incomplete part, and the process ends with a segmentation fault (seen with msgspec 0.22.0 and Python 3.11 when a batch
+connected two hosts at once). So only one thread at a time examines types. All decoding with a type begins here.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_EXAMINED = set[Any]()
+_EXAMINING = threading.Lock()
+
+
+def examine(type_: Any) -> None:
+    """Have msgspec examine a type and all types in it, unless that was done before."""
+    if type_ not in _EXAMINED:
+        with _EXAMINING:
+            msgspec.json.Decoder(type_)
+            _EXAMINED.add(type_)
+
+
+def convert(value: object, type_: type[T]) -> T:
+    """Return plain data as a ``type_``.
+
+    Raises:
+        msgspec.ValidationError: the data does not fit the type.
+    """
+    examine(type_)
+    return msgspec.convert(value, type_)
+
+
+def decode_json(document: bytes | str, type_: type[T]) -> T:
+    """Return a JSON document as a ``type_``.
+
+    Raises:
+        msgspec.DecodeError: it is not JSON, or does not fit the type.
+    """
+    examine(type_)
+    return msgspec.json.decode(document, type=type_)
+
+
+def make_json_decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    """Return a decoder of JSON documents of this type."""
+    examine(type_)
+    return msgspec.json.Decoder(type_)
+
+
+def make_msgpack_decoder(type_: Any) -> msgspec.msgpack.Decoder[Any]:
+    """Return a decoder of MessagePack documents of this type."""
+    examine(type_)
+    return msgspec.msgpack.Decoder(type_)
