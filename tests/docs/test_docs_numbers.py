@@ -137,6 +137,10 @@ NUMBERS = [
     ),
     ("docs/run-file.md", r"rows of `verdict`, `note`, `warning` \| ([\d,]+)", (limits.MOST_ROWS["verdict"],)),
     ("docs/run-file.md", r"different workloads[^|]+\| ([\d,]+)", (limits.MOST_CELLS,)),
+    ("docs/run-file.md", r"steps times sections \| (\d+) million", (limits.MOST_STEPS_TIMES_SECTIONS / 1e6,)),
+    ("docs/run-file.md", r"steps times workloads \| (\d+) million", (limits.MOST_STEPS_TIMES_WORKLOADS / 1e6,)),
+    ("docs/import.md", r"times sections are at\s+most (\d+) million", (limits.MOST_STEPS_TIMES_SECTIONS / 1e6,)),
+    ("docs/import.md", r"times workloads at most (\d+) million", (limits.MOST_STEPS_TIMES_WORKLOADS / 1e6,)),
     ("docs/run-file.md", r"seconds of all steps \| (\d+) million", (limits.MOST_SECONDS / 1e6,)),
     (
         "docs/run-file.md",

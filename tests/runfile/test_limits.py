@@ -36,6 +36,8 @@ from tkperf.runfile.limits import (
     MOST_ROWS,
     MOST_SECONDS,
     MOST_SECTIONS,
+    MOST_STEPS_TIMES_SECTIONS,
+    MOST_STEPS_TIMES_WORKLOADS,
     ROW_BYTES,
     WORK,
     WORK_PER_BYTE,
@@ -120,6 +122,14 @@ def many_workloads(db: sqlite3.Connection) -> None:
     many_steps(db, 3001, number="n", block_size_bytes="512 * n")
 
 
+def steps_in_many_sections(db: sqlite3.Connection) -> None:
+    many_steps(db, 12_500, number="n / 990", section="'s' || (n % 990)")
+
+
+def steps_of_many_workloads(db: sqlite3.Connection) -> None:
+    many_steps(db, 10_200, number="n / 2990", position="n % 2990", block_size_bytes="512 * (1 + n % 2990)")
+
+
 def many_tests(db: sqlite3.Connection) -> None:
     db.execute(
         "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 5000) "
@@ -191,6 +201,15 @@ def many_objects(db: sqlite3.Connection) -> None:
         (trigger, "t is not a plain table"),
         (many_sections, "sections, but a run has at most 1,000"),
         (many_workloads, "different workloads in its sections, but a run has at most 3,000"),
+        (
+            steps_in_many_sections,
+            "12,501 steps of 991 sections, but a run with that number of sections has at most 12,108 steps",
+        ),
+        (
+            steps_of_many_workloads,
+            "10,201 steps of 2,990 different workloads, but a run with that number of different workloads has at most "
+            "10,033 steps",
+        ),
         (figures_of_workloads, "values of workloads in the figures of its plans, but a run has at most 100,000"),
         (figures_of_rounds, "values of steps in the figures of its plans, but a run has at most 2,000,000"),
         (many_tests, "table test has 5,001 rows, but a run has at most 200"),
@@ -332,8 +351,12 @@ def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
         for table, count in rows.items():
             needed = count * (times if table in GROWING else 1)
             assert 10 * needed <= MOST_ROWS[table], table
-        assert 10 * len({(test, step.section) for test, step in steps}) <= MOST_SECTIONS
-        assert 10 * len({(test, step.section, step.key) for test, step in steps}) <= MOST_CELLS
+        sections = len({(test, step.section) for test, step in steps})
+        workloads = len({(test, step.section, step.key) for test, step in steps})
+        assert 10 * sections <= MOST_SECTIONS
+        assert 10 * workloads <= MOST_CELLS
+        assert 10 * day_steps * sections <= MOST_STEPS_TIMES_SECTIONS
+        assert 10 * day_steps * workloads <= MOST_STEPS_TIMES_WORKLOADS
         cells = {test.name: {(step.section, step.key) for step in test.steps} for test in record.tests}
         values = sum(count_planned(test, Counter(section for section, _ in cells[test.name])) for test in record.tests)
         points = sum(count_planned(test, Counter(step.section for step in test.steps)) for test in record.tests)

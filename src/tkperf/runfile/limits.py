@@ -57,6 +57,10 @@ MOST_NEWEST_SECONDS, MOST_NEWEST_STEPS = 1200, 60
 # Workloads, counted in each section; each workload is a row of tables and a line of charts. Five rounds of a minute
 # each let 24 hours have 288 workloads. A sweep may have 1,024, which take 85 hours.
 MOST_CELLS = 3000
+# The number of steps, times the number of sections and times that of workloads: a run with many sections or workloads
+# has few steps of each. The busiest day has 6,000 steps in 43 sections; an import may have 1,000 sections with 12 steps
+# each, and a sweep 1,024 workloads with 29 rounds each.
+MOST_STEPS_TIMES_SECTIONS, MOST_STEPS_TIMES_WORKLOADS = 12_000_000, 30_000_000
 # Curves and tables in the plans of all tests, each counted once for each workload, or each step, of its section.
 MOST_PLANNED_VALUES, MOST_PLANNED_POINTS = 100_000, 2_000_000
 # Tables and indexes of the database; a run file has 16.
@@ -347,6 +351,15 @@ def require_few(count: int, most: int, what: str) -> None:
     """Refuse a number above the limit."""
     if count > most:
         raise ExcessError(f"{count:,} {what}, but a run has at most {most:,}")
+
+
+def require_few_steps(steps: int, parts: int, most_product: int, what: str) -> None:
+    """Refuse a number of steps that is too large for a run with this number of parts."""
+    if steps * parts > most_product:
+        raise ExcessError(
+            f"{steps:,} steps of {parts:,} {what}, but a run with that number of {what} has at most "
+            f"{most_product // parts:,} steps"
+        )
 
 
 def require_rows(db: sqlite3.Connection, table: str, found: int, meter: Meter) -> None:

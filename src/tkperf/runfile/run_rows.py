@@ -32,8 +32,11 @@ from tkperf.runfile.limits import (
     MOST_PLANNED_VALUES,
     MOST_ROWS,
     MOST_SECTIONS,
+    MOST_STEPS_TIMES_SECTIONS,
+    MOST_STEPS_TIMES_WORKLOADS,
     Meter,
     require_few,
+    require_few_steps,
 )
 from tkperf.runfile.log_rows import LogRows
 from tkperf.runfile.row_records import (
@@ -194,6 +197,9 @@ class RunRows:
         require_few(len(sections), MOST_SECTIONS, "sections")
         cells = {(test.name, step.section, step.key) for test in tests for step in test.steps}
         require_few(len(cells), MOST_CELLS, "different workloads in its sections")
+        steps, most = sum(len(test.steps) for test in tests), self._meter.most
+        require_few_steps(steps, len(sections), most(MOST_STEPS_TIMES_SECTIONS), "sections")
+        require_few_steps(steps, len(cells), most(MOST_STEPS_TIMES_WORKLOADS), "different workloads")
         require_few(
             sum(
                 count_planned(test, Counter(section for name, section, _ in cells if name == test.name))
