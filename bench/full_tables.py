@@ -14,7 +14,14 @@ from enlarging import case, copy_rows, copy_steps, numbers, set_fact
 
 from tkperf.model.histogram import BUCKETS
 from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers
-from tkperf.runfile.limits import MOST_CELLS, MOST_DRIVES, MOST_ROWS, MOST_SECONDS, MOST_SECTIONS
+from tkperf.runfile.limits import (
+    MOST_CELLS,
+    MOST_DRIVES,
+    MOST_ROWS,
+    MOST_SECONDS,
+    MOST_SECTIONS,
+    MOST_STEPS_TIMES_SECTIONS,
+)
 
 USUAL_BYTES = 60_000_000
 # The base file already has some sections and workloads.
@@ -527,6 +534,26 @@ def full_figures_of_rounds(db: sqlite3.Connection, size: int) -> None:
 def full_figures(db: sqlite3.Connection, size: int) -> None:
     """As many figures as tkperf reads, of few values."""
     repeat_figures(db, share(400, size))
+
+
+@case
+def full_steps_of_sections(db: sqlite3.Connection, size: int) -> None:
+    """The largest number of steps that tkperf reads, in as many sections as a run with these steps may have."""
+    sections = MOST_STEPS_TIMES_SECTIONS // MOST_ROWS["step"] - 10
+    copy_steps(db, share(MOST_ROWS["step"], size), number=f"1 + n / {sections}", section=f"'s' || (n % {sections})")
+
+
+@case
+def full_steps_of_workloads(db: sqlite3.Connection, size: int) -> None:
+    """The largest number of steps that tkperf reads, of as many workloads as a run with these steps may have."""
+    copy_steps(
+        db,
+        share(MOST_ROWS["step"], size),
+        number="1 + n / 484",
+        position="n % 484",
+        block_size_bytes="512 * (1 + n % 22)",
+        read_percent="(n / 22) % 22",
+    )
 
 
 # The largest number of workloads whose charts, findings and details a report contains.
