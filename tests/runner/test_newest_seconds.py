@@ -22,7 +22,7 @@ from tkperf.model.errors import RunFileError
 from tkperf.model.measurement import NO_IO, NewestSamples, Sample, add_all
 from tkperf.pipeline import running_runs
 from tkperf.pipeline.running_runs import FollowedFile, look, read_overview
-from tkperf.runfile import reader
+from tkperf.runfile import limits, reader
 from tkperf.runfile.columns import (
     SECOND_COLUMNS,
     decode_newest_samples,
@@ -159,6 +159,34 @@ def test_thousands_of_new_steps_have_no_seconds(tmp_path: Path) -> None:
         delta = look(path, since)
     assert len(delta.log) == 2000
     assert list(delta.seconds) == list(range(2001, 1941, -1))
+
+
+def test_the_limit_of_memory_is_for_all_looks_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A view keeps the log of earlier looks. With a new job of a megabyte in each look, it took a megabyte a look."""
+    path, writer = a_run(tmp_path, 1)
+    writer.close()
+    monkeypatch.setattr(limits, "MEMORY_BYTES", 10_000_000)
+    with held(path) as db:
+        columns = [row[1] for row in db.execute("PRAGMA table_info(step)")]
+
+        def add_step(number: int, job_characters: int) -> None:
+            db.execute("INSERT INTO job VALUES (?, ?)", (number, f"{number:x>{job_characters}}"))
+            changed = {"sequence": str(number), "job_id": str(number)}
+            values = ", ".join(changed.get(name, name) for name in columns)
+            db.execute(f"INSERT INTO step SELECT {values} FROM step WHERE sequence = 1")
+
+        since = look(path)
+        for number in range(100, 120):
+            add_step(number, 1000)
+            since = look(path, since)
+            assert len(since.log) == 1
+        for number in range(200, 206):
+            add_step(number, 1_000_000)
+            since = look(path, since)
+        for number in range(206, 210):
+            add_step(number, 1_000_000)
+        with pytest.raises(RunFileError, match=r"it is too large: its rows need more than 10.0 MB of memory"):
+            look(path, since)
 
 
 def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

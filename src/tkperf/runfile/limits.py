@@ -151,6 +151,15 @@ class Meter:
         self._memory_left = MEMORY_BYTES * self._share
         self._seconds_left = self.most(MOST_SECONDS)
 
+    @property
+    def memory_left(self) -> float:
+        """Return the memory that this reading may still need."""
+        return self._memory_left
+
+    def count_log(self, log_bytes: float) -> None:
+        """Count the log that earlier readings returned and the caller keeps."""
+        self._use(log_bytes)
+
     def most(self, usual: int) -> int:
         """Return a limit for this file, from the limit for a file of the usual size."""
         return int(usual * self._share)

@@ -38,6 +38,7 @@ class LogRows:
 
     Attributes:
         entries: all rows read, in their order.
+        counted_bytes: memory for these rows, as the limits count it.
         places: the sequence of each step by test, section, kind, number, position and start: a section may have
             several fills, and a step may have been measured again.
     """
@@ -50,6 +51,7 @@ class LogRows:
         self._after = after
         self._histograms = histograms
         self.entries: list[LogEntry] = []
+        self.counted_bytes = 0.0
         self.places: dict[tuple[object, ...], int] = {}
         self._jobs: dict[object, str | Exception] = {}
         # The number of seconds in each part of the step under way that was read.
@@ -62,8 +64,10 @@ class LogRows:
             if one.test_id is not None and one.set_aside_from is not None and one.set_aside_to is not None:
                 by_test.setdefault(one.test_id, []).append((one.set_aside_from, one.set_aside_to))
         self._set_aside = {test_id: Intervals(pairs) for test_id, pairs in by_test.items()}
+        left_bytes = self._meter.memory_left
         self._read_steps(tests)
         self._read_others(tests)
+        self.counted_bytes = left_bytes - self._meter.memory_left
         self.entries.sort(key=lambda entry: entry.sequence)
 
     def _read_others(self, tests: Mapping[int, str]) -> None:

@@ -109,9 +109,13 @@ class RunFile:
             return record
 
     def delta(self, since: Delta | None = None) -> Delta:
-        """Return the rows and seconds that the file gained since an earlier look, by this reader or another."""
+        """Return the rows and seconds that the file gained since an earlier look, by this reader or another.
+
+        The limits are for the log of all looks together, because the caller keeps the log of the earlier ones.
+        """
         after, after_part = (0, 0) if since is None else (since.sequence, since.part)
-        with self._reading(after) as (rows, record):
+        log_bytes = 0.0 if since is None else since.log_bytes
+        with self._reading(after, log_bytes=log_bytes) as (rows, record):
             # Each step numbers its parts from the start.
             begun = _under_way_since(record)
             if since is not None and begun != since.begun_s:
@@ -127,6 +131,7 @@ class RunFile:
             begun_s=begun,
             seconds=seconds,
             seconds_under_way=under_way,
+            log_bytes=log_bytes + rows.log.counted_bytes,
         )
 
     def outline(self) -> Outline:
@@ -135,13 +140,20 @@ class RunFile:
             return Outline(record=record, disturbed_steps=rows.log.count_disturbed(record))
 
     @contextmanager
-    def _reading(self, after: int = 0, *, histograms: bool = True) -> Iterator[tuple[RunRows, RunRecord]]:
-        """Read the run, with the rows of its log after one, and keep the transaction for the block."""
+    def _reading(
+        self, after: int = 0, *, histograms: bool = True, log_bytes: float = 0.0
+    ) -> Iterator[tuple[RunRows, RunRecord]]:
+        """Read the run, with the rows of its log after one, and keep the transaction for the block.
+
+        Args:
+            log_bytes: memory for the rows up to that one.
+        """
         with self._guard():
             # Ask first: a writer that ends after it leaves a status that shows its end. And ask
             # before SQLite locks the file: closing any descriptor of it drops such locks.
             written = self._is_being_written()
         with self._guard(), self._snapshot():
+            self._meter.count_log(log_bytes)
             rows = RunRows(self._db, self._meter, after=after, histograms=histograms)
             yield rows, rows.record(name=self._path.stem, written=written)
 

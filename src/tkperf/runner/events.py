@@ -282,6 +282,7 @@ class Delta:
         sequence, part, begun_s: the place that this look reached: in the log, and in the current step.
         seconds: the newest seconds of the newest new steps, by sequence; a first look has only the last step's.
         seconds_under_way: the newest of the new seconds of the current step.
+        log_bytes: memory for the log up to here, as the limits of a run file count it.
     """
 
     record: RunRecord
@@ -291,6 +292,7 @@ class Delta:
     begun_s: float | None
     seconds: Mapping[int, NewestSamples]
     seconds_under_way: NewestSamples
+    log_bytes: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
