@@ -52,9 +52,10 @@ def record(large_path: Path) -> RunRecord:
 
 
 def test_findings_over_time_are_searched_for_few_workloads(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is for the workloads of the whole run. A sweep is far below the limit."""
-    for most, found in ((5, 5), (4, 0)):
+    """The limits are for the workloads and the steps of the whole run. A sweep is below both."""
+    for most, most_steps, found in ((5, 60, 5), (4, 60, 0), (5, 59, 0)):
         monkeypatch.setattr(run_results, "MOST_SEARCHED_WORKLOADS", most)
+        monkeypatch.setattr(run_results, "MOST_SEARCHED_STEPS", most_steps)
         (section,) = analyse(record).tests[0].sections
         assert len({timeline.workload for timeline in section.timelines}) == found
         assert len(section.cells) == 5

@@ -34,6 +34,8 @@ from tkperf.procedures.forecast import first_rounds
 # A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py), all other tests
 # together about a hundred.
 MOST_SEARCHED_WORKLOADS = 1200
+# The busiest day of a shipped profile has 6,000 steps, and a sweep of 1,024 workloads with 25 rounds has 25,600.
+MOST_SEARCHED_STEPS = 30_000
 
 
 def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
@@ -43,7 +45,7 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
     figures, sections no rounds, histograms and findings over time. The record then needs no histograms.
     """
     resumptions = tuple(_resumption(record, resumption) for resumption in record.resumptions)
-    courses = has_few_workloads(record)
+    courses = is_of_usual_size(record)
     tests = tuple(
         _test(record, test, resumptions, telemetry, figures=figures, courses=courses)
         for test, telemetry in zip(record.tests, find_telemetry(record), strict=True)
@@ -67,12 +69,13 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
     )
 
 
-def has_few_workloads(record: RunRecord) -> bool:
-    """Return whether tkperf searches for findings over time in a run. The search takes milliseconds
-    for each workload.
+def is_of_usual_size(record: RunRecord) -> bool:
+    """Return whether tkperf searches for findings over time in a run. The search takes milliseconds for each workload,
+    and longer for one with many steps.
     """
+    steps = sum(len(test.steps) for test in record.tests)
     workloads = {(test.name, step.section, step.key) for test in record.tests for step in test.steps}
-    return len(workloads) <= MOST_SEARCHED_WORKLOADS
+    return steps <= MOST_SEARCHED_STEPS and len(workloads) <= MOST_SEARCHED_WORKLOADS
 
 
 def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import build_details, loads_by_test
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.run_results import has_few_workloads
+from tkperf.analysis.run_results import is_of_usual_size
 from tkperf.analysis.selected_part import PartSelection, find_selected_parts
 from tkperf.model.record import RunRecord
 from tkperf.model.run_info import UserFacts
@@ -66,8 +66,8 @@ def build_run_view(
 ) -> ReportView:
     """Build the report of a run, with the details of its figures, and histograms asked for.
 
-    The report of a run with more workloads than any sweep has neither the details nor the charts of whole tests: they
-    take milliseconds for each workload.
+    The report of a run with more workloads or steps than any sweep has neither the details nor the charts of whole
+    tests: they take milliseconds for each workload, and longer for one with many steps.
 
     Raises:
         UsageError: a histogram asked for is not in the run.
@@ -76,7 +76,7 @@ def build_run_view(
         from tkperf.page.view import build_view  # noqa: PLC0415
     seconds = {test.name: opened.seconds(test) for test in record.tests}
     result = replace(result, left_out=tuple(opened.left_out))
-    is_small = has_few_workloads(record)
+    is_small = is_of_usual_size(record)
     details = build_details(result, record, seconds) if is_small or selections else ()
     selected = find_selected_parts(selections, result, details, opened.samples_left)
     loads = loads_by_test(record, seconds) if is_small else {}
