@@ -76,7 +76,8 @@ _LISTS_OF_A_SECTION = ("verdicts", "cells", "rounds", "slices", "timelines", "ch
 _LISTS_OF_A_TEST = ("steps",)
 # Spaces before the elements of these lists.
 _IN_A_SECTION, _IN_A_TEST = 12, 8
-_ELEMENTS_AT_ONCE = 100
+# An element may be a round of 1,000 workloads.
+_ELEMENTS_AT_ONCE = 10
 _RESUMPTION = (
     "resumed_utc",
     "stopped_s",
