@@ -1,6 +1,6 @@
 """What every engine must do, whatever issues the I/O: run against the simulation, a scripted fio and fio.
 
-An engine that reaches fio on other hosts is to be added to ``RIGS``. What only fio can do to a run
+A new engine is one more parameter of ``rig``. What only fio can do to a run
 (lie, flood, be killed) is in test_fake_fio.py.
 """
 

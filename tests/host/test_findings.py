@@ -33,6 +33,7 @@ from tests.host.fake_host import (
 from tests.printed_forms import load_forms
 from tkperf.host.audit import AuditLevel, audit_host
 from tkperf.host.audit.audited_host import AuditedHost
+from tkperf.model.choices import IO_ENGINES
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed
 
@@ -567,7 +568,9 @@ def test_of_a_good_host_nothing_is_advised_or_unknown(tmp_path: Path) -> None:
 
 def test_of_nothing_nothing_is_ok(tmp_path: Path) -> None:
     """Where nothing can be read, no setting is called ok or a note, and nothing fails."""
-    site = AuditedHost(root=tmp_path, cpus=frozenset({0}), run=answering(EngineError("gone")))
+    site = AuditedHost(
+        engine="fio", ioengines=IO_ENGINES, root=tmp_path, cpus=frozenset({0}), run=answering(EngineError("gone"))
+    )
     audited = audit_host(site, ())
     named = {one.subject for one in audited.at_levels(OK, NOTE)}
     assert named == set()

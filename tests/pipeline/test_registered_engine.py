@@ -2,36 +2,79 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Collection, Mapping
 
 import pytest
 
-from tkperf.engine.registry import ENGINES, FIO
+from tkperf.engine import PROBE_S, ChosenEngine, Engine, RunSeeds
+from tkperf.engine.device_engine import DeviceEngine, PermittedDevice
+from tkperf.engine.registry import ENGINES, FIO, find_engine
 from tkperf.host.audit import Audit, audit_host
 from tkperf.model.errors import UsageError
 from tkperf.pipeline import diagnosis, host_check
 from tkperf.pipeline.run_request import RunRequest
 
 
+class OtherEngine:
+    """An engine that needs no program, with an interface of its own."""
+
+    name = "other"
+    ioengines: tuple[str, ...] = ("preadv",)
+    variable = "OTHER"
+
+    def __init__(self) -> None:
+        self.programs: Mapping[str, str] = {}
+
+    def find_named_program(self) -> str | None:
+        return None
+
+    def find_version(self) -> str:
+        return "other-1"
+
+    def choose_ioengine(
+        self,
+        path: str,
+        block_bytes: int,
+        wanted: str | None,
+        *,
+        jobs: int,
+        io_depth: int,
+        io_depths: Collection[int] = (),
+        direct: bool = True,
+    ) -> ChosenEngine:
+        return ChosenEngine(name=f"preadv on {path}")
+
+    def find_readable_file(self) -> str | None:
+        return "/a file"
+
+    def find_rounding(self) -> str | None:
+        return None
+
+    def read_bytes_per_s(self, path: str, capacity_bytes: int, *, seconds: int = PROBE_S) -> float:
+        raise NotImplementedError
+
+    def start(self, device: PermittedDevice, *, version: str) -> tuple[Engine, RunSeeds | None]:
+        raise NotImplementedError
+
+
 @pytest.fixture
-def other(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """An engine that needs no program, in the place of fio, on a host without any program."""
-    engine = SimpleNamespace(
-        name="other",
-        programs={},
-        ioengines=("preadv",),
-        find_named_program=lambda: None,
-        find_version=lambda: "other-1",
-        find_rounding=lambda: None,
-        find_readable_file=lambda: "/a file",
-        choose_ioengine=lambda path, *_, **__: SimpleNamespace(name=f"preadv on {path}", instead_of=None),
-    )
-    engines: dict[str, Any] = {**ENGINES, FIO: engine}
+def other(monkeypatch: pytest.MonkeyPatch) -> OtherEngine:
+    """Another engine as the only one, on a host without any program."""
+    engine = OtherEngine()
+    engines: dict[str, DeviceEngine] = {"other": engine}
     monkeypatch.setattr("tkperf.engine.registry.ENGINES", engines)
     monkeypatch.setattr(diagnosis, "find_program", lambda _: None)
     monkeypatch.setattr(diagnosis, "audit_for", lambda *_, **__: Audit())
     return engine
+
+
+def test_the_interface_of_a_request_chooses_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run takes the engine that has the interface it names, and the first engine if it names none."""
+    engines: dict[str, DeviceEngine] = {**ENGINES, "other": OtherEngine()}
+    monkeypatch.setattr("tkperf.engine.registry.ENGINES", engines)
+    found = [find_engine(RunRequest(suite="ssd", device="/dev/x", ioengine=one).ioengine) for one in (None, "preadv")]
+    assert [engine.name for engine in found] == [FIO, "other"]
+    assert find_engine("libaio").name == FIO
 
 
 @pytest.mark.usefixtures("other")
@@ -42,7 +85,7 @@ def test_a_request_names_the_interfaces_of_the_engine() -> None:
         RunRequest(suite="ssd", device="/dev/x", ioengine="io_uring")
 
 
-def test_doctor_asks_the_engine_for_the_programs_that_it_needs(other: SimpleNamespace) -> None:
+def test_doctor_asks_the_engine_for_the_programs_that_it_needs(other: OtherEngine) -> None:
     """Without a program of the engine nothing can be measured; other programs are only missing."""
     assert diagnosis.diagnose_host().could_measure
     other.programs = {"setpriv": "ending it with tkperf"}

@@ -45,15 +45,18 @@ class DeviceEngine(Protocol):
     Attributes:
         name: the engine's name in messages, and the name of its program.
         programs: the programs without which the engine cannot measure, with their purpose.
-        ioengines: the interfaces to the kernel that a request may name. The engine prefers the first one.
+        ioengines: the interfaces to the kernel that a request may name, which chooses the engine as well. No two
+            engines have the same one. The engine prefers the first one.
+        variable: the environment variable with which users name the engine's program.
     """
 
     name: str
     programs: Mapping[str, str]
     ioengines: tuple[str, ...]
+    variable: str
 
     def find_named_program(self) -> str | None:
-        """Return the user's setting that names the engine's program: ``VARIABLE=PATH``; None: there is no setting."""
+        """Return the program that the user named by ``variable``; None: the user named none."""
         ...
 
     def find_version(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from tkperf.engine import Engine, RunSeeds, fio_setup
 from tkperf.engine.device_engine import DeviceEngine, PermittedDevice
 from tkperf.model.choices import IO_ENGINES
+from tkperf.model.errors import not_known
 from tkperf.system.process import FIO_VARIABLE, find_named_fio, find_program
 
 FIO = "fio"
@@ -24,15 +25,14 @@ class _Fio:
         "flock": "handing over between steps",
     }
     ioengines: tuple[str, ...] = IO_ENGINES
+    variable = FIO_VARIABLE
 
     find_version = staticmethod(fio_setup.find_fio_version)
     choose_ioengine = staticmethod(fio_setup.choose_ioengine)
     find_rounding = staticmethod(fio_setup.find_rounding)
     read_bytes_per_s = staticmethod(fio_setup.read_bytes_per_s)
 
-    def find_named_program(self) -> str | None:
-        named = find_named_fio()
-        return None if named is None else f"{FIO_VARIABLE}={named}"
+    find_named_program = staticmethod(find_named_fio)
 
     def find_readable_file(self) -> str | None:
         return find_program(FIO)
@@ -52,6 +52,15 @@ class _Fio:
 ENGINES: Mapping[str, DeviceEngine] = {FIO: _Fio()}
 
 
-def find_engine(name: str = FIO) -> DeviceEngine:
-    """Return an engine for real devices."""
-    return ENGINES[name]
+def find_engine(ioengine: str | None = None) -> DeviceEngine:
+    """Return the engine that has this interface to the kernel; None: the first engine, which runs use by default.
+
+    Raises:
+        UsageError: no engine has the interface.
+    """
+    if ioengine is None:
+        return next(iter(ENGINES.values()))
+    for engine in ENGINES.values():
+        if ioengine in engine.ioengines:
+            return engine
+    raise not_known("I/O engine", ioengine, [each for engine in ENGINES.values() for each in engine.ioengines])

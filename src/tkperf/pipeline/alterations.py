@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 
 from tkperf.device.identity import TargetKind
+from tkperf.engine.registry import find_engine
 from tkperf.model.batch_state import BatchPlace
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Phase, Purge, Round
@@ -24,7 +25,6 @@ from tkperf.procedures import Test, find_shipped_namesake, fit_to_sector
 from tkperf.procedures.profiles import resolve_active_range
 from tkperf.procedures.profiles.profile_tables import TestTable
 from tkperf.system.host import now_utc, read_host
-from tkperf.system.process import find_named_fio
 
 # TKperf's suite is no specification.
 _NO_SPECIFICATION = ("tkperf-2.2",)
@@ -189,7 +189,7 @@ def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, h
     fitted = equipment.fitted
     kind = fitted.identity.kind
     changes = find_changes(request, fitted)
-    named = None if kind is TargetKind.SIMULATED else find_named_fio()
+    named = None if kind is TargetKind.SIMULATED else find_engine(request.ioengine).find_named_program()
     notices = (
         SIMULATED_NOTICE if kind is TargetKind.SIMULATED else "",
         FILE_NOTICE if kind is TargetKind.FILE else "",

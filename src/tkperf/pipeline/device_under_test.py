@@ -90,7 +90,7 @@ class Equipment:
 def find_ioengine(wanted: str | None, fitted: FittedProfile, permit: ErasePermit) -> ChosenEngine:
     """Return an I/O engine that reads the permitted device at the heaviest load of the chosen tests."""
     heaviest = find_heaviest(fitted.workloads)
-    return find_engine().choose_ioengine(
+    return find_engine(wanted).choose_ioengine(
         permit.path,
         permit.identity.logical_block_bytes,
         wanted,
@@ -119,7 +119,7 @@ def equipment_on(
         version: the engine's.
         drives: drives whose own logs are read.
     """
-    engine, seeds = find_engine().start(device, version=version)
+    engine, seeds = find_engine(device.ioengine.name).start(device, version=version)
     members = [each.identity for each in device.member_permits]
     members_watched: AbstractContextManager[Counters | None] = watching(*members) if members else nullcontext()
     with (

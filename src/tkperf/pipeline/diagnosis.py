@@ -113,10 +113,11 @@ class HostDiagnosis:
     def _state_of(self, program: str) -> str | None:
         if program in self.missing:
             return None
-        if program != find_engine().name:
+        engine = find_engine()
+        if program != engine.name:
             return "there"
-        named = find_engine().find_named_program()
-        return self.engine if named is None else f"{self.engine} ({named})"
+        named = engine.find_named_program()
+        return self.engine if named is None else f"{self.engine} ({engine.variable}={named})"
 
 
 def diagnose_device(device: str) -> DeviceDiagnosis:

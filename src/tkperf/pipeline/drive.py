@@ -112,7 +112,7 @@ class DriveUnderTest(DeviceUnderTest):
 
     @contextmanager
     def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
-        version = find_engine().find_version()
+        version = find_engine(self._request.ioengine).find_version()
         with (
             permitted([self.identity], consent, given_as=self._request.device) as (permit,),
             self._equip(permit, fitted, version, self.facts) as equipment,
@@ -167,7 +167,7 @@ class ScratchFileUnderTest(DriveUnderTest):
 
     @contextmanager
     def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
-        version = find_engine().find_version()
+        version = find_engine(self._request.ioengine).find_version()
         path = Path(self._request.device)
         # The hard disk suite reads without having written before.
         written = self._request.suite == "hdd"

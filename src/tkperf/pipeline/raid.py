@@ -78,7 +78,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
 
     @contextmanager
     def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
-        version = find_engine().find_version()
+        version = find_engine(self._request.ioengine).find_version()
         opened: list[Equipment] = []
         with ExitStack() as undo:
             permits = undo.enter_context(permitted(self.drives, consent))
@@ -156,7 +156,7 @@ class MegaRaidUnderTest(DeviceUnderTest):
 
     @contextmanager
     def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
-        version = find_engine().find_version()
+        version = find_engine(self._request.ioengine).find_version()
         opened: list[Equipment] = []
         drives = permit_controller_drives(self._raid.title, self._serials, consent)
         # The question may have been open for long.

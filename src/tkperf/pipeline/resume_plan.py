@@ -382,10 +382,11 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
         return
     identity = measurable(Path(request.device))
     require_same_device(info.device, inspect_device(identity).values)
-    if (version := find_engine().find_version()) != info.fio_version:
+    engine = find_engine(request.ioengine)
+    if (version := engine.find_version()) != info.fio_version:
         raise EngineError(
             f"the run was measured with {info.fio_version}, here is {version}: one run takes one "
-            f"version of {find_engine().name}; install that one, or start a new run"
+            f"version of {engine.name}; install that one, or start a new run"
         )
 
 

@@ -146,7 +146,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if self.ioengine is not None:
             from tkperf.engine.registry import find_engine  # noqa: PLC0415 - few requests name an interface
 
-            _one_of("I/O engine", self.ioengine, find_engine().ioengines)
+            find_engine(self.ioengine)
         if self.write_cache is not None:
             _one_of("write cache", self.write_cache, WRITE_CACHE)
         # A text that is no size on any device, found before a device is looked at.

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
-from tkperf.model.choices import IO_ENGINES
 from tkperf.model.units import drop_controls
 from tkperf.system.process import Completed, run_command
 
@@ -159,13 +158,13 @@ class AuditedHost:
         now_s: seconds since 1970.
     """
 
+    engine: str
+    ioengines: tuple[str, ...]
     root: Path = Path("/")
     cpus: frozenset[int] = frozenset()
     lasts_s: float = DAY_S
     outstanding: int | None = None
     is_root: bool = True
-    engine: str = "fio"
-    ioengines: tuple[str, ...] = IO_ENGINES
     ioengine: str | None = None
     instead_of: str | None = None
     rounding: str | None = None
