@@ -41,8 +41,10 @@ from tkperf.model.record import PurgeRecord, RunNote, RunStatus, StepKind
 from tkperf.model.steady_state import judge
 from tkperf.page.view import build_view
 from tkperf.procedures import TESTS, Circumstances, load_profile, own_tests, parse_profile, with_workload
+from tkperf.procedures.descriptor import Test
 from tkperf.procedures.forecast import Case, forecast
 from tkperf.procedures.own_workloads import parse_workload_file
+from tkperf.procedures.profiles.profile_tables import SHARED_TABLES, Profile, ProfileTable
 from tkperf.render.export_check import render_check_json
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
@@ -53,8 +55,9 @@ from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner.events import Judged, PurgeEnded, RunEnded, SectionEnded, StepEnded, TestEnded, TestStarted, Warned
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-# Drawing a page takes as long as reading ten files.
+# Drawing a page takes as long as reading ten files, printing it on a terminal as long as reading two.
 EVERY_PAGE = 8
+EVERY_PRINT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,8 @@ def _run_file(rng: random.Random, number: int) -> None:
             render_json(result)
             view = build_view(result)
             render_markdown(view)
-            print_page(view, Console(file=io.StringIO(), width=160))
+            if number % EVERY_PRINT == 0:
+                print_page(view, Console(file=io.StringIO(), width=160))
             check_claims(_claims(), result, load=lambda _: result, folder=path)
             steps = [(test.name, step) for test in record.tests for step in test.steps]
             for table in build_tables(result, steps, opened.samples):
@@ -172,15 +176,22 @@ def _profiles() -> tuple[bytes, ...]:
 
 def _read_profile(data: bytes) -> None:
     profile = parse_profile(data.decode(errors="replace"), file="mine.toml")
-    length_bytes = 10**11
     for test in TESTS:
         if not test.is_in(profile):
             continue
-        for case in Case:
-            procedure = test.procedure(profile, length_bytes)
-            forecast(procedure, (), case, active_range_bytes=length_bytes)
+        tables = [profile.table(type_) for type_ in (*SHARED_TABLES, *test.tables)]
+        _forecast_all_cases(test, *(msgspec.structs.replace(table, source="") for table in tables))
         test.describe(profile, Circumstances())
     json.dumps(profile.as_plain_data())
+
+
+@cache
+def _forecast_all_cases(test: Test, *tables: ProfileTable) -> None:
+    """Look ahead through a test. A mutation changes few tables, so most tests have been looked at with theirs."""
+    length_bytes = 10**11
+    profile = Profile(name="mine", title="", notice="", tables={table.key: table for table in tables})
+    for case in Case:
+        forecast(test.procedure(profile, length_bytes), (), case, active_range_bytes=length_bytes)
 
 
 def _read_workload(data: bytes) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.fuzz.kinds import KINDS
 from tkperf.model.errors import TkperfError
 
-MUTATIONS, SEED = 2000, 1
+MUTATIONS, SEED = 1000, 1
 # Of a case, in CPU time: a busy machine must not look like a hang.
 MOST_CPU_S = 10.0
 # Beyond what Python and its libraries have mapped before.
