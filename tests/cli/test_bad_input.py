@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.cli.fork_server import run_forked
 
 ENV = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
 
@@ -19,16 +20,7 @@ GOLDEN_XML = str(Path(__file__).parents[1] / "golden/tkperf-2.2-tp.xml")
 
 def tkperf(*argv: str | Path, path: str | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """The command as a user runs it."""
-    env = ENV if path is None else {**ENV, "PATH": path}
-    return subprocess.run(
-        [sys.executable, "-m", "tkperf", *[str(word) for word in argv]],
-        env=env,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_forked(argv, env=ENV if path is None else {**ENV, "PATH": path}, stdin=stdin)
 
 
 def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) -> None:
