@@ -25,6 +25,7 @@ settings.register_profile("tkperf", deadline=None, suppress_health_check=[Health
 settings.load_profile("tkperf")
 
 MIB = 1 << 20
+OWN_CACHE = "TKPERF_TESTS_CACHE"
 
 
 def _find_fio_by_path() -> None:
@@ -38,6 +39,30 @@ def _find_fio_by_path() -> None:
 
 
 _find_fio_by_path()
+
+
+def _use_own_cache() -> None:
+    """Give all tests of this call a cache folder of their own, which they leave empty to the next call.
+
+    Thousands of entries in the user's cache would make every run and every page slower. ``uv`` and ``pip`` keep theirs:
+    it has the packages from which tests make archives.
+    """
+    if OWN_CACHE in os.environ:
+        return  # a worker of pytest-xdist: it has the folder of its parent
+    of_user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    for program in ("uv", "pip"):
+        os.environ.setdefault(f"{program.upper()}_CACHE_DIR", str(of_user / program))
+    folder = tempfile.mkdtemp(prefix="tkperf-tests-cache-")
+    os.environ[OWN_CACHE] = os.environ["XDG_CACHE_HOME"] = folder
+    atexit.register(_remove_own_cache, folder, os.getpid())
+
+
+def _remove_own_cache(folder: str, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_use_own_cache()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
