@@ -125,6 +125,15 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
     assert record.info.fio_version.startswith("fio-3.")
 
 
+def test_the_host_is_watched_and_a_file_has_no_counters_to_compare(finished: Path) -> None:
+    """Each step says what the host did meanwhile. What others did to the file is not known, and nobody says 0."""
+    record = read_run(finished)
+    steps = [step for test in record.tests for step in test.steps]
+    assert all(step.host is not None and step.host.cpu_busy_percent is not None for step in steps)
+    assert {step.foreign_write_bytes for step in steps} == {None}
+    assert "not comparable" in str(record.info.device["other_io"])
+
+
 def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
     """Every job file of the run has the clock that its run file names; on a busy host fio may find another one than
     now.
