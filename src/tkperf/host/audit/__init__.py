@@ -84,4 +84,4 @@ def _guarded(subject: str, look: Callable[[], Iterable[AuditResult]]) -> list[Au
     return found
 
 
-__all__ = ["WATCH_S", "Audit", "AuditResult", "AuditLevel", "AuditedDrive", "Site", "audit_host"]
+__all__ = ["WATCH_S", "Audit", "AuditResult", "AuditLevel", "AuditedDrive", "AuditedHost", "audit_host"]
