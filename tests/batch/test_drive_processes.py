@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pytest
 
-from tkperf.batch import drive_processes as crew_module
+from tkperf.batch import drive_processes
 from tkperf.batch.drive_processes import Channel, DriveProcesses
 from tkperf.model.errors import RefusedError
 
@@ -38,7 +38,7 @@ def test_processes_that_cannot_all_be_started_are_ended(monkeypatch: pytest.Monk
         channel.receive_from_batch()
         os._exit(0)
 
-    monkeypatch.setattr(crew_module, "fork_early", fork)
+    monkeypatch.setattr(drive_processes, "fork_early", fork)
     with pytest.raises(RefusedError, match=r"3 drives .* number 3 .* ulimit"):
         DriveProcesses((1, 2, 3), work)
     for pid in started:

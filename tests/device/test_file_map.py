@@ -17,7 +17,7 @@ from tkperf.device.content import PartContent, look_for_written_data
 from tkperf.device.identity import file_system_of, read_identity
 from tkperf.device.permit import hold_target
 from tkperf.device.usage.kernel import LoopBacking, LoopDevice
-from tkperf.device.usage.target_numbers import FileRange, find_file_ranges
+from tkperf.device.usage.target_nodes import FileRange, find_file_ranges
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -568,10 +568,10 @@ def test_of_a_good_host_nothing_is_advised_or_unknown(tmp_path: Path) -> None:
 
 def test_of_nothing_nothing_is_ok(tmp_path: Path) -> None:
     """Where nothing can be read, no setting is called ok or a note, and nothing fails."""
-    site = AuditedHost(
+    host = AuditedHost(
         engine="fio", ioengines=IO_ENGINES, root=tmp_path, cpus=frozenset({0}), run=answering(EngineError("gone"))
     )
-    audited = audit_host(site, ())
+    audited = audit_host(host, ())
     named = {one.subject for one in audited.at_levels(OK, NOTE)}
     assert named == set()
     assert {one.subject for one in audited.at_levels(UNKNOWN)} >= {

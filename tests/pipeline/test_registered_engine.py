@@ -97,7 +97,7 @@ def test_doctor_asks_the_engine_for_the_programs_that_it_needs(other: OtherEngin
 @pytest.mark.usefixtures("other")
 def test_the_audit_speaks_of_the_engine_in_use() -> None:
     """The limits of the host concern this engine, and an engine without io_uring needs no switch for it."""
-    findings = audit_host(host_check.make_site(), ()).findings
+    findings = audit_host(host_check.describe_audited_host(), ()).findings
     assert any("tkperf or other" in one.why or "other could not" in one.why for one in findings)
     assert not any(one.subject == "io_uring" or "fio" in one.why for one in findings)
 

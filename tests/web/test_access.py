@@ -70,8 +70,8 @@ def test_head_is_answered_without_a_body(local: TestClient) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        {"sec-fetch-site": parts, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
-        for parts in ("cross-site", "same-site")
+        {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+        for site in ("cross-site", "same-site")
         for mode, dest in (
             ("cors", "empty"),
             ("no-cors", "image"),

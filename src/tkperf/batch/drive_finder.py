@@ -13,7 +13,7 @@ from pathlib import Path
 from tkperf.device.drive_numbers import read_serial
 from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, major_minor_of, number, text, udev_properties
 from tkperf.device.usage.kernel import DEV_ROOT, LoopDevice, find_loops
-from tkperf.device.usage.target_numbers import TargetNumbers, find_device_numbers
+from tkperf.device.usage.target_nodes import TargetNodes, find_target_nodes
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import DeviceError, TkperfError, UsageError, closest
 
@@ -50,7 +50,7 @@ class _Place:
 
     name: str
     status: os.stat_result | None = None
-    dut: TargetNumbers = field(default_factory=TargetNumbers)
+    nodes: TargetNodes = field(default_factory=TargetNodes)
     disk: Path | None = None
     is_whole: bool = False
     wwn: str | None = None
@@ -163,7 +163,7 @@ class DriveFinder:
             return _Place(name=drive.path)
         if not stat.S_ISBLK(status.st_mode):
             files = {(status.st_dev, status.st_ino): drive.path}
-            return _Place(name=drive.path, status=status, dut=TargetNumbers(files=files))
+            return _Place(name=drive.path, status=status, nodes=TargetNodes(files=files))
         major_minor = major_minor_of(status.st_rdev)
         node = find_node(major_minor, self.sys_root)
         disk = find_disk(node)
@@ -171,7 +171,7 @@ class DriveFinder:
         return _Place(
             name=drive.path,
             status=status,
-            dut=find_device_numbers(major_minor, loops, self.sys_root),
+            nodes=find_target_nodes(major_minor, loops, self.sys_root),
             disk=disk,
             is_whole=disk == node,
             wwn=text(disk / "wwid") or text(disk / "device/wwid"),
@@ -192,11 +192,11 @@ def _find_same(one: _Place, other: _Place) -> str | None:
         return f"are two paths to one drive: both have the world-wide name {one.wwn}"
     if one.serial is not None and one.serial == other.serial:
         return f"have the same serial number, {one.serial[1]}: they are one drive, or cannot be distinguished"
-    if shared := sorted(set(one.dut.files) & set(other.dut.files)):
-        paths = {**one.dut.paths, **other.dut.paths}
+    if shared := sorted(set(one.nodes.files) & set(other.nodes.files)):
+        paths = {**one.nodes.paths, **other.nodes.paths}
         return f"are both on the file {paths[shared[0]]}" if shared[0] in paths else "are one file"
-    names = {node.name for node in one.dut.devices}
-    common = sorted(names & {node.name for node in other.dut.devices})
+    names = {node.name for node in one.nodes.devices}
+    common = sorted(names & {node.name for node in other.nodes.devices})
     return f"are both on {common[0]}" if common else None
 
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, device_number, find_disk, number, text
 from tkperf.device.usage.kernel import DEV_ROOT, find_loops, open_device, stat_named
-from tkperf.device.usage.target_numbers import (
-    TargetNumbers,
-    find_device_numbers,
+from tkperf.device.usage.target_nodes import (
+    TargetNodes,
     find_disjoint_partitions,
     find_other_paths,
+    find_target_nodes,
     find_written_layers,
 )
 from tkperf.model.errors import DeviceError, EngineError
@@ -224,7 +224,7 @@ def read_write_marks(descriptor: int, identity: DeviceIdentity, *, sys_root: Pat
     if not stat.S_ISBLK(status.st_mode):
         return _marks_of_file(status, written_bytes=None)
     loops = find_loops(sys_root)
-    _sync_other_nodes(find_device_numbers(identity.major_minor or "", loops, sys_root), status)
+    _sync_other_nodes(find_target_nodes(identity.major_minor or "", loops, sys_root), status)
     folders, file = find_written_layers(identity.major_minor or "", loops, sys_root)
     behind = None
     if file is not None and file.file is not None:
@@ -234,15 +234,15 @@ def read_write_marks(descriptor: int, identity: DeviceIdentity, *, sys_root: Pat
     return _marks_of_file(behind, written_bytes=sum(known) if len(known) == len(counts) else None)
 
 
-def _sync_other_nodes(numbers: TargetNumbers, held: os.stat_result) -> None:
+def _sync_other_nodes(target: TargetNodes, held: os.stat_result) -> None:
     """Make the kernel write out data that was written through other nodes of the drive: its
     partitions, or the whole disk.
 
     Each node has its own page cache. Data in that cache is not on the drive yet, so a reading
     through another node does not find the data.
     """
-    for device in numbers.nodes.keys() - {held.st_rdev}:
-        descriptor = open_device(DEV_ROOT / numbers.nodes[device].name, device)
+    for device in target.nodes.keys() - {held.st_rdev}:
+        descriptor = open_device(DEV_ROOT / target.nodes[device].name, device)
         if descriptor is not None:
             try:
                 sync(descriptor)

@@ -32,7 +32,7 @@ from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, i
 from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, device_number, find_node, find_parts, major_minor_of, wait_until
 from tkperf.device.usage.kernel import find_loops, open_device, open_named
 from tkperf.device.usage.processes import find_openers
-from tkperf.device.usage.target_numbers import find_file_ranges
+from tkperf.device.usage.target_nodes import find_file_ranges
 from tkperf.model.errors import DeviceError, RefusedError, reason_of
 from tkperf.model.units import format_capacity
 

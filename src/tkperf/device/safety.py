@@ -133,24 +133,24 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
 
 def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objection]:
     """Yield uses of a block device or a layer below it, except by processes."""
-    numbers = survey.numbers
-    names = {major_minor_of(device): node.name for device, node in numbers.nodes.items()}
+    nodes = survey.target_nodes
+    names = {major_minor_of(device): node.name for device, node in nodes.nodes.items()}
     for mount in survey.mounts:
         if (name := names.get(mount.major_minor)) is not None:
             yield Objection(Reason.MOUNTED, f"{name} is mounted at {on_one_line(mount.point)}{mount.where}")
     for file_system, major_minor in find_btrfs_members(survey.sys_root):
         if (name := names.get(major_minor)) is not None:
             yield Objection(Reason.MOUNTED, f"{name} belongs to the mounted btrfs {file_system}")
-    for node in numbers.nodes.values():
+    for node in nodes.nodes.values():
         for holder in sorted((node / "holders").glob("*")):
             if holder.name != used_by_us:
                 yield Objection(Reason.HOLDER, _describe_holder(node, holder))
-    disks = [find_disk(numbers.nodes[device]) for device in numbers.exact]
+    disks = [find_disk(nodes.nodes[device]) for device in nodes.exact]
     for system_disk, why in find_system_disks(survey.sys_root, survey.mounts).items():
         if system_disk in disks:
             below = "" if system_disk == disks[0] else f"it uses {system_disk.name}, and "
             yield Objection(Reason.SYSTEM_DISK, below + why)
-    target = [numbers.nodes[device] for device in numbers.exact[:1]]
+    target = [nodes.nodes[device] for device in nodes.exact[:1]]
     if any(number(folder / "ro") == 1 for folder in [*target, *disks[:1]]):
         yield Objection(Reason.READ_ONLY, "it is read-only")
     for disk in disks:
@@ -165,12 +165,12 @@ def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objec
 
 def _hidden_objections(survey: Survey) -> Iterator[Objection]:
     """Yield uses that show nowhere as a process: swap space, loop devices and the kernel's exports."""
-    numbers = survey.numbers
+    nodes = survey.target_nodes
     for swap in survey.swaps:
-        if swap.stat is not None and (what := numbers.name_of(swap.stat)):
+        if swap.stat is not None and (what := nodes.name_of(swap.stat)):
             yield Objection(Reason.SWAP, f"{_it(what, survey)} is in use as swap space")
     for loop in survey.loops:
-        if not numbers.is_part(loop) and (what := numbers.name_behind(loop)):
+        if not nodes.is_part(loop) and (what := nodes.name_behind(loop)):
             yield Objection(Reason.LOOP_BACKING, f"{what} is behind loop device {loop.name}")
     reported = set()
     for export in survey.exports:
@@ -190,8 +190,8 @@ def _hidden_objections(survey: Survey) -> Iterator[Objection]:
 
 def _it(what: str, survey: Survey) -> str:
     """Return ``it`` for the target itself, the name for a layer or part of it."""
-    exact = survey.numbers.exact
-    return "it" if exact and survey.numbers.nodes[exact[0]].name == what else what
+    exact = survey.target_nodes.exact
+    return "it" if exact and survey.target_nodes.nodes[exact[0]].name == what else what
 
 
 def _process_objections(survey: Survey) -> Iterator[Objection]:
@@ -205,10 +205,10 @@ def _process_objections(survey: Survey) -> Iterator[Objection]:
     for how, (reason, way) in ways.items():
         users: dict[str, list[str]] = {}
         for use in survey.processes.uses:
-            if use.how is how and (use.writes or survey.numbers.is_name_of_file(use.what)):
+            if use.how is how and (use.writes or survey.target_nodes.is_name_of_file(use.what)):
                 users.setdefault(use.what, []).append(use.process)
         for what, processes in users.items():
-            only_writers = how is How.OPEN and not survey.numbers.is_name_of_file(what)
+            only_writers = how is How.OPEN and not survey.target_nodes.is_name_of_file(what)
             used = "is open for writing in" if only_writers else way
             yield Objection(reason, f"{_it(what, survey)} {used} {', '.join(processes)}")
 
@@ -258,8 +258,8 @@ def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objec
         yield Objection(Reason.BUSY, sentence)
     if not claimed:
         yield from _process_objections(survey)
-    for below in survey.numbers.exact[1:]:
-        name = survey.numbers.nodes[below].name
+    for below in survey.target_nodes.exact[1:]:
+        name = survey.target_nodes.nodes[below].name
         if _is_claimed(Path("/dev") / name, below):
             sentence = (
                 f"{name}, which this device uses, is in use: another program or the kernel has it open exclusively"
@@ -295,10 +295,10 @@ def _file_objections(identity: DeviceIdentity, survey: Survey, held: int | None)
 
 def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
     """Yield files with other names: a file target, or a file behind a loop device."""
-    for file, path in survey.numbers.paths.items():
+    for file, path in survey.target_nodes.paths.items():
         status = stat_named(path, file)
         if status is not None and status.st_nlink > 1:
-            what = survey.numbers.files[file]
+            what = survey.target_nodes.files[file]
             yield Objection(Reason.HARD_LINKS, f"{what} has other names too (hard links)")
 
 
@@ -308,12 +308,12 @@ def _backing_file_objections(survey: Survey) -> Iterator[Objection]:
     Such a file may still have another name. The link count does not show this: if the name given to
     the loop device was removed and one other name remains, the count is 1.
     """
-    for file, path in survey.numbers.paths.items():
+    for file, path in survey.target_nodes.paths.items():
         if stat_named(path, file) is None:
-            what, name = survey.numbers.files[file], on_one_line(str(path))
+            what, name = survey.target_nodes.files[file], on_one_line(str(path))
             sentence = f"{what} cannot be found at {name}, so its other names and its content are not known"
             yield Objection(Reason.BACKING_FILE, sentence)
-    for loop in survey.numbers.unasked:
+    for loop in survey.target_nodes.unasked:
         sentence = f"the loop driver does not report the file behind {loop}"
         yield Objection(Reason.BACKING_FILE, sentence)
 

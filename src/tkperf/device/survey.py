@@ -38,7 +38,7 @@ from tkperf.device.usage.mounts import (
     unescape,
 )
 from tkperf.device.usage.processes import ProcessSurvey, describe_process, is_kernel_thread, look_at_processes
-from tkperf.device.usage.target_numbers import TargetNumbers, find_device_numbers
+from tkperf.device.usage.target_nodes import TargetNodes, find_target_nodes
 from tkperf.model.units import on_one_line
 from tkperf.system.host import FileLock, read_locks, require_descriptors
 
@@ -53,13 +53,13 @@ class Survey:
 
     Attributes:
         mounted: the place of a file target; None for devices, or if it cannot be found.
-        places: the place of each file of the subject to which its name leads.
+        places: the place of each file of the target to which its name leads.
     """
 
     identity: DeviceIdentity
     sys_root: Path
     proc_root: Path
-    numbers: TargetNumbers
+    target_nodes: TargetNodes
     mounted: MountedPath | None
     places: Mapping[FileId, MountedPath]
     loops: tuple[LoopDevice, ...]
@@ -75,16 +75,16 @@ class Survey:
         safe.
         """
         if export.device is not None:
-            return self.numbers.name_of_device(export.device)
+            return self.target_nodes.name_of_device(export.device)
         if export.scsi_address is not None:
-            for node in self.numbers.devices:
+            for node in self.target_nodes.devices:
                 if (find_disk(node) / "device").resolve().name == export.scsi_address:
                     return node.name
             return None
         if (path := export.find_path()) is not None:
-            return self.numbers.name_of_path(path)
+            return self.target_nodes.name_of_path(path)
         if export.root is not None and export.path:
-            return self.numbers.name_of_base(Path(export.path).name)
+            return self.target_nodes.name_of_base(Path(export.path).name)
         return None
 
     def find_possible_mounts(self) -> Iterator[tuple[str, Export]]:
@@ -97,14 +97,14 @@ class Survey:
         mounts = [export for export in self.exports if export.superblock is not None]
         if self.identity.kind is TargetKind.FILE or not mounts:
             return
-        for file, path in self.numbers.paths.items():
+        for file, path in self.target_nodes.paths.items():
             descriptor = open_named(path, file)
             if descriptor is None:
                 continue
             try:
                 for export in mounts:
                     if holds_erofs(descriptor, export.offset_bytes) and self._may_have_moved(export):
-                        yield self.numbers.files[file], export
+                        yield self.target_nodes.files[file], export
             finally:
                 os.close(descriptor)
 
@@ -125,7 +125,7 @@ class Survey:
         except OSError:
             return True
         named = (status.st_dev, status.st_ino)
-        if named in self.numbers.files:
+        if named in self.target_nodes.files:
             # An objection reports this use already.
             return False
         descriptor = open_named(Path(path), named)
@@ -172,7 +172,7 @@ class Survey:
         """Return the names of the files for which the kernel's lists have the numbers of stat."""
         return {
             file: name
-            for file, name in self.numbers.files.items()
+            for file, name in self.target_nodes.files.items()
             if file not in self.places or self.places[file].file_system == file[0]
         }
 
@@ -181,7 +181,7 @@ class Survey:
 
         False: the overlay's folders cannot be reached, so the file may be part of it.
         """
-        for file, path in self.numbers.paths.items():
+        for file, path in self.target_nodes.paths.items():
             overlays: dict[int, tuple[Mount, bool]] = {}
             for overlay, layer in find_layers(self.mounts):
                 holding = holds(overlay, layer, path, self.mounts, self.proc_root)
@@ -192,7 +192,7 @@ class Survey:
                 if mount.kind == "overlay" and not sure and shows(mount, path):
                     overlays[mount.mount_id] = (mount, True)
             for overlay, certain in overlays.values():
-                yield self.numbers.files[file], overlay, certain
+                yield self.target_nodes.files[file], overlay, certain
 
 
 def make_survey(
@@ -218,23 +218,23 @@ def make_survey(
     own_mounts = tuple(read_mounts(proc_root / "self", None))
     if identity.kind is TargetKind.FILE:
         assert identity.inode is not None
-        numbers = TargetNumbers(
+        nodes = TargetNodes(
             files={identity.inode: "the file"},
             bases={Path(identity.path).name: "the file"},
             paths={identity.inode: path},
         )
     else:
         assert identity.major_minor is not None
-        numbers = find_device_numbers(identity.major_minor, loops, sys_root)
+        nodes = find_target_nodes(identity.major_minor, loops, sys_root)
     places = {
         file: place
-        for file, named in numbers.paths.items()
+        for file, named in nodes.paths.items()
         if stat_named(named, file) and (place := find_mounted_path(named, own_mounts, proc_root))
     }
-    numbers = replace(numbers, files={**numbers.files, **_files_in_upper_layers(numbers, places)})
+    nodes = replace(nodes, files={**nodes.files, **_files_in_upper_layers(nodes, places)})
     processes = look_at_processes(
         proc_root,
-        replace(numbers, nodes={}, beneath={}, characters={}) if files_only else numbers,
+        replace(nodes, nodes={}, underlying={}, characters={}) if files_only else nodes,
         file_systems={place.file_system for place in places.values()},
     )
     mounts = (*own_mounts, *_mounts_of_others(processes, proc_root))
@@ -242,7 +242,7 @@ def make_survey(
         identity=identity,
         sys_root=sys_root,
         proc_root=proc_root,
-        numbers=numbers,
+        target_nodes=nodes,
         mounted=None if identity.inode is None else places.get(identity.inode),
         places=places,
         loops=loops,
@@ -253,7 +253,7 @@ def make_survey(
     )
 
 
-def _files_in_upper_layers(numbers: TargetNumbers, places: Mapping[FileId, MountedPath]) -> dict[FileId, str]:
+def _files_in_upper_layers(nodes: TargetNodes, places: Mapping[FileId, MountedPath]) -> dict[FileId, str]:
     """Return the files in the upper layers of overlays for the files that were reached through overlays."""
     upper_files = {}
     for file, place in places.items():
@@ -265,7 +265,7 @@ def _files_in_upper_layers(numbers: TargetNumbers, places: Mapping[FileId, Mount
                     upper = os.stat(unescape(option[9:]) + str(place.inside))
                 except OSError:
                     continue
-                upper_files[(upper.st_dev, upper.st_ino)] = numbers.files[file]
+                upper_files[(upper.st_dev, upper.st_ino)] = nodes.files[file]
     return upper_files
 
 
@@ -371,7 +371,7 @@ def _unseen_machines(survey: Survey) -> Iterator[BlindSpot]:
     for file, place in survey.places.items():
         kind = place.mount.kind.partition(".")[0]
         if kind in _SHARED:
-            what = survey.identity.path if survey.mounted else survey.numbers.files[file]
+            what = survey.identity.path if survey.mounted else survey.target_nodes.files[file]
             sentence = f"{on_one_line(what)} is on {kind}: tkperf cannot see whether another machine uses the file"
             yield BlindSpot(BlindSpotCode.OTHER_MACHINES, sentence)
 
@@ -397,10 +397,10 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
         yield BlindSpot(BlindSpotCode.EXPORTS, sentence)
     # The kernel claims a block device that is swap space, so the claim shows the use anyway.
     files = [on_one_line(name) for name in survey.lost_swaps]
-    if files and survey.numbers.files and survey.ask_file_state(count=False).swap is None:
+    if files and survey.target_nodes.files and survey.ask_file_state(count=False).swap is None:
         sentence = f"the swap file {', '.join(files)} cannot be found by that name"
         yield BlindSpot(BlindSpotCode.SWAP, sentence)
-    if not all(folder.exists() for folder in survey.numbers.nodes.values()):
+    if not all(folder.exists() for folder in survey.target_nodes.nodes.values()):
         sentence = (
             f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is "
             "missing or incomplete), so its partitions and the devices made of them could not "

@@ -47,14 +47,14 @@ class HostState:
         return {"scheduler": ", ".join(sorted(found))}
 
 
-def make_site(
+def describe_audited_host(
     *,
     lasts_s: float = DAY_S,
     outstanding: int | None = None,
     ioengine: ChosenEngine | None = None,
     rounding: str | None = None,
 ) -> AuditedHost:
-    """Return the site of this host.
+    """Return this host as the audit sees it.
 
     Args:
         ioengine: the I/O engine that a run would use, if it was tried.
@@ -151,14 +151,14 @@ def audit_for(
         identities[0] if identities and read_device else None,
         find_default_workloads() if workloads is None else workloads,
     )
-    site = make_site(
+    audited = describe_audited_host(
         lasts_s=lasts_s,
         outstanding=None if workloads is None else find_heaviest(workloads).total_outstanding_ios,
         ioengine=ioengine,
         # Without a run, its queue depths are not known.
         rounding=None if workloads else _find_rounding(),
     )
-    return audit_host(site, find_drives(identities))
+    return audit_host(audited, find_drives(identities))
 
 
 def find_disturbing(audit: Audit, *, tune: bool) -> tuple[AuditResult, ...]:
@@ -200,8 +200,8 @@ def prepared_host(
     if not tune or not audit.findings:
         yield HostState(audit=audit)
         return
-    site = make_site(lasts_s=lasts_s)
-    with tuned(find_settings(site, find_drives(identities))) as changes:
+    audited = describe_audited_host(lasts_s=lasts_s)
+    with tuned(find_settings(audited, find_drives(identities))) as changes:
         tuned_audit = audit_for(identities, lasts_s=lasts_s, workloads=workloads)
         yield HostState(audit=tuned_audit, changes=changes)
 

@@ -29,7 +29,7 @@ class RunPlan:
     Attributes:
         request: the request that the plan was made from.
         dut: the device, file or set.
-        fitted: profile, active range and tests, fitted to the subject.
+        fitted: profile, active range and tests, fitted to the DUT.
         warnings: warnings for a reader of the result, as far as they are known beforehand.
         audit: findings about the host that would disturb the run; empty for a simulated drive.
     """

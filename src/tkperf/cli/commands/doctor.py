@@ -90,7 +90,7 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
     from tkperf.host.settings import find_settings
     from tkperf.host.tuning import apply_settings
     from tkperf.page.doctor import build_tune_page
-    from tkperf.pipeline.host_check import audit_for, find_drives, make_site
+    from tkperf.pipeline.host_check import audit_for, describe_audited_host, find_drives
     from tkperf.pipeline.simulation import refuse_simulated
 
     if restore:
@@ -102,7 +102,7 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
         raise UsageError("tune needs a DEVICE, or --restore")
     refuse_simulated(device)
     identity = read_identity(Path(device))
-    settings = find_settings(make_site(), find_drives([identity]))
+    settings = find_settings(describe_audited_host(), find_drives([identity]))
     changes: Sequence[str] = apply_settings(settings) if apply_ else ()
     audit = audit_for([identity], lasts_s=DAY_S)
     document: dict[str, object] = {

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tkperf.device.sysfs import exact_text, major_minor_of, process_fields, text
 from tkperf.device.usage.mounts import unescape
-from tkperf.device.usage.target_numbers import TargetNumbers
+from tkperf.device.usage.target_nodes import TargetNodes
 from tkperf.model.units import on_one_line
 
 # Flag of /proc/PID/stat: the process is a thread of the kernel (linux/sched.h).
@@ -70,12 +70,12 @@ class ProcessSurvey:
     closed: int = 0
 
 
-def look_at_processes(proc_root: Path, numbers: TargetNumbers, *, file_systems: set[int]) -> ProcessSurvey:
+def look_at_processes(proc_root: Path, target: TargetNodes, *, file_systems: set[int]) -> ProcessSurvey:
     """Look at every process once.
 
     Args:
-        numbers: the target; an empty one finds mount namespaces only.
-        file_systems: the kernel's numbers of the file systems of the subject's files; stat has
+        target: the target; an empty one finds mount namespaces only.
+        file_systems: the kernel's numbers of the file systems of the target's files; stat has
             others on btrfs and overlays.
     """
     processes = ProcessSurvey()
@@ -83,10 +83,10 @@ def look_at_processes(proc_root: Path, numbers: TargetNumbers, *, file_systems: 
         process = proc_root / name
         with suppress(OSError):
             processes.namespaces.setdefault(os.readlink(f"{process}/ns/mnt"), process)
-        if not (numbers.nodes or numbers.files):
+        if not (target.nodes or target.files):
             continue
         try:
-            uses = list(_uses_of(process, numbers, file_systems))
+            uses = list(_uses_of(process, target, file_systems))
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ESRCH):
                 processes.closed += not is_kernel_thread(process)
@@ -101,10 +101,10 @@ def look_at_processes(proc_root: Path, numbers: TargetNumbers, *, file_systems: 
 def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
     """Find processes other than tkperf's own that have the file or device of this status in use."""
     if stat.S_ISBLK(held.st_mode):
-        numbers = TargetNumbers(nodes={held.st_rdev: Path(major_minor_of(held.st_rdev))})
+        target = TargetNodes(nodes={held.st_rdev: Path(major_minor_of(held.st_rdev))})
     else:
-        numbers = TargetNumbers(files={(held.st_dev, held.st_ino): "the file"})
-    processes = look_at_processes(proc_root, numbers, file_systems=set())
+        target = TargetNodes(files={(held.st_dev, held.st_ino): "the file"})
+    processes = look_at_processes(proc_root, target, file_systems=set())
     return list(dict.fromkeys(use.process for use in processes.uses))
 
 
@@ -122,12 +122,12 @@ def _first_of_each(process: Path, uses: list[_Found]) -> Iterator[Use]:
             yield Use(process=describe_process(process), what=what, how=how, writes=writes)
 
 
-def _uses_of(process: Path, numbers: TargetNumbers, file_systems: set[int]) -> Iterator[_Found]:
-    if numbers.files and (what := numbers.name_of_path(f"{process}/exe")):
+def _uses_of(process: Path, target: TargetNodes, file_systems: set[int]) -> Iterator[_Found]:
+    if target.files and (what := target.name_of_path(f"{process}/exe")):
         yield what, How.RUNNING, False
     for task in (process, *_tasks_of_their_own(process)):
-        yield from _descriptors(task, numbers)
-        yield from _mappings(task, numbers, file_systems)
+        yield from _descriptors(task, target)
+        yield from _mappings(task, target, file_systems)
 
 
 def _tasks_of_their_own(process: Path) -> Iterator[Path]:
@@ -162,7 +162,7 @@ def _same_files(process: int, task: int) -> bool:
     return call is not None and _LIBC.syscall(call, process, task, KCMP_FILES, 0, 0) == 0
 
 
-def _descriptors(task: Path, numbers: TargetNumbers) -> Iterator[_Found]:
+def _descriptors(task: Path, target: TargetNodes) -> Iterator[_Found]:
     """Yield parts of the target that are open, or registered with io_uring."""
     folder = os.open(f"{task}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -171,14 +171,14 @@ def _descriptors(task: Path, numbers: TargetNumbers) -> Iterator[_Found]:
                 status = os.stat(name, dir_fd=folder)
             except OSError:
                 continue
-            what = numbers.name_of(status)
+            what = target.name_of(status)
             if what is not None:
                 mode = _open_mode(task, name)
                 # A descriptor of a path only (O_PATH) uses nothing.
                 if mode is not None:
                     yield what, How.OPEN, mode
             elif not stat.S_IFMT(status.st_mode):
-                yield from _registered(task, folder, name, numbers)
+                yield from _registered(task, folder, name, target)
     finally:
         os.close(folder)
 
@@ -194,7 +194,7 @@ def _open_mode(task: Path, descriptor: str) -> bool | None:
     return False
 
 
-def _registered(task: Path, folder: int, name: str, numbers: TargetNumbers) -> Iterator[_Found]:
+def _registered(task: Path, folder: int, name: str, target: TargetNodes) -> Iterator[_Found]:
     """Yield files of the target given to io_uring, whose descriptors may have been closed.
 
     The kernel shows their paths, before 6.9 only their names; to be safe, a file of the same name
@@ -207,20 +207,20 @@ def _registered(task: Path, folder: int, name: str, numbers: TargetNumbers) -> I
         return
     facts = (exact_text(task / "fdinfo" / name) or "").partition("UserFiles:")[2]
     for path in map(unescape, _REGISTERED.findall(facts.partition("UserBufs:")[0])):
-        find = numbers.name_of_path if path.startswith("/") else numbers.name_of_base
+        find = target.name_of_path if path.startswith("/") else target.name_of_base
         if (what := find(path)) is not None:
             yield what, How.REGISTERED, True
 
 
-def _mappings(task: Path, numbers: TargetNumbers, file_systems: set[int]) -> Iterator[_Found]:
+def _mappings(task: Path, target: TargetNodes, file_systems: set[int]) -> Iterator[_Found]:
     """Yield mapped parts of the target: files mapped in any way, devices if writes reach them."""
     try:
         with open(f"{task}/maps", "rb") as opened:
             maps = opened.read()
     except OSError:
         return
-    inodes = {inode for _, inode in numbers.files}
-    devices = bool(numbers.nodes) and _SHARED_WRITABLE.search(maps) is not None
+    inodes = {inode for _, inode in target.files}
+    devices = bool(target.nodes) and _SHARED_WRITABLE.search(maps) is not None
     if not devices and not any(b" %d " % inode in maps for inode in inodes):
         return
     for span, mode, major, minor, inode, name in _MAPPING.findall(maps):
@@ -229,24 +229,24 @@ def _mappings(task: Path, numbers: TargetNumbers, file_systems: set[int]) -> Ite
             continue
         device = os.makedev(int(major, 16), int(minor, 16))
         way = f"{task}/map_files/{os.fsdecode(span)}"
-        what = _name_of_mapped(way, os.fsdecode(name), (device, int(inode)), numbers, file_systems)
+        what = _name_of_mapped(way, os.fsdecode(name), (device, int(inode)), target, file_systems)
         if what is not None:
             yield what, How.MAPPED, writes
 
 
 def _name_of_mapped(
-    way: str, name: str, file: tuple[int, int], numbers: TargetNumbers, file_systems: set[int]
+    way: str, name: str, file: tuple[int, int], target: TargetNodes, file_systems: set[int]
 ) -> str | None:
     """Return the name of a mapped file: from the mapping itself, if permitted (root), else from the list."""
     with suppress(OSError):
-        return numbers.name_of(os.stat(way))
-    if file in numbers.files:
-        return numbers.files[file]
+        return target.name_of(os.stat(way))
+    if file in target.files:
+        return target.files[file]
     with suppress(OSError, ValueError):
-        return numbers.name_of(os.stat(name))
+        return target.name_of(os.stat(name))
     # Its name leads nowhere: on btrfs and overlays only the inode remains.
-    same = (known for known in numbers.files if known[1] == file[1] and file[0] in file_systems)
-    return next((numbers.files[known] for known in same), None)
+    same = (known for known in target.files if known[1] == file[1] and file[0] in file_systems)
+    return next((target.files[known] for known in same), None)
 
 
 def is_kernel_thread(process: Path) -> bool:

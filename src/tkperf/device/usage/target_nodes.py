@@ -1,4 +1,4 @@
-"""The subject of a search for users: all numbers that mean one target.
+"""The target of a search for users: all numbers that mean one target.
 
 A whole disk includes its partitions, a partition its disk, a loop device the file or device behind
 it, a drive its other paths and its SCSI and NVMe character devices. tkperf compares numbers, not
@@ -28,12 +28,12 @@ from tkperf.device.usage.kernel import FileId, LoopDevice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetNumbers:
+class TargetNodes:
     """Everything that counts as the target.
 
     Attributes:
         nodes: sysfs folders of block devices by their device numbers.
-        beneath: sysfs folders, by device numbers, of the devices that RAID sets, volumes and
+        underlying: sysfs folders, by device numbers, of the devices that RAID sets, volumes and
             mappings of the target use. These sets, volumes and mappings claim the devices, so only
             users without a claim count.
         exact: numbers in ``nodes`` that are written to: the target, and the devices that it uses.
@@ -47,7 +47,7 @@ class TargetNumbers:
     """
 
     nodes: Mapping[int, Path] = field(default_factory=dict)
-    beneath: Mapping[int, Path] = field(default_factory=dict)
+    underlying: Mapping[int, Path] = field(default_factory=dict)
     exact: tuple[int, ...] = ()
     characters: Mapping[int, str] = field(default_factory=dict)
     files: Mapping[FileId, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class TargetNumbers:
     @property
     def devices(self) -> tuple[Path, ...]:
         """The sysfs folders of all block devices, claimed by a layer above or not."""
-        return (*self.nodes.values(), *self.beneath.values())
+        return (*self.nodes.values(), *self.underlying.values())
 
     def name_of(self, status: os.stat_result) -> str | None:
         """Return the name of a file or node if it is part of the target, else None."""
@@ -79,7 +79,7 @@ class TargetNumbers:
             return None
 
     def name_of_device(self, device: int) -> str | None:
-        node = self.nodes.get(device) or self.beneath.get(device)
+        node = self.nodes.get(device) or self.underlying.get(device)
         return node.name if node else None
 
     def name_of_base(self, base: str) -> str | None:
@@ -96,7 +96,7 @@ class TargetNumbers:
 
     def is_part(self, loop: LoopDevice) -> bool:
         """Return whether a loop device is the target itself or lies under it."""
-        return loop.number in self.nodes or loop.number in self.beneath
+        return loop.number in self.nodes or loop.number in self.underlying
 
     def name_behind(self, loop: LoopDevice) -> str | None:
         """Return the name of the part of the target behind a loop device; None if there is none."""
@@ -108,14 +108,14 @@ class TargetNumbers:
         return self.files.get(backing.file) if backing.file else None
 
 
-def find_device_numbers(major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path) -> TargetNumbers:
+def find_target_nodes(major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path) -> TargetNodes:
     """Find a block device with all that belongs to it, down to the files and devices behind loop devices."""
     layers = _Layers(loops, sys_root)
     layers.add(os.makedev(*map(int, major_minor.split(":"))), claimed=False)
-    disks = {find_disk(folder) for folder in (*layers.nodes.values(), *layers.beneath.values())}
-    return TargetNumbers(
+    disks = {find_disk(folder) for folder in (*layers.nodes.values(), *layers.underlying.values())}
+    return TargetNodes(
         nodes=layers.nodes,
-        beneath=layers.beneath,
+        underlying=layers.underlying,
         exact=tuple(layers.exact),
         characters=_character_devices(disks),
         files=layers.files,
@@ -208,12 +208,12 @@ def find_written_layers(
 
 @dataclass(slots=True)
 class _Layers:
-    """A collector of a subject, layer by layer downwards."""
+    """A collector of a target, layer by layer downwards."""
 
     loops: tuple[LoopDevice, ...]
     sys_root: Path
     nodes: dict[int, Path] = field(default_factory=dict)
-    beneath: dict[int, Path] = field(default_factory=dict)
+    underlying: dict[int, Path] = field(default_factory=dict)
     exact: list[int] = field(default_factory=list)
     claimed: set[int] = field(default_factory=set)
     files: dict[FileId, str] = field(default_factory=dict)
@@ -230,7 +230,7 @@ class _Layers:
             self.exact.append(device)
         node = find_node(major_minor_of(device), self.sys_root)
         disk = find_disk(node)
-        layer = self.beneath if claimed else self.nodes
+        layer = self.underlying if claimed else self.nodes
         # If sysfs does not have the device, its number is enough.
         layer.setdefault(device, node)
         for folder in _related(node, disk, self.sys_root):
