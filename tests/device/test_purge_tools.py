@@ -15,14 +15,22 @@ import pytest
 
 from tests.device.fakes import HDPARM, NVME, SG_ERASE, SG_OPCODES, SG_REQUESTS, FakeTools
 from tests.printed_forms import find_form, load_forms
-from tkperf.device import purge as purge_module
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity, read_identity
 from tkperf.device.inspection import parse_identify
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
-from tkperf.device.purge import PurgePlan, PurgeWatch, ata, nvme, refuse_purge_under_way, run_purge, scsi
-from tkperf.device.purge import method as method_module
-from tkperf.device.purge.method import NO_WATCH, Offer, PurgeMethod, PurgeRefusal
+from tkperf.device.purge import (
+    PurgePlan,
+    PurgeWatch,
+    ata,
+    base,
+    nvme,
+    purge_plan,
+    refuse_purge_under_way,
+    run_purge,
+    scsi,
+)
+from tkperf.device.purge.base import NO_WATCH, Offer, PurgeMethod, PurgeRefusal
 from tkperf.device.purge.sense import parse_sense
 from tkperf.device.safety import Reason
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
@@ -33,7 +41,7 @@ from tkperf.pipeline.diagnosis import _find_erase
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     """The fakes, and no waiting between polls."""
-    monkeypatch.setattr(method_module, "_POLL_S", 0.0)
+    monkeypatch.setattr(base, "_POLL_S", 0.0)
     made = FakeTools(tmp_path / "tools", monkeypatch)
     made.install("hdparm", HDPARM)
     made.install("nvme", NVME)
@@ -705,10 +713,10 @@ def test_a_drive_that_still_erases_itself_is_refused(
     disk = tmp_path / "disk"
     (disk / marker).parent.mkdir(parents=True)
     (disk / marker).write_text("pcie\n")
-    monkeypatch.setattr(purge_module, "find_node", lambda _: disk)
+    monkeypatch.setattr(purge_plan, "find_node", lambda _: disk)
     whole = replace(drive, interface=bus, major_minor="8:0")
     tools.update(polls=1, sanitize=["BLOCK_ERASE_EXT"] if bus == "SATA" else [])
-    monkeypatch.setattr(purge_module, "find_interface", lambda _: bus)
+    monkeypatch.setattr(purge_plan, "find_interface", lambda _: bus)
     with pytest.raises(RefusedError, match=r"/dev/disk is erasing itself"):
         refuse_purge_under_way(replace(whole, partition=1))
     tools.update(polls=1)
@@ -722,7 +730,7 @@ def test_a_drive_that_still_erases_itself_is_refused(
     (tmp_path / "volume/slaves").mkdir(parents=True)
     (tmp_path / "volume/slaves/disk").symlink_to(disk)
     with monkeypatch.context() as changed:
-        changed.setattr(purge_module, "find_node", lambda _: tmp_path / "volume")
+        changed.setattr(purge_plan, "find_node", lambda _: tmp_path / "volume")
         refuse_purge_under_way(replace(whole, interface="device mapper"))
         tools.update(polls=1)
         with pytest.raises(RefusedError, match=r"/dev/disk is erasing itself"):
@@ -737,7 +745,7 @@ def test_a_drive_that_still_erases_itself_is_refused(
     refuse_purge_under_way(whole)
 
 
-DATA, OTHER, ZEROS = b"data", b"other", method_module._ZEROS
+DATA, OTHER, ZEROS = b"data", b"other", base._ZEROS
 
 
 @pytest.mark.parametrize(
@@ -755,14 +763,14 @@ def test_samples_that_cannot_be_read_verify_nothing(
     before: list[bytes | None], after: list[bytes | None], says: str
 ) -> None:
     """Before or after: only zeros, or data read before and changed, are evidence of erasure."""
-    looks = [method_module.SampledContent("/dev/sdx", dict(enumerate(each))) for each in (before, after)]
+    looks = [base.SampledContent("/dev/sdx", dict(enumerate(each))) for each in (before, after)]
     assert looks[0].compare(looks[1], method="Format", reads_zero=False) == says
 
 
 def test_zeros_that_are_promised_must_be_readable() -> None:
     """A device that promises zeros and gives an error fails its purge, as with other data."""
-    before = method_module.SampledContent("/dev/sdx", {0: DATA, 1: DATA})
-    after = method_module.SampledContent("/dev/sdx", {0: ZEROS, 1: None})
+    before = base.SampledContent("/dev/sdx", {0: DATA, 1: DATA})
+    after = base.SampledContent("/dev/sdx", {0: ZEROS, 1: None})
     with pytest.raises(DeviceError, match="1 of 2 samples do not"):
         before.compare(after, method="Format", reads_zero=True)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.analysis.overview import RunOverview
+from tkperf.analysis.run_overview import RunOverview
+from tkperf.cli.commands.status import MOST_JUDGED
 from tkperf.cli.commands.suites import ssd
-from tkperf.cli.commands.under_way import MOST_JUDGED
 
 DOCS = Path(__file__).parents[2] / "docs"
 UNIT = DOCS / "examples/tkperf@.service"

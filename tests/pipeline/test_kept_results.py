@@ -12,8 +12,8 @@ import pytest
 
 from tests.builders import run_info, simulate
 from tkperf.analysis import over_seconds
-from tkperf.analysis.overview import find_verdict
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_overview import find_verdict
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.verdict import VerdictState, judge_run
 from tkperf.model.record import RunRecord, RunStatus

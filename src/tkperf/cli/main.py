@@ -39,9 +39,9 @@ COMMAND_GROUPS = {
         "batch": ("batch", "Measure many drives of this host, all at once or in turn."),
     },
     "During a run": {
-        "status": ("under_way", "List runs under way, and those of this folder."),
-        "attach": ("under_way", "Watch the run in RUN_FILE; leaving does not end it."),
-        "stop": ("under_way", "End the run in RUN_FILE in order, as Ctrl-C does."),
+        "status": ("status", "List runs under way, and those of this folder."),
+        "attach": ("status", "Watch the run in RUN_FILE; leaving does not end it."),
+        "stop": ("status", "End the run in RUN_FILE in order, as Ctrl-C does."),
         "resume": ("resume", "Resume the interrupted run in RUN_FILE."),
     },
     "Results": {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tkperf.analysis.overview import RunOverview, StatusCode, judge_runs
+from tkperf.analysis.run_overview import RunOverview, StatusCode, judge_runs
 from tkperf.analysis.verdict import VerdictCode, VerdictState
 from tkperf.model.batch_state import BatchState, DriveStage
 from tkperf.model.record import RunStatus

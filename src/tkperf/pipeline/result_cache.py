@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 
 from tkperf.analysis.over_seconds import analyse_opened
-from tkperf.analysis.overview import RunOverview, build_ended_overview
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_overview import RunOverview, build_ended_overview
 from tkperf.analysis.verdict import judge_run
 from tkperf.model.decoding import make_msgpack_decoder
 from tkperf.model.errors import UsageError

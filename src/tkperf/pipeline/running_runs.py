@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from tkperf.analysis.overview import RunOverview, build_ended_overview, build_overview, find_verdict
+from tkperf.analysis.run_overview import RunOverview, build_ended_overview, build_overview, find_verdict
 from tkperf.device.identity import TargetKind
 from tkperf.device.sysfs import process_fields
 from tkperf.model.choices import RUN_FILE_SUFFIX

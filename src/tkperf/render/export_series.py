@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tkperf.analysis.overview import RunOverview
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_overview import RunOverview
 from tkperf.model.measurement import Sample
 from tkperf.model.record import StepRecord, UnfinishedStep
 from tkperf.model.run_info import RunInfo

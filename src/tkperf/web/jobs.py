@@ -15,8 +15,8 @@ import msgspec
 from tkperf.analysis.batch_verdict import BatchResult
 from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.drive_telemetry import place_readings
-from tkperf.analysis.overview import build_overview
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_overview import build_overview
 from tkperf.batch.batch_watch import WatchedBatch, read_answer
 from tkperf.batch.ledger import read_batch
 from tkperf.model.choices import BATCH_SUFFIX

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from tkperf.analysis.overview import build_overview
 from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.run_overview import build_overview
 from tkperf.batch.drive_finder import MOST_DRIVES
 from tkperf.batch.ledger import MOST_BYTES, read_batch, read_log
 from tkperf.model.choices import RUN_FILE_SUFFIX

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from tkperf.analysis.overview import RunOverview
+from tkperf.analysis.run_overview import RunOverview
 from tkperf.analysis.verdict import VerdictState
 from tkperf.page.status import build_status
 from tkperf.page.verdict_texts import NoteLevel

@@ -18,7 +18,7 @@ from tkperf.device.hold import Handle, Hold
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.inspection import AtaSecurity, read_security
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge.method import (
+from tkperf.device.purge.base import (
     SANITIZE_LIMIT_S,
     Offer,
     PurgeMethod,

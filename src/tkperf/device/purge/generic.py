@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge.method import Offer, PurgeMethod, PurgeRefusal, PurgeWatch, run_tool
+from tkperf.device.purge.base import Offer, PurgeMethod, PurgeRefusal, PurgeWatch, run_tool
 from tkperf.device.sysfs import binary, number
 from tkperf.model.errors import DeviceError, UsageError, reason_of
 from tkperf.system.process import find_program

@@ -18,7 +18,7 @@ from tkperf.device.content import SAMPLE_BYTES, read_samples
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge.method import (
+from tkperf.device.purge.base import (
     QUERY_LIMIT_S,
     SANITIZE_LIMIT_S,
     Offer,

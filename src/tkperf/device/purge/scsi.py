@@ -7,15 +7,7 @@ from pathlib import Path
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge.method import (
-    QUERY_LIMIT_S,
-    Offer,
-    PurgeMethod,
-    PurgeRefusal,
-    PurgeWatch,
-    run_tool,
-    wait_for_end,
-)
+from tkperf.device.purge.base import QUERY_LIMIT_S, Offer, PurgeMethod, PurgeRefusal, PurgeWatch, run_tool, wait_for_end
 from tkperf.device.purge.sense import Sense, read_sense
 from tkperf.device.sysfs import find_disk, find_node, number
 from tkperf.model.choices import SCSI_PURGES

@@ -21,7 +21,7 @@ from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError, reason_of
 
 if TYPE_CHECKING:
-    from tkperf.analysis.overview import RunOverview
+    from tkperf.analysis.run_overview import RunOverview
     from tkperf.model.batch_state import BatchState
     from tkperf.runfile.writers import Writer
 

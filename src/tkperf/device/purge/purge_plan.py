@@ -1,0 +1,150 @@
+"""The purge methods that a device offers, in the order of preference; the choice of one, and its execution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.device.identity import DeviceIdentity, TargetKind, find_interface
+from tkperf.device.permit import ErasePermit
+from tkperf.device.purge.ata import find_ata_sanitize, in_order, offer_ata
+from tkperf.device.purge.base import NO_WATCH, Offer, PurgeMethod, PurgeRefusal, PurgeWatch, sample_content
+from tkperf.device.purge.generic import offer_command, offer_discard, offer_hole_punching
+from tkperf.device.purge.nvme import find_nvme_sanitize, offer_nvme
+from tkperf.device.purge.scsi import find_scsi_erase, offer_scsi
+from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
+from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgePlan:
+    """Methods to purge a device, in the order of preference, and refusals with their reasons."""
+
+    methods: tuple[PurgeMethod, ...]
+    refusals: tuple[PurgeRefusal, ...]
+
+    def choose(self, name: str | None, *, device: str) -> PurgeMethod:
+        """Return the method of this name or, without a name, the first automatic one.
+
+        Raises:
+            UsageError: the device does not have the named method.
+            DeviceError: it has no automatic method.
+        """
+        by_name = {method.name: method for method in self.methods}
+        if name is not None:
+            if name in by_name:
+                return by_name[name]
+            why = {refusal.name: refusal.because for refusal in self.refusals}.get(name, "not offered")
+            has = ", ".join(by_name) or "none"
+            raise UsageError(f"{device} cannot be purged by {name}: {why}; it offers: {has}")
+        for method in self.methods:
+            if method.automatic:
+                return method
+        because = "; ".join(f"{refusal.name}: {refusal.because}" for refusal in self.refusals)
+        raise DeviceError(
+            f"{device} has no way to be purged ({because}). Purge it yourself and use "
+            "--no-purge, which every result will disclose, or give a --purge-command"
+        )
+
+
+def plan_purge(identity: DeviceIdentity, *, command: str | None = None) -> PurgePlan:
+    """Ask the device for its purge methods. Changes nothing.
+
+    Args:
+        command: a vendor's tool to use instead, with ``{device}`` in it.
+
+    Raises:
+        UsageError: the command cannot be used.
+    """
+    if command is not None:
+        return PurgePlan(methods=(offer_command(command),), refusals=())
+    offers = list(_offers(identity))
+    return PurgePlan(
+        methods=tuple(offer for offer in offers if isinstance(offer, PurgeMethod)),
+        refusals=tuple(offer for offer in offers if isinstance(offer, PurgeRefusal)),
+    )
+
+
+def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
+    if identity.kind is TargetKind.FILE:
+        return (offer_hole_punching(),)
+    if identity.major_minor is None:
+        return ()
+    node = find_node(identity.major_minor)
+    disk = find_disk(node)
+    generic = offer_discard(disk)
+    if identity.partition is not None:
+        # The drive's own commands would erase the other partitions, too.
+        return generic
+    if find_nvme_controller(disk) is not None:
+        return (*offer_nvme(identity, disk), *generic)
+    if identity.interface == "SATA":
+        return in_order(offer_ata(identity), generic, disk)
+    if (disk / "device/scsi_level").exists():
+        return (*offer_scsi(identity), *generic)
+    return generic
+
+
+def refuse_purge_under_way(identity: DeviceIdentity) -> None:
+    """Refuse a drive that is still erasing itself, even if another program started the erase.
+
+    For a partition, a volume or a RAID set, the function asks the drives that it uses.
+
+    Raises:
+        RefusedError: the drive is erasing itself.
+        DeviceError: its last erase failed, so that it accepts no reads and writes; or tkperf does
+            not know the status in its sanitize log.
+    """
+    if identity.major_minor is None:
+        return
+    disk = find_disk(find_node(identity.major_minor))
+    for drive in _find_drives(disk):
+        if drive == disk and identity.partition is None:
+            path, interface = identity.path, identity.interface
+        else:
+            path, interface = f"/dev/{drive.name}", find_interface(drive)
+        share: float | None = None
+        with suppress(EngineError):  # a drive that cannot be asked
+            share = _find_erase_under_way(path, interface, drive)
+        if share is not None:
+            raise RefusedError(
+                f"{path} is erasing itself ({share:.0%} done), perhaps started by a tkperf "
+                "that was interrupted: wait until it has finished. Nothing was touched"
+            )
+
+
+def _find_drives(disk: Path) -> Iterator[Path]:
+    """Yield the sysfs folders of a disk. For a volume or a RAID set, also yield the folders of all
+    disks that it uses.
+    """
+    yield disk
+    for lower in sorted(disk.glob("slaves/*")):
+        yield from _find_drives(find_disk(lower))
+
+
+def _find_erase_under_way(path: str, interface: str | None, disk: Path) -> float | None:
+    """Return the progress of a drive's running erase as a share; None if no erase runs."""
+    if find_nvme_controller(disk) is not None:
+        return find_nvme_sanitize(path)
+    if interface == "SATA":
+        return find_ata_sanitize(path)
+    if interface != "USB" and (disk / "device/scsi_level").exists():
+        return find_scsi_erase(path)
+    return None
+
+
+def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: PurgeWatch = NO_WATCH) -> str:
+    """Erase the whole permitted target and check that it is erased; return that check's result in words.
+
+    Raises:
+        DeviceError: the method failed, took too long, or left data behind.
+        RefusedError: the permit no longer holds.
+    """
+    permit.recheck()
+    before = sample_content(permit)
+    method.act(permit, watch)
+    permit.recheck()
+    after = sample_content(permit)
+    return before.compare(after, method=method.title, reads_zero=method.reads_zero)
