@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 from tkperf.analysis.batch_verdict import find_batch_remaining_s, is_simulated, judge_stages
@@ -19,7 +19,7 @@ from tkperf.model.units import (
     format_number,
     unit_for_people,
 )
-from tkperf.page.page import Note, NotesView, ReportView, TableView
+from tkperf.page.page import Cell, Column, Note, NotesView, ReportView, TableView, build_table
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 from tkperf.pipeline.run_state import Brief, RunState
 
@@ -198,32 +198,38 @@ def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[Note]:
 
 
 def _build_table(lines: Sequence[_Line], *, alike: bool) -> TableView:
+    """Return a row for each line. Of a narrow terminal 80 columns have the columns with ranks up to 6."""
     has_slots = any(line.drive.shown.slot for line in lines)
-    titles, cells, priorities = (list(each) for each in zip(*_COLUMNS, strict=True))
-    if not any(line.drive.shown.host for line in lines):
-        at = titles.index("host")
-        del titles[at], cells[at], priorities[at]
-    state, serial = titles.index("state"), titles.index("serial")
-    ends = _shorten_serials(lines)
-    if alike:
-        priorities[titles.index("model")] = _LAST
-    if not has_slots:  # without a serial number either the run's name tells drives apart
-        titles[0] = "drive"
-        priorities[serial if any(ends) else titles.index("run")] = 0
-    rows = []
-    for line, end in zip(lines, ends, strict=True):
-        row = [drop_controls(cell(line)) for cell in cells]
-        row[serial] = drop_controls(end) or NOT_MEASURED
-        rows.append(tuple(row))
-    shown = (None if line.level is NoteLevel.INFORMATION else line.level for line in lines)
-    others = len(titles) - state - 1
-    return TableView(
-        title="",
-        columns=tuple(titles),
-        rows=tuple(rows),
-        levels=tuple((*(None,) * (state - 1), level, *(None,) * others) for level in shown),
-        priorities=tuple(priorities),
-    )
+    ends = dict(zip((line.drive.shown.number for line in lines), _shorten_serials(lines), strict=True))
+    # Without slots, the serial number tells drives apart, and without serial numbers the run's name.
+    serial_rank, run_rank = 6, 10
+    if not has_slots and any(ends.values()):
+        serial_rank = 0
+    elif not has_slots:
+        run_rank = 0
+    columns: list[Column[_Line]] = [
+        Column("slot" if has_slots else "drive", lambda line: line.drive.shown.slot or str(line.drive.shown.number)),
+        Column("model", lambda line: line.drive.shown.model or NOT_MEASURED, _LAST if alike else 7),
+        Column("serial", lambda line: drop_controls(ends[line.drive.shown.number]) or NOT_MEASURED, serial_rank),
+        Column("run", lambda line: line.drive.shown.name, run_rank),
+        Column("state", _describe_state),
+        Column("test", _of_running(lambda run: run.test), 1),
+        Column("round", _of_running(lambda run: run.round), 2),
+        Column("load", _of_run(lambda run: run.load), 8),
+        Column("newest", _of_run(lambda run: run.newest), 3),
+        Column("heat", _of_run(lambda run: "" if run.hottest_c is None else f"{run.hottest_c:.0f} °C"), 5),
+        Column("max left", _of_running(lambda run: format_duration(run.left_s[1]) if run.left_s else ""), 4),
+        Column("others", _describe_others, 12),
+        Column("doubts", lambda line: ", ".join(line.doubts) or NOT_MEASURED, 9),
+    ]
+    if any(line.drive.shown.host for line in lines):
+        columns.insert(1, Column("host", lambda line: line.drive.shown.host or NOT_MEASURED, 5))
+    table = build_table("", lines, columns)
+    return replace(table, rows=tuple(tuple(map(drop_controls, row)) for row in table.rows))
+
+
+def _describe_state(line: _Line) -> Cell:
+    return line.drive.stage.value, None if line.level is NoteLevel.INFORMATION else line.level
 
 
 def _find_widths(lines: Sequence[_Line]) -> Mapping[str, int]:
@@ -289,20 +295,3 @@ def _describe_others(line: _Line) -> str:
 # Fit nearly all values; at 80 columns a longer one costs the end of the line.
 _WIDTHS = {"test": 5, "round": 12, "load": 12, "newest": 12, "heat": 5, "max left": 9, "others": 6, "doubts": 20}
 _LAST = 11
-# Title, cell, priority. Of a narrow terminal 80 columns have those up to 6.
-_COLUMNS: tuple[tuple[str, Callable[[_Line], str], int], ...] = (
-    ("slot", lambda line: line.drive.shown.slot or str(line.drive.shown.number), 0),
-    ("host", lambda line: line.drive.shown.host or NOT_MEASURED, 5),
-    ("model", lambda line: line.drive.shown.model or NOT_MEASURED, 7),
-    ("serial", lambda line: line.drive.shown.serial or "", 6),
-    ("run", lambda line: line.drive.shown.name, 10),
-    ("state", lambda line: line.drive.stage.value, 0),
-    ("test", _of_running(lambda run: run.test), 1),
-    ("round", _of_running(lambda run: run.round), 2),
-    ("load", _of_run(lambda run: run.load), 8),
-    ("newest", _of_run(lambda run: run.newest), 3),
-    ("heat", _of_run(lambda run: "" if run.hottest_c is None else f"{run.hottest_c:.0f} °C"), 5),
-    ("max left", _of_running(lambda run: format_duration(run.left_s[1]) if run.left_s else ""), 4),
-    ("others", _describe_others, 12),
-    ("doubts", lambda line: ", ".join(line.doubts) or NOT_MEASURED, 9),
-)

@@ -37,7 +37,7 @@ from tkperf.model.units import (
 )
 from tkperf.page.batch_progress import describe_stages, level_of_stage
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Legend, Point
-from tkperf.page.check import describe_cells, describe_outcome, name_columns
+from tkperf.page.check import build_claims_matrix, describe_outcome, name_columns
 from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.headline_charts import build_headline_charts
 from tkperf.page.comparison.ratio_tables import build_headline_table
@@ -59,7 +59,7 @@ from tkperf.page.page import (
     build_table,
     weigh,
 )
-from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, describe_reason, level_of, word_verdict
+from tkperf.page.verdict_texts import NoteLevel, Verdict, describe_reason, level_of, word_verdict
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import WarningGroup, describe_sharing, leave_out_said
 from tkperf.page.words.uncertainty import two_digits
@@ -87,7 +87,7 @@ def build_batch_page(answer: BatchResult) -> ReportView:
     state = answer.state
     results = [one.result for one in answer.drives if one.result is not None]
     notices = _find_notices(results)
-    tables = (build_drives_table(answer), build_claims_matrix(answer), _rest(answer), _measured_again(answer))
+    tables = (build_drives_table(answer), build_drives_matrix(answer), _rest(answer), _measured_again(answer))
     groups = _find_differences(answer)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
     verdict = describe_batch_verdict(answer)
@@ -506,22 +506,18 @@ def _name_claims(drives: Sequence[BatchDriveResult]) -> dict[str, str]:
     return name_columns([one.file for one in drives])
 
 
-def build_claims_matrix(answer: BatchResult) -> TableView | None:
+def build_drives_matrix(answer: BatchResult) -> TableView | None:
     """Return drives and claims; None without claims on any drive."""
     checked = [one for one in _sort(answer) if one.checked is not None]
     if not checked:
         return None
-    columns = _name_claims(checked)
-    cells = [describe_cells(one.checked) for one in checked]
-    return TableView(
-        title="Drives and claims",
-        columns=("Drive", *columns.values()),
-        rows=tuple(
-            (_label(one), *(text for text, _ in of_drive)) for one, of_drive in zip(checked, cells, strict=True)
-        ),
-        levels=tuple(tuple(CLAIM_LEVELS.get(kind) for _, kind in of_drive) for of_drive in cells),
-        pages=tuple(one.report for one in checked),
-        links=tuple(tuple(_find_addresses(one)) for one in checked),
+    return build_claims_matrix(
+        "Drives and claims",
+        checked,
+        lambda one: one.file,
+        [Column("Drive", _label)],
+        pages=[one.report for one in checked],
+        links=[tuple(_find_addresses(one)) for one in checked],
     )
 
 

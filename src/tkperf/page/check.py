@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tkperf.analysis.characteristics import CHARACTERISTICS
 from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimKind, ClaimResult, Doubt, limit_of
@@ -24,7 +25,7 @@ from tkperf.model.units import (
     unit_for_people,
 )
 from tkperf.page.naming import name_figure, name_load
-from tkperf.page.page import Cell, Column, ReportView, TableView, build_table
+from tkperf.page.page import Cell, Column, ReportView, Row, TableView, build_table
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, count_passed, word_verdict
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
 from tkperf.page.words.run import find_badges, find_notices, leave_out_said
@@ -349,22 +350,48 @@ def _find_errors(files: Sequence[CheckedFile]) -> Iterator[str]:
             yield one.error if one.error.startswith(one.file) else f"{one.file}: {one.error}"
 
 
+def build_claims_matrix(
+    title: str, rows: Sequence[Row], file_of: Callable[[Row], CheckedFile], first: Sequence[Column[Row]], **options: Any
+) -> TableView:
+    """Return a table with the ``first`` columns, then a column for each claim.
+
+    Args:
+        file_of: returns what was checked of a row. Cells of a file that was not checked are empty.
+        options: as ``build_table`` has them.
+    """
+    files = [file_of(row) for row in rows]
+    cells = [(row, describe_cells(one.checked)) for row, one in zip(rows, files, strict=True)]
+
+    def show_first(column: Column[Row], of: tuple[Row, list[tuple[str, ClaimKind]]]) -> str | Cell:
+        return column.cell(of[0])
+
+    def show_claim(number: int, of: tuple[Row, list[tuple[str, ClaimKind]]]) -> Cell:
+        if not of[1]:
+            return "", None
+        text, kind = of[1][number]
+        return text, CLAIM_LEVELS.get(kind)
+
+    columns = [
+        *(Column(column.title, partial(show_first, column), column.rank) for column in first),
+        *(Column(name, partial(show_claim, number)) for number, name in enumerate(name_columns(files).values())),
+    ]
+    return build_table(title, cells, columns, **options)
+
+
 def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
     """Return the page of several runs: the verdict, a row for each run, those that fail first, and what a reader must
     know.
     """
-    runs, columns = _name_runs(files), name_columns(files)
-    rows, levels = [], []
-    for one in sorted(files, key=_place_of):
-        outcome, level = describe_outcome(one.checked)
-        cells = describe_cells(one.checked) or [("", ClaimKind.MET)] * len(columns)
-        rows.append((runs[one.file], outcome, *(text for text, _ in cells)))
-        levels.append((level, *(CLAIM_LEVELS.get(kind) for _, kind in cells)))
-    table = TableView(
-        title="Runs and claims",
-        columns=("Run", "Result", *columns.values()),
-        rows=tuple(rows),
-        levels=tuple(levels),
+    runs = _name_runs(files)
+    first: list[Column[CheckedFile]] = [
+        Column("Run", lambda one: runs[one.file]),
+        Column("Result", lambda one: describe_outcome(one.checked)),
+    ]
+    table = build_claims_matrix(
+        "Runs and claims",
+        sorted(files, key=_place_of),
+        lambda one: one,
+        first,
         notes=(*_find_copies(files), *_find_drives(files), *_find_errors(files)),
     )
     return _build_page(

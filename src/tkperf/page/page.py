@@ -135,11 +135,13 @@ def build_table(
     labels: int = 1,
     notes: Sequence[str] = (),
     pages: Sequence[str] = (),
+    links: Sequence[tuple[str, ...]] = (),
 ) -> TableView:
     """Return a table with a row for each item.
 
     Args:
         labels: number of columns that name the row. Their cells have no weight.
+        pages, links: as in ``TableView``.
     """
     cells = [[weigh(column.cell(row)) for column in columns] for row in rows]
     ranks = tuple(column.rank for column in columns)
@@ -150,6 +152,7 @@ def build_table(
         labels=labels,
         notes=tuple(notes),
         pages=tuple(pages),
+        links=tuple(links),
         levels=tuple(tuple(level for _, level in of_row[labels:]) for of_row in cells),
         priorities=ranks if any(ranks) else (),
     )
