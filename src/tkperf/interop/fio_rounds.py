@@ -9,6 +9,7 @@ from tkperf.interop.imported import MOST_LISTED, describe_rounds, imported_test,
 from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.figures import (
     SETTLED,
+    TAIL,
     WINDOW,
     FigureKind,
     LoadCaution,
@@ -109,7 +110,7 @@ def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
     order = workloads[0].access.order
     return SectionPlan(
         name=section,
-        quantities=(*_rates(workloads), "latency_mean_us", "p99.9_us"),
+        quantities=(*_rates(workloads), "latency_mean_us", TAIL),
         figures=(
             *matrices("iops", "megabytes_per_s", "latency_mean_us"),
             *asking(

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from tkperf.model.histogram import TAIL_PERCENT, PercentileUse, find_percentiles
+from tkperf.model.quantity import percentile
+
 
 class FigureKind(StrEnum):
     """Kinds of figures.
@@ -91,10 +94,16 @@ DISTRIBUTED = "How long did single I/Os take?"
 DONE = "What was done to the device, and when?"
 
 
-LATENCIES = ("latency_mean_us", "p99.9_us", "latency_max_us")
+def percentile_keys(use: PercentileUse) -> tuple[str, ...]:
+    """Return the keys of the percentiles that a place shows."""
+    return tuple(percentile(percent).key for percent in find_percentiles(use))
+
+
+(TAIL,) = percentile_keys(PercentileUse.TAIL)
+TAIL_WORDS = f"{TAIL_PERCENT:g} %"
+LATENCIES = ("latency_mean_us", TAIL, "latency_max_us")
 """The latencies of a summary."""
-PERCENTILE_KEYS = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
-"""The percentiles that have a table or a curve each."""
+PERCENTILE_KEYS = percentile_keys(PercentileUse.CURVES)
 
 
 def asking(question: str, *figures: Figure) -> tuple[Figure, ...]:
@@ -257,7 +266,7 @@ def stream_latencies(question: str) -> tuple[Figure, ...]:
             *LATENCIES,
             title="Latency over time",
             log=True,
-            view=("mean, 99.9 %, maximum",),
+            view=(f"mean, {TAIL_WORDS}, maximum",),
             printed=True,
         ),
         drawn(
@@ -284,7 +293,7 @@ def matrix_keys(plan: SectionPlan) -> tuple[str, ...]:
 
 def generic_section(name: str, *, areas: bool = False, stream: bool = False) -> SectionPlan:
     """Return the plan of a section that has none, made from the recorded values alone."""
-    quantities = ("iops", "latency_mean_us", "p99.9_us")
+    quantities = ("iops", "latency_mean_us", TAIL)
     tables = matrices("iops", "megabytes_per_s", "latency_mean_us")
     figures: tuple[Figure, ...]
     if stream:

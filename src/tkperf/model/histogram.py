@@ -8,6 +8,7 @@ The middle value of a bucket is its name, as in fio's own percentiles.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from fractions import Fraction
 from functools import cache
 
@@ -17,8 +18,43 @@ from numpy.typing import NDArray
 SUB_BUCKETS = 64
 BUCKETS = 29 * SUB_BUCKETS  # 29 groups: up to about 17 s, the last bucket takes the rest
 
-# In percent of the I/Os.
-REPORTED_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
+
+class PercentileUse(StrEnum):
+    """Places that show only some of the percentiles."""
+
+    TAIL = "summaries and headlines, as the one percentile that stands for the slow I/Os"
+    CURVES = "tables and curves of single percentiles"
+    LEVELS = "the list of offered rates"
+    STEPS = "the list of the steps of a workload file"
+    STREAMS = "the time of a stream of single I/Os"
+    SECONDS = "the seconds of exports"
+
+
+# Every percentile that a result has, in percent of the I/Os, with the places that show only some of them.
+_USES: dict[float, tuple[PercentileUse, ...]] = {
+    50.0: (PercentileUse.CURVES, PercentileUse.LEVELS, PercentileUse.SECONDS),
+    90.0: (),
+    95.0: (),
+    99.0: (
+        PercentileUse.CURVES,
+        PercentileUse.LEVELS,
+        PercentileUse.STEPS,
+        PercentileUse.STREAMS,
+        PercentileUse.SECONDS,
+    ),
+    99.9: tuple(PercentileUse),
+    99.99: (PercentileUse.CURVES, PercentileUse.LEVELS, PercentileUse.STEPS),
+    99.999: (PercentileUse.CURVES,),
+}
+REPORTED_PERCENTILES = tuple(_USES)
+
+
+def find_percentiles(use: PercentileUse) -> tuple[float, ...]:
+    """Return the percentiles that a place shows."""
+    return tuple(percent for percent, uses in _USES.items() if use in uses)
+
+
+(TAIL_PERCENT,) = find_percentiles(PercentileUse.TAIL)
 # With fewer I/Os beyond it a percentile means little: one more slow I/O would move it.
 LEAST_IOS_BEYOND = 10
 

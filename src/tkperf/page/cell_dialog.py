@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tkperf.analysis.details import HOST_FACTS, CellDetail, TimedStep
 from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.model.histogram import coarse_edges_ns, coarsen
+from tkperf.model.histogram import TAIL_PERCENT, coarse_edges_ns, coarsen
 from tkperf.model.measurement import IoStats, Measurement, add_all
 from tkperf.model.quantity import (
     IOPS,
@@ -49,7 +49,7 @@ SHOWN = {
     capitalise(quantity.title): quantity
     for quantity in (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
 }
-IN_A_LINE = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
+IN_A_LINE = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(TAIL_PERCENT), LATENCY_MAX)
 ALL, WINDOW = "all", "window"
 # zlib's usual level makes a page of 72 h 6 % smaller and takes six times as long.
 _LEVEL = 1

@@ -10,6 +10,8 @@ from tkperf.model.figures import (
     LATENCIES,
     PERCENTILE_KEYS,
     SETTLED,
+    TAIL,
+    TAIL_WORDS,
     WINDOW,
     Figure,
     FigureKind,
@@ -66,7 +68,7 @@ def section_plan(name: str) -> SectionPlan:
             *asking(
                 "How long does an I/O take at each block size and R/W mix?",
                 *_means("latency_mean_us", "mean", printed=True),
-                *_means("p99.9_us", "99.9 %", printed=False),
+                *_means(TAIL, TAIL_WORDS, printed=False),
                 *_means("latency_max_us", "maximum", printed=True),
             ),
             *asking(

@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, drawn
+from tkperf.model.figures import LATENCIES, TAIL, TAIL_WORDS, FigureKind, SectionPlan, asking, drawn, percentile_keys
+from tkperf.model.histogram import PercentileUse
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Procedure, Reply, Round, SectionOutcome, Yielded
 from tkperf.model.units import format_count, format_mix
@@ -96,10 +97,7 @@ def section_plan(name: str) -> SectionPlan:
                 "behind_us",
                 "latency_with_wait_us",
                 "latency_mean_us",
-                "p50_us",
-                "p99_us",
-                "p99.9_us",
-                "p99.99_us",
+                *percentile_keys(PercentileUse.LEVELS),
                 "latency_max_us",
                 title="Every level",
             ),
@@ -115,7 +113,7 @@ def section_plan(name: str) -> SectionPlan:
                     drawn(FigureKind.OVER_AXIS, *keys, log=True, view=(name,), printed=True)
                     for keys, name in (
                         (("latency_mean_us", "latency_with_wait_us"), "mean"),
-                        (("p99.9_us",), "99.9 %"),
+                        ((TAIL,), TAIL_WORDS),
                         (("latency_max_us",), "maximum"),
                     )
                 ),

@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, distributed, drawn
+from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, distributed, drawn, percentile_keys
+from tkperf.model.histogram import PercentileUse, find_percentiles
 from tkperf.model.phases import Continuous, PhaseSequence, Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.quantity import PERCENTILES
 from tkperf.model.units import format_count, format_mix
@@ -30,6 +31,7 @@ from tkperf.procedures.random_write_state import RandomWriteStateTable, write_ra
 
 _NAME = "QoS"
 _STATE = "Random writes before"
+_PERCENTS = " and ".join(f"{percent:g}" for percent in find_percentiles(PercentileUse.STREAMS))
 
 
 class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
@@ -100,11 +102,10 @@ def section_plan(name: str) -> SectionPlan:
                 drawn(FigureKind.OVER_TIME, "latency_mean_us", apart=True, view=("mean",), printed=True),
                 drawn(
                     FigureKind.OVER_TIME,
-                    "p99_us",
-                    "p99.9_us",
+                    *percentile_keys(PercentileUse.STREAMS),
                     log=True,
                     apart=True,
-                    view=("99 and 99.9 %",),
+                    view=(f"{_PERCENTS} %",),
                     printed=True,
                 ),
                 drawn(FigureKind.OVER_TIME, "latency_max_us", log=True, apart=True, view=("maximum",), printed=True),

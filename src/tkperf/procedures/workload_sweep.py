@@ -6,7 +6,19 @@ from itertools import product
 from math import prod
 from typing import Annotated, ClassVar
 
-from tkperf.model.figures import SETTLED, WINDOW, Figure, FigureKind, SectionPlan, asking, drawn, matrices, over_rounds
+from tkperf.model.figures import (
+    SETTLED,
+    TAIL,
+    TAIL_WORDS,
+    WINDOW,
+    Figure,
+    FigureKind,
+    SectionPlan,
+    asking,
+    drawn,
+    matrices,
+    over_rounds,
+)
 from tkperf.model.phases import Procedure, Purge
 from tkperf.model.units import KIB
 from tkperf.model.workload import Access, Step, Workload
@@ -60,9 +72,9 @@ def section_plan(name: str) -> SectionPlan:
     """Plan tables, and curves over every field that differs."""
     return SectionPlan(
         name=name,
-        quantities=("iops", "latency_mean_us", "p99.9_us"),
+        quantities=("iops", "latency_mean_us", TAIL),
         figures=(
-            *matrices("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us", "cpu_percent"),
+            *matrices("iops", "megabytes_per_s", "latency_mean_us", TAIL, "cpu_percent"),
             *asking(
                 "What do more IOPS cost in latency?",
                 drawn(
@@ -76,11 +88,11 @@ def section_plan(name: str) -> SectionPlan:
                 ),
                 drawn(
                     FigureKind.AGAINST,
-                    "p99.9_us",
+                    TAIL,
                     "iops",
-                    title="99.9 % latency against IOPS",
+                    title=f"{TAIL_WORDS} latency against IOPS",
                     log=True,
-                    view=("99.9 %",),
+                    view=(TAIL_WORDS,),
                     printed=True,
                 ),
             ),

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.model.figures import (
+    TAIL,
     WINDOW,
     Figure,
     FigureKind,
@@ -113,7 +114,7 @@ def section_plan(name: str) -> SectionPlan:
         return plan_histogram_run(name)
     return SectionPlan(
         name=name,
-        quantities=("iops", "latency_mean_us", "p99.9_us"),
+        quantities=("iops", "latency_mean_us", TAIL),
         figures=(
             *asking(
                 "How do IOPS change while the device is written?",

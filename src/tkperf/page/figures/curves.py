@@ -21,6 +21,7 @@ from tkperf.model.quantity import (
     LATENCY_MEAN,
     LATENCY_MIN,
     LATENCY_WITH_WAIT,
+    PERCENTILES,
     THROUGHPUT,
     Direction,
     Quantity,
@@ -88,19 +89,14 @@ _DEMANDS = {
     1024: "slate",
     2048: "teal",
 }
+_PERCENTILE_COLOURS = ("brown", "sky", "olive", "green", "amber", "pink", "violet")
 _QUANTITIES = {
     IOPS.key: "blue",
     THROUGHPUT.key: "blue",
     LATENCY_MEAN.key: "blue",
     LATENCY_MAX.key: "vermilion",
     LATENCY_MIN.key: "slate",
-    "p50_us": "brown",
-    "p90_us": "sky",
-    "p95_us": "olive",
-    "p99_us": "green",
-    "p99.9_us": "amber",
-    "p99.99_us": "pink",
-    "p99.999_us": "violet",
+    **{each.key: colour for each, colour in zip(PERCENTILES, _PERCENTILE_COLOURS, strict=True)},
     LATENCY_WITH_WAIT.key: "brown",
 }
 

@@ -19,6 +19,7 @@ from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.section_results import Variation, find_variation
 from tkperf.analysis.timeline.timelines import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.model.histogram import TAIL_PERCENT
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quantity, percentile
 from tkperf.model.units import format_duration, format_number
 from tkperf.model.workload import Workload
@@ -39,7 +40,7 @@ from tkperf.page.words.uncertainty import describe_share
 
 MOST = 6
 _LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with
-_TAIL = percentile(99.9)
+_TAIL = percentile(TAIL_PERCENT)
 _LEAST_SPIKE_HEIGHT = 2.0  # lower spikes are listed with their section
 
 

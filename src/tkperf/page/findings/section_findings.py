@@ -21,15 +21,13 @@ from tkperf.analysis.results import CellResult, RoundResult, SectionResult
 from tkperf.analysis.section_results import find_variation
 from tkperf.analysis.timeline.timelines import Recorded
 from tkperf.analysis.workload_axes import DEPTH, JOBS
+from tkperf.model.figures import TAIL
 from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN, LATENCY_WITH_WAIT, PERCENTILES, Better, Direction, Quantity
 from tkperf.model.units import capital, format_duration, format_latency, format_number
 from tkperf.model.workload import Workload
 from tkperf.page.findings.choice import choose_cells, choose_peaks, find_rate_series, find_settled, find_single, is_grid
 from tkperf.page.naming import ORDERS, list_words, name_blocks
 from tkperf.page.words.time_course import describe_still_changing, name_rounds
-
-# The highest percentile in a sentence: higher ones rest on few I/Os.
-_HIGHEST = "p99.9_us"
 
 
 def name_direction(workload: Workload) -> str:
@@ -105,7 +103,8 @@ def _directions(cell: CellResult) -> tuple[Direction, ...]:
 def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, str] | None:
     """Return the highest known share, its I/Os, and the time within which it completes."""
     names = [quantity.key for quantity in PERCENTILES]
-    for quantity in reversed(PERCENTILES[: names.index(_HIGHEST) + 1]):
+    # Percentiles above the tail rest on few I/Os.
+    for quantity in reversed(PERCENTILES[: names.index(TAIL) + 1]):
         value = cell.value(quantity, direction)
         if value is not None:
             apart = of if direction is Direction.ALL else f"the {direction.value}s"

@@ -10,6 +10,7 @@ from tkperf.analysis.characteristics_search import find_characteristic
 from tkperf.analysis.drive_telemetry import DriveTelemetry
 from tkperf.analysis.results import RoundResult, SectionResult, SliceResult, TestResult
 from tkperf.model.figures import FigureKind, SectionPlan, matrix_keys
+from tkperf.model.histogram import TAIL_PERCENT
 from tkperf.model.quantity import (
     LATENCY_MAX,
     LATENCY_MEAN,
@@ -31,7 +32,7 @@ _FOUND = {
     RECOVERY: RECOVERY.title,
     AFTER_RECOVERY: f"{AFTER_RECOVERY.label} (% of the first)",
 }
-_AT_LEVEL = (LATENCY_MEAN, LATENCY_WITH_WAIT, percentile(99.9), LATENCY_MAX)
+_AT_LEVEL = (LATENCY_MEAN, LATENCY_WITH_WAIT, percentile(TAIL_PERCENT), LATENCY_MAX)
 
 
 def build_section_tables(test: TestResult, merged: ShownSection | None) -> Iterator[TableView]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from tkperf.model.choices import prepares
 from tkperf.model.figures import (
     SETTLED,
+    TAIL,
     WINDOW,
     Figure,
     FigureKind,
@@ -17,8 +18,10 @@ from tkperf.model.figures import (
     generic_section,
     matrices,
     over_rounds,
+    percentile_keys,
     stream_latencies,
 )
+from tkperf.model.histogram import PercentileUse
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import capital, format_count, format_duration, format_mix
 from tkperf.model.workload import Arrival
@@ -36,7 +39,7 @@ from tkperf.procedures.own_workloads.parts import (
 from tkperf.procedures.own_workloads.workload_file import OwnWorkloadTable
 from tkperf.procedures.profiles import Profile
 
-_LATENCIES = ("latency_mean_us", "p99_us", "p99.9_us", "p99.99_us", "latency_max_us")
+_LATENCIES = ("latency_mean_us", *percentile_keys(PercentileUse.STEPS), "latency_max_us")
 _BEHIND = ("backlog_ios", "behind_us", "latency_with_wait_us")
 _LOOPS = {
     "read_percent": "R/W mix",
@@ -180,7 +183,7 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
     behind = _BEHIND if offered else ()
     figures: list[Figure] = []
     if phase.loops:
-        figures += matrices("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us", *behind)
+        figures += matrices("iops", "megabytes_per_s", "latency_mean_us", TAIL, *behind)
     listed = ("iops", "megabytes_per_s", *behind, *_LATENCIES)
     figures.append(drawn(FigureKind.LISTING, *listed, title="Every step"))
     figures += asking("What does each loop do?", *_over_loops(phase))
@@ -198,7 +201,7 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
         ),
     )
     figures += WINDOW if tracked else ()
-    quantities = dict.fromkeys((*tracked, "iops", "latency_mean_us", "p99.9_us"))
+    quantities = dict.fromkeys((*tracked, "iops", "latency_mean_us", TAIL))
     return SectionPlan(
         name=phase.section, quantities=tuple(quantities), figures=tuple(figures), prepares=prepares(phase.section)
     )
@@ -223,7 +226,7 @@ def _plan_stream(phase: StreamPhase, table: OwnWorkloadTable) -> SectionPlan:
     if load.read_percent < 100:
         over = f"{QUANTITIES[first].label} over total written"
         rates.append(drawn(FigureKind.OVER_WRITTEN, first, view=(over,)))
-    quantities = dict.fromkeys((first, "iops", "latency_mean_us", "p99.9_us"))
+    quantities = dict.fromkeys((first, "iops", "latency_mean_us", TAIL))
     return SectionPlan(
         name=phase.section,
         quantities=tuple(quantities),
