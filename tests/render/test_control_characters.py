@@ -59,7 +59,7 @@ def with_text(result: RunResult, text: str) -> RunResult:
 def test_fields_of_csv(text: str) -> None:
     """Each row is one line, and a reader finds as many fields as columns (RFC 4180)."""
     rows = [(text, 1.5), (text, None)]
-    written = "".join(render_csv(DataTable(name="t", columns=("a", "b"), rows=rows)))
+    written = "".join(render_csv(DataTable(name="t", types={"a": str, "b": str}, rows=rows)))
     assert not hidden_in(written)
     assert written.count("\n") == 3
     assert "\t" not in written

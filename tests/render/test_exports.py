@@ -291,7 +291,7 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
 )
 def test_a_name_is_no_formula_however_a_spreadsheet_divides_fields(text: str, field: str) -> None:
     """With decimal commas semicolons divide them."""
-    table = DataTable(name="t", columns=("a",), rows=((text,),))
+    table = DataTable(name="t", types={"a": str}, rows=((text,),))
     (row,) = list(csv.reader("".join(render_csv(table)).splitlines()))[1:]
     assert row == [field]
 

@@ -134,7 +134,7 @@ def test_a_batch_reads_no_file_that_is_not_served(served: Path, tmp_path: Path) 
 
 
 def test_tables_of_a_file_whose_name_is_no_text_are_packed() -> None:
-    table = DataTable(name="steps", columns=("a",), rows=[])
+    table = DataTable(name="steps", types={"a": str}, rows=[])
     assert b"bad?/steps.csv" in pack_tables([table], "bad\udcff")
 
 

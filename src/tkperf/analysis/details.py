@@ -303,15 +303,16 @@ class HostFact:
     title: str
     value: Callable[[HostUse], float | None]
     digits: int = 1
+    value_type: type = float
 
 
 def _pressure(kind: str) -> Callable[[HostUse], float | None]:
     return lambda use: use.pressure_percent.get(kind)
 
 
-def _fact(key: str, title: str, digits: int = 1) -> HostFact:
+def _fact(key: str, title: str, digits: int = 1, value_type: type = float) -> HostFact:
     """Return the fact that has the name of an attribute of ``HostUse``."""
-    return HostFact(key=key, title=title, value=attrgetter(key), digits=digits)
+    return HostFact(key=key, title=title, value=attrgetter(key), digits=digits, value_type=value_type)
 
 
 HOST_FACTS: tuple[HostFact, ...] = (
@@ -335,7 +336,7 @@ HOST_FACTS: tuple[HostFact, ...] = (
         if (prefix, resource, kind) != ("", "cpu", "full")
     ),
     _fact("throttled_percent", "stopped by a CPU limit (%)"),
-    _fact("heat_events", "slow-downs by heat", digits=0),
+    _fact("heat_events", "slow-downs by heat", digits=0, value_type=int),
     _fact("frequency_mhz", "CPU clock (MHz)", digits=0),
     _fact("frequency_max_mhz", "highest CPU clock (MHz)", digits=0),
 )

@@ -48,15 +48,15 @@ def render_batch_json(answer: BatchResult) -> str:
 def build_batch_tables(answer: BatchResult) -> Iterator[DataTable]:
     """Yield the tables: drives, their headline figures, their claims."""
     rows = [_facts(one, answer) for one in answer.drives]
-    yield DataTable(name="drives", columns=tuple(rows[0]), rows=tuple(tuple(row.values()) for row in rows))
-    columns = ("number", "slot", "serial", "figure", "unit", "value", "from_median_percent", "outlier")
-    yield DataTable(name="figures", columns=columns, rows=tuple(_figure_rows(answer)))
+    yield DataTable(
+        name="drives", types=dict.fromkeys(rows[0], object), rows=tuple(tuple(row.values()) for row in rows)
+    )
+    drive = {"number": int, "slot": str, "serial": str}
+    of_figure = {"figure": str, "unit": str, "value": float, "from_median_percent": float, "outlier": bool}
+    yield DataTable(name="figures", types={**drive, **of_figure}, rows=tuple(_figure_rows(answer)))
     if answer.has_claims:
-        yield DataTable(
-            name="claims",
-            columns=("number", "slot", "serial", "claim", "state", "kind", "value", "unit", "margin_percent"),
-            rows=tuple(_claim_rows(answer)),
-        )
+        of_claim = {"claim": str, "state": str, "kind": str, "value": float, "unit": str, "margin_percent": float}
+        yield DataTable(name="claims", types={**drive, **of_claim}, rows=tuple(_claim_rows(answer)))
 
 
 def render_batch_junit(answer: BatchResult) -> str:
@@ -169,7 +169,7 @@ def _figure_rows(answer: BatchResult) -> Iterator[tuple[str | int | float | None
                     figure.row.quantity.unit,
                     value,
                     percent,
-                    int(shown.label in strays),
+                    shown.label in strays,
                 )
 
 

@@ -33,20 +33,21 @@ from tkperf.page.words.run import (
 
 Row = Sequence[object]
 
-WORKLOAD = (
-    "access",
-    "read_percent",
-    "block_size_bytes",
-    "block_mix",
-    "threads",
-    "queue_depth",
-    "offered_iops",
-    "arrival",
-    "zones",
-    "compressible_percent",
-    "region_offset_bytes",
-    "region_length_bytes",
-)
+# For each column of a table the type of its values.
+WORKLOAD = {
+    "access": str,
+    "read_percent": int,
+    "block_size_bytes": int,
+    "block_mix": str,
+    "threads": int,
+    "queue_depth": int,
+    "offered_iops": float,
+    "arrival": str,
+    "zones": str,
+    "compressible_percent": int,
+    "region_offset_bytes": int,
+    "region_length_bytes": int,
+}
 
 
 def workload_row(work: Workload) -> Row:
@@ -219,22 +220,22 @@ def encode_json(value: object) -> str:
 
 _UNCERTAIN = tuple(quantity for quantity in QUANTITIES.values() if quantity is not IOS)
 # Half the width of the interval of 95 %, in the unit at the end of the name.
-U95 = tuple(f"u95_{quantity.key}" for quantity in _UNCERTAIN)
-UNCERTAINTY = (
-    *WORKLOAD,
-    "direction",
-    "measure",
-    "key",
-    "unit",
-    "value",
-    "standard_uncertainty",
-    "low_95",
-    "high_95",
-    "degrees_of_freedom",
-    "basis",
-    "lower_limit",
-    "reason",
-)
+U95 = {f"u95_{quantity.key}": float for quantity in _UNCERTAIN}
+UNCERTAINTY = {
+    **WORKLOAD,
+    "direction": str,
+    "measure": str,
+    "key": str,
+    "unit": str,
+    "value": float,
+    "standard_uncertainty": float,
+    "low_95": float,
+    "high_95": float,
+    "degrees_of_freedom": int,
+    "basis": str,
+    "lower_limit": bool,
+    "reason": str,
+}
 
 
 def u95_row(cell: CellResult, direction: Direction) -> Row:

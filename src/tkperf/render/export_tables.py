@@ -8,15 +8,16 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from tkperf.analysis.details import HOST_FACTS
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.io import DisturbanceCode, find_codes
+from tkperf.model.histogram import PercentileUse, find_percentiles
 from tkperf.model.measurement import Sample
-from tkperf.model.quantity import QUANTITIES, Direction, to_us
+from tkperf.model.quantity import IOS, QUANTITIES, Direction, to_us
 from tkperf.model.record import StepRecord
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import drop_controls
@@ -25,7 +26,7 @@ from tkperf.render.export_json import U95, UNCERTAINTY, WORKLOAD, Row, u95_row, 
 if TYPE_CHECKING:  # tables of a run have no use for it
     from tkperf.analysis.comparing.comparison import Comparison
 
-SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
+SAMPLE_PERCENTILES = find_percentiles(PercentileUse.SECONDS)
 _PIECE_CHARACTERS = 1 << 20
 _BLANKS = str.maketrans("\n\r\t\v\f", "     ")
 # Start of a formula: the start of a field, whatever character divides fields.
@@ -33,190 +34,139 @@ _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
 Samples = Callable[[str, StepRecord], Iterable[Sample]]
 
-# ``target`` names the measured kind: a device, a file or a simulation.
-_PLACE = ("run", "target", "test", "section")
-# A row for all I/Os of a cell; a mix also has one for its reads and one for its writes.
-_CELL = (*WORKLOAD, "direction", *QUANTITIES, "host_limited", "disturbances", "foreign_bytes")
-_SAMPLE = (
-    "kind",
-    "number",
-    "position",
-    *WORKLOAD,
-    "step_started_s",
-    "start_s",
-    "duration_s",
-    "read_iops",
-    "write_iops",
-    "read_megabytes_per_s",
-    "write_megabytes_per_s",
-    "latency_mean_us",
-    *(f"p{percent:g}_us" for percent in SAMPLE_PERCENTILES),
-)
-_VERDICT = (
-    "last_round",
-    "tracking",
-    "unit",
-    "window_rounds",
-    "needed_rounds",
-    "average",
-    "data_excursion",
-    "allowed_data_excursion",
-    "slope_excursion",
-    "allowed_slope_excursion",
-    "slope",
-    "intercept",
-    "correlation",
-    "reached",
-    "reason",
-)
+# The names of types in annotations.
+_TYPES = {kind.__name__: kind for kind in (str, bool, int, float)}
 
-_SECTION = ("test_status", "section_complete", "steady", "window", "ended_because")
-_RESUMPTION = (
-    "resumed_utc",
-    "stopped_s",
-    "resumed_s",
-    "interrupted",
-    "because",
-    "goes_on",
-    "again",
-    "accepted",
-    "set_aside_steps",
-    "set_aside_written_bytes",
-    "repeated",
-    "added",
-    "changes",
-)
+# For each column of a table the type of its values.
+# ``target`` names the measured kind: a device, a file or a simulation.
+_PLACE = {"run": str, "target": str, "test": str, "section": str}
+# A row for all I/Os of a cell; a mix also has one for its reads and one for its writes.
+_CELL = {
+    **WORKLOAD,
+    "direction": str,
+    **{key: int if quantity is IOS else float for key, quantity in QUANTITIES.items()},
+    "host_limited": bool,
+    "disturbances": str,
+    "foreign_bytes": int,
+}
+_SAMPLE = {
+    "kind": str,
+    "number": int,
+    "position": int,
+    **WORKLOAD,
+    "step_started_s": float,
+    "start_s": float,
+    "duration_s": float,
+    "read_iops": float,
+    "write_iops": float,
+    "read_megabytes_per_s": float,
+    "write_megabytes_per_s": float,
+    "latency_mean_us": float,
+    **{f"p{percent:g}_us": float for percent in SAMPLE_PERCENTILES},
+}
+_VERDICT = {
+    "last_round": int,
+    "tracking": str,
+    "unit": str,
+    "window_rounds": int,
+    "needed_rounds": int,
+    "average": float,
+    "data_excursion": float,
+    "allowed_data_excursion": float,
+    "slope_excursion": float,
+    "allowed_slope_excursion": float,
+    "slope": float,
+    "intercept": float,
+    "correlation": float,
+    "reached": bool,
+    "reason": str,
+}
+_VERDICT_VALUE = {"last_round": int, "tracking": str, "unit": str, "round": int, "value": float, "fitted": float}
+
+_SECTION = {"test_status": str, "section_complete": bool, "steady": bool, "window": str, "ended_because": str}
+_RESUMPTION = {
+    "resumed_utc": str,
+    "stopped_s": float,
+    "resumed_s": float,
+    "interrupted": bool,
+    "because": str,
+    "goes_on": str,
+    "again": str,
+    "accepted": bool,
+    "set_aside_steps": int,
+    "set_aside_written_bytes": int,
+    "repeated": str,
+    "added": str,
+    "changes": str,
+}
 
 # State of the host during each step; a step that was not watched has no row.
-_HOST = (
-    "kind",
-    "number",
-    "position",
-    *WORKLOAD,
-    "step_started_s",
-    "duration_s",
-    "host_limited",
-    "disturbances",
-    "disturbed_by",
-    "seen_s",
-    *(fact.key for fact in HOST_FACTS),
-    "throttled_times",
-    "others",
-    "kernel_log",
-)
-_TELEMETRY = tuple(attribute.name for attribute in fields(Reading))
+_HOST = {
+    "kind": str,
+    "number": int,
+    "position": int,
+    **WORKLOAD,
+    "step_started_s": float,
+    "duration_s": float,
+    "host_limited": bool,
+    "disturbances": str,
+    "disturbed_by": str,
+    "seen_s": float,
+    **{fact.key: fact.value_type for fact in HOST_FACTS},
+    "throttled_times": int,
+    "others": str,
+    "kernel_log": str,
+}
+_TELEMETRY = {attribute.name: _TYPES[str(attribute.type).removesuffix(" | None")] for attribute in fields(Reading)}
 
-_COMPARISON = (
-    *WORKLOAD,
-    "part",
-    "measure",
-    "unit",
-    "value",
-    "low",
-    "high",
-    "range_over",
-    "u95",
-    "ratio_to_first",
-    "ratio_low_95",
-    "ratio_high_95",
-    "within_noise",
-    "change",
-    "host_limited",
-    "disturbances",
-    "not_found",
-)
-_CHARACTERISTIC = (*WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")
-# All columns of any table that are not real numbers.
-TEXTS = frozenset(
-    (
-        *_PLACE,
-        "kind",
-        "access",
-        "part",
-        "tracking",
-        "unit",
-        "reason",
-        "measure",
-        "range_over",
-        "change",
-        "disturbances",
-        "block_mix",
-        "arrival",
-        "zones",
-        "direction",
-        "not_found",
-        "key",
-        "basis",
-        "resumed_utc",
-        "because",
-        "disturbed_by",
-        "others",
-        "kernel_log",
-        "test_status",
-        "window",
-        "ended_because",
-        "goes_on",
-        "again",
-        "repeated",
-        "added",
-        "changes",
-        "drive",
-        "source",
-    )
-)
-FLAG_COLUMNS = frozenset(
-    (
-        "host_limited",
-        "complete",
-        "section_complete",
-        "steady",
-        "reached",
-        "within_noise",
-        "found",
-        "interrupted",
-        "accepted",
-        "lower_limit",
-        "throttling",
-    )
-)
-COUNTS = frozenset(
-    (
-        "read_percent",
-        "block_size_bytes",
-        "ios",
-        "rounds",
-        "round_or_area",
-        "slice",
-        "total_written_bytes",
-        "last_round",
-        "window_rounds",
-        "needed_rounds",
-        "round",
-        "number",
-        "position",
-        "throttled_times",
-        "heat_events",
-        "foreign_bytes",
-        "threads",
-        "queue_depth",
-        "compressible_percent",
-        "region_offset_bytes",
-        "region_length_bytes",
-        "set_aside_steps",
-        "set_aside_written_bytes",
-        "degrees_of_freedom",
-        *(attribute.name for attribute in fields(Reading) if attribute.type == "int | None"),
-    )
-)
+_COMPARISON = {
+    **WORKLOAD,
+    "part": str,
+    "measure": str,
+    "unit": str,
+    "value": float,
+    "low": float,
+    "high": float,
+    "range_over": str,
+    "u95": float,
+    "ratio_to_first": float,
+    "ratio_low_95": float,
+    "ratio_high_95": float,
+    "within_noise": bool,
+    "change": str,
+    "host_limited": bool,
+    "disturbances": str,
+    "not_found": str,
+}
+_CHARACTERISTIC = {
+    **WORKLOAD,
+    "measure": str,
+    "key": str,
+    "unit": str,
+    "value": float,
+    "found": bool,
+    "at_least": float,
+    "at_most": float,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataTable:
-    """A table; ``rows`` may allow only one pass, as a long run's seconds do not fit in memory."""
+    """A table.
+
+    Attributes:
+        types: for each column the type of its values: ``str``, ``bool``, ``int`` or ``float``. ``object``: any of
+            them, in a table that is written as CSV only.
+        rows: they may allow only one pass, as a long run's seconds do not fit in memory.
+    """
 
     name: str
-    columns: tuple[str, ...]
+    types: Mapping[str, type]
     rows: Iterable[Row]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.types)
 
 
 def build_tables(
@@ -233,27 +183,31 @@ def build_tables(
         samples: the seconds of such a step.
         telemetry: the drives' own readings, each with the name of its test.
     """
-    for name, columns, rows in (
-        ("cells", (*_CELL, "rounds", "section_complete", *U95), _cells(result)),
+    for name, types, rows in (
+        ("cells", {**_CELL, "rounds": int, "section_complete": bool, **U95}, _cells(result)),
         ("sections", _SECTION, _ends(result)),
-        ("rounds", ("round_or_area", "complete", *_CELL), _rounds(result)),
-        ("slices", ("slice", "start_s", "duration_s", "total_written_bytes", *_CELL), _slices(result)),
+        ("rounds", {"round_or_area": int, "complete": bool, **_CELL}, _rounds(result)),
+        (
+            "slices",
+            {"slice": int, "start_s": float, "duration_s": float, "total_written_bytes": int, **_CELL},
+            _slices(result),
+        ),
         ("verdicts", _VERDICT, _verdicts(result)),
-        ("verdict_values", ("last_round", "tracking", "unit", "round", "value", "fitted"), _verdict_values(result)),
+        ("verdict_values", _VERDICT_VALUE, _verdict_values(result)),
         ("characteristics", _CHARACTERISTIC, _characteristics(result)),
         ("uncertainties", UNCERTAINTY, _uncertainties(result)),
-        ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
+        ("histograms", {"latency_from_us": float, "latency_to_us": float, "ios": int}, _histograms(result)),
         ("host", _HOST, _host(result)),
         ("resumptions", _RESUMPTION, _resumptions(result)),
         ("telemetry", _TELEMETRY, _telemetry(result, telemetry)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
     ):
-        yield DataTable(name=name, columns=(*_PLACE, *columns), rows=rows)
+        yield DataTable(name=name, types={**_PLACE, **types}, rows=rows)
 
 
 def build_comparison_table(comparison: Comparison) -> DataTable:
     """Return a comparison with a row for each value of each run."""
-    return DataTable(name="comparison", columns=(*_PLACE, *_COMPARISON), rows=tuple(_comparison(comparison)))
+    return DataTable(name="comparison", types={**_PLACE, **_COMPARISON}, rows=tuple(_comparison(comparison)))
 
 
 def render_csv(table: DataTable) -> Iterator[str]:

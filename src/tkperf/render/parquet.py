@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from itertools import islice
 
-from tkperf.render.export_tables import COUNTS, FLAG_COLUMNS, TEXTS, DataTable, one_line
+from tkperf.render.export_tables import DataTable, one_line
 from tkperf.render.packages import packages_of
 
 _ROWS_AT_ONCE = 1 << 16
@@ -31,14 +31,8 @@ def render_parquet(table: DataTable) -> bytes:
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
 
-    def find_type(column: str) -> pa.DataType:
-        if column in TEXTS:
-            return pa.string()
-        if column in FLAG_COLUMNS:
-            return pa.bool_()
-        return pa.int64() if column in COUNTS else pa.float64()
-
-    schema = pa.schema([(column, find_type(column)) for column in table.columns])
+    kinds = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+    schema = pa.schema([(column, kinds[kind]) for column, kind in table.types.items()])
     rows, file = iter(table.rows), io.BytesIO()
     with parquet.ParquetWriter(file, schema) as writer:
         while batch := list(islice(rows, _ROWS_AT_ONCE)):
