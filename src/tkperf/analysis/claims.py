@@ -43,7 +43,7 @@ from tkperf.analysis.workload_axes import (
 from tkperf.interop import FIO_TEST
 from tkperf.model.disturbance.io import HOST_LIMITED, describe_disturbed
 from tkperf.model.errors import UsageError
-from tkperf.model.figures import LoadCaution
+from tkperf.model.figures import CAUTION_WORDS
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES, QUANTITIES, Better, Direction, Quantity
 from tkperf.model.units import NOT_FOUND, format_block_size, format_mix
@@ -201,18 +201,9 @@ def _check(
     return replace(finding, is_steady=section.steady_of(cell.workload), load_cautions=section.plan.cautions)
 
 
-_WORDS_OF_LOADS = {
-    LoadCaution.NO_DEVICE: "no device was measured: the I/O engine or the file uses no device",
-    LoadCaution.BUFFERED: "buffered I/O: the host's memory answered some of it",
-    LoadCaution.RATE_LIMITED: "options limited the rate",
-    LoadCaution.SHARED_LOAD: "other loads ran at the same time",
-    LoadCaution.ENDED_EARLY: "the load ended before its runtime",
-}
-
-
 def _describe_cautions(section: SectionResult) -> Iterator[str]:
     """Yield the cautions of a section's load, for the note of a claim."""
-    return (_WORDS_OF_LOADS[caution] for caution in section.plan.cautions)
+    return (CAUTION_WORDS[caution] for caution in section.plan.cautions)
 
 
 def _by_round(section: SectionResult, cell: CellResult, quantity: Quantity, direction: Direction) -> list[float | None]:

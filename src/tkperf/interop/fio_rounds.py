@@ -8,6 +8,8 @@ from tkperf.interop.fio_series import CellSeries, Result
 from tkperf.interop.imported import MOST_LISTED, describe_rounds, imported_test, readable
 from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.figures import (
+    CONVERGENCE,
+    HOW_MANY_IOPS,
     SETTLED,
     TAIL,
     WINDOW,
@@ -114,7 +116,7 @@ def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
         figures=(
             *matrices("iops", "megabytes_per_s", "latency_mean_us"),
             *asking(
-                "How many IOPS were there?",
+                HOW_MANY_IOPS,
                 drawn(FigureKind.OVER_AXIS, "iops", log=True, view=("curves",), printed=True),
                 drawn(FigureKind.BARS_3D, "iops", view=("3-D bars",), printed=True),
             ),
@@ -123,7 +125,7 @@ def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
                 *(
                     over_rounds(
                         "iops",
-                        f"Steady state convergence: {order} {_words(mix)}",
+                        f"{CONVERGENCE}: {order} {_words(mix)}",
                         mix,
                         log=True,
                         view=(_words(mix),),

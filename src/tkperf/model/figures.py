@@ -92,6 +92,11 @@ WAS_STEADY = "Was the window that was judged steady?"
 EVEN = "How even was it from second to second?"
 DISTRIBUTED = "How long did single I/Os take?"
 DONE = "What was done to the device, and when?"
+COST_IN_LATENCY = "What do more IOPS cost in latency?"
+HOW_MANY_IOPS = "How many IOPS were there?"
+MORE_DEMAND = "What does more demand bring?"
+CONVERGENCE = "Steady state convergence"
+"""Title of a chart of rounds."""
 
 
 def percentile_keys(use: PercentileUse) -> tuple[str, ...]:
@@ -179,6 +184,15 @@ class LoadCaution(StrEnum):
     RATE_LIMITED = "rate-limited"
     SHARED_LOAD = "shared-load"
     ENDED_EARLY = "ended-early"
+
+
+CAUTION_WORDS = {
+    LoadCaution.NO_DEVICE: "no device was measured: the I/O engine or the file uses no device",
+    LoadCaution.BUFFERED: "buffered I/O: the host's memory answered some of it",
+    LoadCaution.RATE_LIMITED: "options limited the rate",
+    LoadCaution.SHARED_LOAD: "other loads ran at the same time",
+    LoadCaution.ENDED_EARLY: "the load ended before its runtime",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,8 +325,8 @@ def generic_section(name: str, *, areas: bool = False, stream: bool = False) -> 
     else:
         figures = (
             *tables,
-            *asking(SETTLED, over_rounds("iops", "Steady state convergence", log=True)),
+            *asking(SETTLED, over_rounds("iops", CONVERGENCE, log=True)),
             *WINDOW,
-            *asking("How many IOPS were there?", drawn(FigureKind.OVER_AXIS, "iops", log=True)),
+            *asking(HOW_MANY_IOPS, drawn(FigureKind.OVER_AXIS, "iops", log=True)),
         )
     return SectionPlan(name=name, quantities=quantities, figures=figures)

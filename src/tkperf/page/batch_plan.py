@@ -21,7 +21,7 @@ from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PartBudget
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations, format_ranges, list_names
 from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK
 from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableView, build_table
-from tkperf.page.plan import describe_amounts, describe_clock, describe_conditions, describe_shares
+from tkperf.page.plan import NOTHING_WRITTEN, describe_amounts, describe_clock, describe_conditions, describe_shares
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
 # More names, or reasons, make a verdict no clearer; the page has them all.
@@ -74,7 +74,7 @@ def describe_batch_plan_verdict(estimate: BatchEstimate) -> Verdict:
         reasons.append(", ".join(_sums(estimate)))
     reasons += words.values()
     if estimate.lost and refused is None:
-        reasons.append("nothing is written before you confirm")
+        reasons.append(NOTHING_WRITTEN)
     return word_verdict(judged, texts, reasons=reasons)
 
 

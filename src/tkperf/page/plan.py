@@ -23,6 +23,7 @@ from tkperf.page.page import Note, NotesView, ReportView, TableView
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 from tkperf.procedures import Circumstances
 
+NOTHING_WRITTEN = "nothing is written before you confirm"
 # Browsers keep it at the beginning of a line.
 _INDENT = "\N{NO-BREAK SPACE}" * 2
 
@@ -82,7 +83,7 @@ def describe_plan_verdict(estimate: RunEstimate) -> Verdict:
     if estimate.cautions:
         reasons.append(f"{format_count(len(estimate.cautions), 'warning')} below")
     if estimate.asks and not estimate.refusals:
-        reasons.append("nothing is written before you confirm")
+        reasons.append(NOTHING_WRITTEN)
     texts = ("; ".join(reason.names) or words[reason.code] for reason in judged.reasons)
     return word_verdict(judged, texts, reasons=reasons)
 

@@ -10,6 +10,8 @@ from typing import Any
 from tkperf.analysis.claim_findings import Checked, ClaimKind
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import NO_PURGE, Judgement, ReasonCode, VerdictReason, VerdictState, judge_run
+from tkperf.model.disturbance.io import WORDS, DisturbanceCode
+from tkperf.model.figures import CAUTION_WORDS, LoadCaution
 from tkperf.model.units import capital, format_count
 
 
@@ -156,6 +158,12 @@ def _name_some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMED])} and {more} more"
 
 
+def _word_caution(caution: LoadCaution, reason: VerdictReason) -> str:
+    """Return ``buffered I/O in Latency: the host's memory answered some of it``."""
+    what, colon, why = CAUTION_WORDS[caution].partition(":")
+    return f"{what}{_in(reason)}{colon}{why}"
+
+
 def _in(reason: VerdictReason) -> str:
     return f" in {_names(reason)}" if reason.sections else ""
 
@@ -175,14 +183,12 @@ _WORDS: dict[ReasonCode, Callable[[VerdictReason, RunResult], str]] = {
     ReasonCode.HOST_LIMITED: lambda reason, _: (
         f"{format_count(reason.count or 0, 'figure')} limited by the host's CPUs{_in(reason)}"
     ),
-    ReasonCode.THROTTLED: lambda reason, _: f"the drive was throttled for heat{_in(reason)}",
+    ReasonCode.THROTTLED: lambda reason, _: f"{WORDS[DisturbanceCode.THROTTLED]}{_in(reason)}",
     ReasonCode.MEDIA_ERRORS: lambda reason, _: f"the drive logged {format_count(reason.count or 0, 'media error')}",
-    ReasonCode.NO_DEVICE: lambda reason, _: (
-        f"no device was measured{_in(reason)}: the I/O engine or the file uses no device"
-    ),
-    ReasonCode.BUFFERED: lambda reason, _: f"buffered I/O{_in(reason)}: the host's memory answered some of it",
-    ReasonCode.RATE_LIMITED: lambda reason, _: f"options limited the rate{_in(reason)}",
-    ReasonCode.SHARED_LOAD: lambda reason, _: f"other loads ran at the same time{_in(reason)}",
+    ReasonCode.NO_DEVICE: lambda reason, _: _word_caution(LoadCaution.NO_DEVICE, reason),
+    ReasonCode.BUFFERED: lambda reason, _: _word_caution(LoadCaution.BUFFERED, reason),
+    ReasonCode.RATE_LIMITED: lambda reason, _: _word_caution(LoadCaution.RATE_LIMITED, reason),
+    ReasonCode.SHARED_LOAD: lambda reason, _: _word_caution(LoadCaution.SHARED_LOAD, reason),
     ReasonCode.ENDED_EARLY: lambda reason, _: f"a load ended before its runtime{_in(reason)}",
     ReasonCode.NOT_PURGED: lambda reason, _: f"no purge{_in(reason)}",
     ReasonCode.ALTERED: lambda _, result: (

@@ -46,7 +46,7 @@ from tkperf.pipeline.run_request import NO_OPTIONS, RunRequest, find_type_fault,
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import require_resumable
-from tkperf.runfile.writers import FileStamp, state_of
+from tkperf.runfile.writers import FileStamp, state_of, still_written
 from tkperf.runner.log_progress import describe_under_way
 from tkperf.runner.replay import NOTHING, Replay, Resumed, at_found_demand, replay
 from tkperf.system.host import now_utc, parse_utc, read_host
@@ -281,7 +281,7 @@ def _require_possible(path: Path, record: RunRecord) -> None:
             "batch's own file goes on with it"
         )
     if record.status is RunStatus.RUNNING:
-        raise RunFileError(f"{path} is being written: its run is still going on")
+        raise still_written(path)
     if not record.planned or info.started_utc is None or info.active_range_length_bytes is None:
         raise RunFileError(f"{path}: nothing was measured in it yet: remove it, and start a new run")
     if record.left_out:

@@ -18,6 +18,9 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
     MOST_SLICES,
     MOST_VALUES,
+    QUEUE_DEPTH,
+    SLICE_LENGTH,
+    THREAD_COUNT,
     BlockSizeKib,
     Depth,
     Jobs,
@@ -46,9 +49,9 @@ class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "cross_stimulus_recovery"
 
-    slice_s: Annotated[Seconds, means("length of a slice (a stream is recorded slice by slice), in s")]
-    jobs: Annotated[Jobs, means("thread count (TC)")]
-    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    slice_s: Annotated[Seconds, SLICE_LENGTH]
+    jobs: Annotated[Jobs, THREAD_COUNT]
+    io_depth: Annotated[Depth, QUEUE_DEPTH]
     groups: Annotated[
         tuple[AccessGroup, ...],
         msgspec.Meta(min_length=2, max_length=MOST_VALUES),

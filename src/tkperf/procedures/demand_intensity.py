@@ -9,6 +9,9 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.model.figures import (
+    CONVERGENCE,
+    COST_IN_LATENCY,
+    MORE_DEMAND,
     PERCENTILE_KEYS,
     SETTLED,
     WINDOW,
@@ -38,7 +41,9 @@ from tkperf.procedures.demand_search import CellMeans, DemandPoint, choose_point
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
+    INNER_LOOP,
     LONGEST_S,
+    OUTER_LOOP,
     BlockSizeKib,
     Depth,
     Depths,
@@ -67,8 +72,8 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
     """
 
     read_percent: Annotated[Percent, means("R/W mix of the grid, in % of reads")]
-    jobs: Annotated[ThreadCounts, means("thread counts (TC); the outer loop")]
-    io_depths: Annotated[Depths, means("queue depths of each thread (QD); the inner loop")]
+    jobs: Annotated[ThreadCounts, OUTER_LOOP]
+    io_depths: Annotated[Depths, INNER_LOOP]
     tracking_jobs: Annotated[
         Jobs, means("thread count of the tracking variable, and of the writes before the grid and its rounds")
     ]
@@ -136,7 +141,7 @@ def _grid_plan() -> SectionPlan:
         figures=(
             *matrices("iops", "megabytes_per_s", "latency_mean_us", *PERCENTILE_KEYS, "latency_max_us", "cpu_percent"),
             *asking(
-                "What do more IOPS cost in latency?",
+                COST_IN_LATENCY,
                 drawn(  # P7
                     FigureKind.AGAINST,
                     "latency_mean_us",
@@ -146,7 +151,7 @@ def _grid_plan() -> SectionPlan:
                 ),
             ),
             *asking(
-                "What does more demand bring?",
+                MORE_DEMAND,
                 drawn(  # P6
                     FigureKind.OVER_AXIS,
                     "iops",
@@ -160,7 +165,7 @@ def _grid_plan() -> SectionPlan:
             *asking("Was the host at its limit?", drawn(FigureKind.BARS_3D, "cpu_percent")),  # P8
             *asking(
                 SETTLED,
-                over_rounds("iops", "Steady state convergence", most_threads=True),  # P4
+                over_rounds("iops", CONVERGENCE, most_threads=True),  # P4
             ),
             *WINDOW,  # P5
         ),

@@ -13,7 +13,19 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.model.figures import SETTLED, WINDOW, FigureKind, SectionPlan, asking, drawn, matrices, over_rounds
+from tkperf.model.figures import (
+    CONVERGENCE,
+    COST_IN_LATENCY,
+    MORE_DEMAND,
+    SETTLED,
+    WINDOW,
+    FigureKind,
+    SectionPlan,
+    asking,
+    drawn,
+    matrices,
+    over_rounds,
+)
 from tkperf.model.phases import Demand, Procedure, Purge, RoundAnswer
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, Window
 from tkperf.model.units import format_number
@@ -27,7 +39,16 @@ from tkperf.procedures.building_blocks import (
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.profile_tables import BlockSizeKib, Depths, Percent, SteppedTable, ThreadCounts, means
+from tkperf.procedures.profiles.profile_tables import (
+    INNER_LOOP,
+    OUTER_LOOP,
+    BlockSizeKib,
+    Depths,
+    Percent,
+    SteppedTable,
+    ThreadCounts,
+    means,
+)
 
 
 class DemandPoint(StrEnum):
@@ -129,8 +150,8 @@ class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
 
     read_percent: Annotated[Percent, means("R/W mix, in % of reads")]
     block_size_kib: Annotated[BlockSizeKib, means("block size, in KiB")]
-    jobs: Annotated[ThreadCounts, means("thread counts (TC); the outer loop")]
-    io_depths: Annotated[Depths, means("queue depths of each thread (QD); the inner loop")]
+    jobs: Annotated[ThreadCounts, OUTER_LOOP]
+    io_depths: Annotated[Depths, INNER_LOOP]
     within_percent: Annotated[
         float,
         msgspec.Meta(ge=0, lt=100),
@@ -145,12 +166,12 @@ def section_plan(name: str) -> SectionPlan:
         quantities=("iops", "latency_mean_us"),
         figures=(
             *matrices("iops", "latency_mean_us", "cpu_percent"),
-            *asking("What does more demand bring?", drawn(FigureKind.OVER_DEMAND, "iops")),
+            *asking(MORE_DEMAND, drawn(FigureKind.OVER_DEMAND, "iops")),
             *asking(
-                "What do more IOPS cost in latency?",
+                COST_IN_LATENCY,
                 drawn(FigureKind.AGAINST, "latency_mean_us", "iops", title="Mean latency against IOPS", log=True),
             ),
-            *asking(SETTLED, over_rounds("iops", "Steady state convergence", most_threads=True)),
+            *asking(SETTLED, over_rounds("iops", CONVERGENCE, most_threads=True)),
             *WINDOW,
         ),
     )

@@ -6,7 +6,17 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.model.figures import SETTLED, WINDOW, FigureKind, SectionPlan, asking, drawn, matrices, over_rounds
+from tkperf.model.figures import (
+    CONVERGENCE,
+    SETTLED,
+    WINDOW,
+    FigureKind,
+    SectionPlan,
+    asking,
+    drawn,
+    matrices,
+    over_rounds,
+)
 from tkperf.model.phases import Procedure, Purge
 from tkperf.model.workload import Access
 from tkperf.procedures import building_blocks
@@ -61,7 +71,7 @@ def section_plan(name: str) -> SectionPlan:
                 drawn(FigureKind.OVER_AXIS, "iops", log=True, view=("curves",), printed=True),
                 drawn(FigureKind.BARS_3D, "iops", view=("3-D bars",), printed=True),
             ),
-            *asking(SETTLED, over_rounds("iops", "Steady state convergence: RND writes", 0, log=True)),
+            *asking(SETTLED, over_rounds("iops", f"{CONVERGENCE}: RND writes", 0, log=True)),
             *WINDOW,
         ),
     )

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.model.figures import (
+    CONVERGENCE,
     LATENCIES,
     PERCENTILE_KEYS,
     SETTLED,
@@ -39,7 +40,7 @@ from tkperf.procedures.building_blocks import (
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.mixes_and_sizes import MixesAndSizes
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.profile_tables import LONGEST_S, Depth, Jobs, means
+from tkperf.procedures.profiles.profile_tables import LONGEST_S, QUEUE_DEPTH, THREAD_COUNT, Depth, Jobs, means
 
 SECTION = "Latency"
 
@@ -49,8 +50,8 @@ class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "latency"
 
-    jobs: Annotated[Jobs, means("thread count (TC)")]
-    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    jobs: Annotated[Jobs, THREAD_COUNT]
+    io_depth: Annotated[Depth, QUEUE_DEPTH]
     histogram_s: Annotated[
         float, msgspec.Meta(ge=0, le=LONGEST_S), means("length of the histogram run after the rounds, in s; 0: none")
     ]
@@ -93,7 +94,7 @@ def _convergence(quantity: str, name: str, mix: int) -> Figure:
     """Draw convergence over rounds: printed of the mean for each mix, of the maximum for writes, as the PTS asks."""
     return over_rounds(
         quantity,
-        f"Steady state convergence: {name} latency, R/W {format_mix(mix)}",
+        f"{CONVERGENCE}: {name} latency, R/W {format_mix(mix)}",
         mix,
         log=name == "maximum",
         view=(name, f"R/W {format_mix(mix)}"),

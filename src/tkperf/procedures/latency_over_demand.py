@@ -20,6 +20,7 @@ from tkperf.procedures.building_blocks import describe_missed, expect_round, kee
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
+    ARRIVAL,
     BlockSizeKib,
     Depth,
     Jobs,
@@ -43,9 +44,7 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
     block_size_kib: Annotated[BlockSizeKib, means("block size of all levels, in KiB")]
     jobs: Annotated[Jobs, means("thread count (TC) of all levels")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD); at most jobs x io_depth I/Os are outstanding")]
-    arrival: Annotated[
-        Arrival, means("arrival of the offered I/Os: linear (evenly spaced) or poisson (at random times)")
-    ]
+    arrival: Annotated[Arrival, ARRIVAL]
     increment_iops: Annotated[
         int,
         msgspec.Meta(ge=1, le=1_000_000),

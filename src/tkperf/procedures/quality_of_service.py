@@ -20,6 +20,7 @@ from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
     MOST_SLICES,
+    QUEUE_DEPTH,
     BlockSizeKib,
     Depth,
     Jobs,
@@ -41,7 +42,7 @@ class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
 
     block_size_kib: Annotated[BlockSizeKib, means("block size of all streams, in KiB")]
     jobs: Annotated[Jobs, means("thread count (TC) of all streams")]
-    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    io_depth: Annotated[Depth, QUEUE_DEPTH]
     rounds: Annotated[
         int,
         msgspec.Meta(ge=1, le=MOST_SLICES // 2),

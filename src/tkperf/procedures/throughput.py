@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from tkperf.model.figures import (
+    CONVERGENCE,
     SETTLED,
     WHOLE_TEST,
     WINDOW,
@@ -65,8 +66,8 @@ def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
         *asking("How fast is each block size read and written?", drawn(FigureKind.OVER_AXIS, rate)),
         *asking(
             SETTLED,
-            over_rounds(rate, "Steady state convergence: SEQ writes", 0, view=("writes",), printed=True),
-            over_rounds(rate, "Steady state convergence: SEQ reads", 100, view=("reads",), printed=True),
+            over_rounds(rate, f"{CONVERGENCE}: SEQ writes", 0, view=("writes",), printed=True),
+            over_rounds(rate, f"{CONVERGENCE}: SEQ reads", 100, view=("reads",), printed=True),
         ),
         *WINDOW,
         *WHOLE_TEST,

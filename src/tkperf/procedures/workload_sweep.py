@@ -7,6 +7,8 @@ from math import prod
 from typing import Annotated, ClassVar
 
 from tkperf.model.figures import (
+    CONVERGENCE,
+    COST_IN_LATENCY,
     SETTLED,
     TAIL,
     TAIL_WORDS,
@@ -76,7 +78,7 @@ def section_plan(name: str) -> SectionPlan:
         figures=(
             *matrices("iops", "megabytes_per_s", "latency_mean_us", TAIL, "cpu_percent"),
             *asking(
-                "What do more IOPS cost in latency?",
+                COST_IN_LATENCY,
                 drawn(
                     FigureKind.AGAINST,
                     "latency_mean_us",
@@ -99,7 +101,7 @@ def section_plan(name: str) -> SectionPlan:
             *asking(
                 "What does each setting do?", *_over_each("iops", "IOPS"), *_over_each("latency_mean_us", "latency")
             ),
-            *asking(SETTLED, over_rounds("iops", "Steady state convergence", most_threads=True, log=True)),
+            *asking(SETTLED, over_rounds("iops", CONVERGENCE, most_threads=True, log=True)),
             *WINDOW,
         ),
     )

@@ -37,6 +37,7 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
     LONGEST_S,
     MOST_SLICES,
+    SLICE_LENGTH,
     BlockSizeKib,
     Depth,
     Jobs,
@@ -62,7 +63,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
 
     block_size_kib: Annotated[BlockSizeKib, means("block size of the stream, in KiB")]
     read_percent: Annotated[Percent, means("R/W mix of the stream, in % of reads")]
-    slice_s: Annotated[Seconds, means("length of a slice (a stream is recorded slice by slice), in s")]
+    slice_s: Annotated[Seconds, SLICE_LENGTH]
     max_slices: Annotated[Slices, means("maximum number of slices")]
     capacity_multiple: Annotated[
         float,

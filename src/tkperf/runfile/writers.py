@@ -207,12 +207,17 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
             # Closing it releases the lock. A writer holds the lock exclusively.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunFileError(f"{path} is being written: its run is still going on") from None
+            raise still_written(path) from None
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read()
         return content, state_of(os.fstat(descriptor))
     finally:
         os.close(descriptor)
+
+
+def still_written(path: Path) -> RunFileError:
+    """Return the error of a run file whose run is still going on."""
+    return RunFileError(f"{path} is being written: its run is still going on")
 
 
 def require_own(path: Path, status: os.stat_result) -> None:

@@ -352,15 +352,15 @@ def _missing(compared: Compared) -> Disturbance | None:
     if compared.missing_bytes <= compared.missing_limit_bytes:
         return None
     share = compared.missing_bytes / compared.fio_bytes
-    counted = f"{share:.1%} less: it did not do all that fio reported"
+    text = _describe_missing(compared, share)
     if compared.counted_share < COUNTING_SHARE:
-        counted = (
-            "nothing, although the kernel counts its I/O (queue/iostats is 1): it did not do what fio "
-            "reported, or its driver does not count it"
+        text = (
+            f"fio counted {format_capacity(compared.fio_bytes)}, the device nothing, although the kernel counts its "
+            "I/O (queue/iostats is 1): it did not do what fio reported, or its driver does not count it"
         )
     return Disturbance(
         code=DisturbanceCode.MISSING_IO,
-        text=f"fio counted {format_capacity(compared.fio_bytes)}, the device {counted}",
+        text=text,
         started_s=compared.started_s,
         duration_s=compared.duration_s,
         share=share,
@@ -378,7 +378,9 @@ def find_refutation(compared: Compared) -> str | None:
     share = compared.missing_bytes / compared.fio_bytes if compared.fio_bytes else 0.0
     if share <= REFUTED_SHARE:
         return None
-    return (
-        f"fio counted {format_capacity(compared.fio_bytes)}, the device {share:.1%} less: "
-        "it did not do all that fio reported"
-    )
+    return _describe_missing(compared, share)
+
+
+def _describe_missing(compared: Compared, share: float) -> str:
+    less = f"{share:.1%} less: it did not do all that fio reported"
+    return f"fio counted {format_capacity(compared.fio_bytes)}, the device {less}"

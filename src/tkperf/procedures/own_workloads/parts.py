@@ -16,8 +16,11 @@ from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Workload
 from tkperf.procedures.mixes_and_sizes import AT_MOST, BlockShares, ZoneShares, block_mix_of, zones_of
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
+    ARRIVAL,
     MOST_ROUNDS,
     MOST_VALUES,
+    SLICE_LENGTH,
+    STEP_LENGTH,
     BlockSizeKib,
     Depth,
     Excursion,
@@ -76,9 +79,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
         Annotated[float, msgspec.Meta(gt=0, le=MOST_IOPS)] | None,
         means("I/Os per second that all threads together offer; default: as fast as the device answers"),
     ] = None
-    arrival: Annotated[
-        Arrival, means("arrival of the offered I/Os: linear (evenly spaced) or poisson (at random times)")
-    ] = Arrival.LINEAR
+    arrival: Annotated[Arrival, ARRIVAL] = Arrival.LINEAR
     compressible_percent: Annotated[
         Percent, means("share of the written data that compression in the drive could save, in %")
     ] = 0
@@ -197,7 +198,7 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         msgspec.Meta(max_length=MOST_LOOPS),
         means("loops over keys of the loads; the first is the outermost, and every combination is a step"),
     ] = ()
-    step_s: Annotated[Seconds, means("length of each step, in s")]
+    step_s: Annotated[Seconds, STEP_LENGTH]
     tracked: Annotated[
         tuple[OwnTracked, ...],
         msgspec.Meta(max_length=8),
@@ -219,7 +220,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
     section: Section
     load: Annotated[LoadName, means("load of the stream")]
-    slice_s: Annotated[Seconds, means("length of a slice (a stream is recorded slice by slice), in s")]
+    slice_s: Annotated[Seconds, SLICE_LENGTH]
     longest_s: Annotated[Seconds, means("maximum length of the stream, in s, without the warm-up")]
     tracked: Annotated[
         TrackedQuantity | None, means("quantity that ends the phase when it is steady; default: none")

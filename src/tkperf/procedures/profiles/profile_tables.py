@@ -50,6 +50,15 @@ def means(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 
 
+# Explanations of keys that several tables have.
+THREAD_COUNT = means("thread count (TC)")
+QUEUE_DEPTH = means("queue depth of each thread (QD)")
+OUTER_LOOP = means("thread counts (TC); the outer loop")
+INNER_LOOP = means("queue depths of each thread (QD); the inner loop")
+STEP_LENGTH = means("length of each step, in s")
+SLICE_LENGTH = means("length of a slice (a stream is recorded slice by slice), in s")
+ARRIVAL = means("arrival of the offered I/Os: linear (evenly spaced) or poisson (at random times)")
+
 Source = Annotated[str, msgspec.Meta(min_length=1), means("source of the numbers in this table")]
 
 
@@ -105,8 +114,8 @@ class DemandTable(ProfileTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "demand"
 
-    jobs: Annotated[Jobs, means("thread count (TC)")]
-    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    jobs: Annotated[Jobs, THREAD_COUNT]
+    io_depth: Annotated[Depth, QUEUE_DEPTH]
     searched: Annotated[
         bool, means("find jobs and io_depth by a search first; the values above then apply only to its preconditioning")
     ] = False
@@ -220,7 +229,7 @@ class TestTable(ProfileTable, frozen=True, kw_only=True):
 class SteppedTable(TestTable, frozen=True, kw_only=True):
     """Numbers of a test with steps of equal length."""
 
-    step_s: Annotated[Seconds, means("length of each step, in s")]
+    step_s: Annotated[Seconds, STEP_LENGTH]
 
     def scaled(self, step_s: float) -> Self:
         return msgspec.structs.replace(self, step_s=step_s)

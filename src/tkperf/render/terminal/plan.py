@@ -28,15 +28,18 @@ _CLOCK = "%a %d %b %Y %H:%M"
 
 def print_plan(estimate: RunEstimate) -> None:
     """Print the page of a plan: its answer, time and amount of tests and phases, then the conditions."""
-    print_page(_build(estimate), open_console(), titled=False)
-    print_lines("nothing was run, written or asked")
+    _print_page(_build(estimate))
 
 
 def print_batch_plan(estimate: BatchEstimate) -> None:
     """Print the page of a batch's plan: its answer, a row for each drive, what they share, the conditions."""
     is_timed = not all(one.simulated for one in estimate.estimates)
     ends = _describe_end(estimate.bounds_s) if is_timed else ""
-    print_page(build_batch_plan_page(estimate, ends), open_console(), titled=False)
+    _print_page(build_batch_plan_page(estimate, ends))
+
+
+def _print_page(page: ReportView) -> None:
+    print_page(page, open_console(), titled=False)
     print_lines("nothing was run, written or asked")
 
 
