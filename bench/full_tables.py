@@ -52,29 +52,56 @@ def seconds_blob(seconds: int) -> bytes:
     return pack_integers(table)
 
 
-@case
-def full_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
-    """The largest number of workloads of one section that tkperf reads, each with as many rounds as fit."""
+def copy_workloads(db: sqlite3.Connection, size: int, workloads: int, steps: int = 0, **changes: str) -> None:
+    """A section with a number of workloads, each with as many rounds as fit.
+
+    Args:
+        steps: the number of steps at the usual size; 0: the most that tkperf reads.
+    """
+    copy_steps(
+        db,
+        share(steps or MOST_ROWS["step"], size),
+        number=f"1 + n / {workloads}",
+        position=f"n % {workloads}",
+        block_size_bytes=f"512 * (1 + n % {workloads})",
+        **changes,
+    )
+
+
+def copy_grid(db: sqlite3.Connection, size: int, values: int) -> None:
+    """A section with workloads of a number of sizes, and of as many mixes."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
-        number=f"1 + n / {CELLS}",
-        position=f"n % {CELLS}",
-        block_size_bytes=f"512 * (1 + n % {CELLS})",
+        number=f"1 + n / {values**2}",
+        position=f"n % {values**2}",
+        block_size_bytes=f"512 * (1 + n % {values})",
+        read_percent=f"(n / {values}) % {values}",
     )
+
+
+def copy_slices(db: sqlite3.Connection, size: int, workloads: int) -> None:
+    """A number of workloads in the slices of one stream."""
+    copy_steps(
+        db,
+        share(MOST_ROWS["step"], size),
+        kind="'continuous'",
+        number="n",
+        started_s="n",
+        block_size_bytes=f"512 * (1 + n % {workloads})",
+    )
+
+
+@case
+def full_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
+    """The largest number of workloads of one section that tkperf reads, each with as many rounds as fit."""
+    copy_workloads(db, size, CELLS)
 
 
 @case
 def full_workloads_in_three_dimensions(db: sqlite3.Connection, size: int) -> None:
     """The largest number of workloads that tkperf reads, of 54 sizes and 54 mixes."""
-    copy_steps(
-        db,
-        share(MOST_ROWS["step"], size),
-        number="1 + n / 2916",
-        position="n % 2916",
-        block_size_bytes="512 * (1 + n % 54)",
-        read_percent="(n / 54) % 54",
-    )
+    copy_grid(db, size, 54)
 
 
 @case
@@ -93,27 +120,13 @@ def full_workloads_of_sections(db: sqlite3.Connection, size: int) -> None:
 @case
 def full_workloads_of_streams(db: sqlite3.Connection, size: int) -> None:
     """The largest number of workloads that tkperf reads, in the slices of one stream."""
-    copy_steps(
-        db,
-        share(MOST_ROWS["step"], size),
-        kind="'continuous'",
-        number="n",
-        started_s="n",
-        block_size_bytes=f"512 * (1 + n % {CELLS})",
-    )
+    copy_slices(db, size, CELLS)
 
 
 @case
 def full_workloads_with_histograms(db: sqlite3.Connection, size: int) -> None:
     """The largest number of workloads that tkperf reads, and as many histograms of 400 buckets as fit."""
-    copy_steps(
-        db,
-        share(MOST_ROWS["step"], size),
-        number=f"1 + n / {CELLS}",
-        position=f"n % {CELLS}",
-        block_size_bytes=f"512 * (1 + n % {CELLS})",
-        write_histogram=sparse_histogram(400),
-    )
+    copy_workloads(db, size, CELLS, write_histogram=sparse_histogram(400))
 
 
 @case
@@ -274,15 +287,7 @@ def full_seconds_of_rounds(db: sqlite3.Connection, size: int) -> None:
     tkperf reads.
     """
     blob = seconds_blob(60)
-    copy_steps(
-        db,
-        share(MOST_SECONDS // 60, size),
-        number=f"1 + n / {CELLS}",
-        position=f"n % {CELLS}",
-        block_size_bytes=f"512 * (1 + n % {CELLS})",
-        started_s="60 * n",
-        duration_s="60",
-    )
+    copy_workloads(db, size, CELLS, MOST_SECONDS // 60, started_s="60 * n", duration_s="60")
     db.execute("UPDATE step SET seconds = ? WHERE seconds IS NULL", (blob,))
 
 
@@ -562,26 +567,13 @@ DRAWN = 1150
 
 @case
 def drawn_workloads_in_rounds(db: sqlite3.Connection, size: int) -> None:
-    copy_steps(
-        db,
-        share(MOST_ROWS["step"], size),
-        number=f"1 + n / {DRAWN}",
-        position=f"n % {DRAWN}",
-        block_size_bytes=f"512 * (1 + n % {DRAWN})",
-    )
+    copy_workloads(db, size, DRAWN)
 
 
 @case
 def drawn_workloads_in_three_dimensions(db: sqlite3.Connection, size: int) -> None:
     """Workloads of 33 sizes and 33 mixes."""
-    copy_steps(
-        db,
-        share(MOST_ROWS["step"], size),
-        number="1 + n / 1089",
-        position="n % 1089",
-        block_size_bytes="512 * (1 + n % 33)",
-        read_percent="(n / 33) % 33",
-    )
+    copy_grid(db, size, 33)
 
 
 @case
@@ -593,23 +585,9 @@ def drawn_workloads_of_sections(db: sqlite3.Connection, size: int) -> None:
 @case
 def drawn_workloads_of_streams(db: sqlite3.Connection, size: int) -> None:
     """Workloads in the slices of one stream."""
-    copy_steps(
-        db,
-        share(MOST_ROWS["step"], size),
-        kind="'continuous'",
-        number="n",
-        started_s="n",
-        block_size_bytes=f"512 * (1 + n % {DRAWN})",
-    )
+    copy_slices(db, size, DRAWN)
 
 
 @case
 def drawn_workloads_with_histograms(db: sqlite3.Connection, size: int) -> None:
-    copy_steps(
-        db,
-        share(MOST_ROWS["step"], size),
-        number=f"1 + n / {DRAWN}",
-        position=f"n % {DRAWN}",
-        block_size_bytes=f"512 * (1 + n % {DRAWN})",
-        write_histogram=sparse_histogram(400),
-    )
+    copy_workloads(db, size, DRAWN, write_histogram=sparse_histogram(400))
