@@ -6,7 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -30,14 +30,6 @@ EACH_EVERY_S = 2.0
 _LOOK_AT_ALL_S = 10.0
 # Events that a view which hangs has missed.
 _MOST_EVENTS = 20_000
-
-
-@dataclass(slots=True)
-class _Followed:
-    """A run that is followed by its file; ``run`` is its state so far."""
-
-    run: RunState = field(default_factory=RunState)
-    file: FollowedFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +103,8 @@ class WatchedBatch:
         self.news: list[News] = []
         self.passed_on: list[tuple[int, dict[str, object]]] = []
         self._looks_a_second, self._each_every_s = looks_a_second, each_every_s
-        self._followed: dict[int, _Followed] = {}
+        self._runs: dict[int, RunState] = {}
+        self._files: dict[int, FollowedFile] = {}
         self._earlier = {drive.shown.number for drive in self.state.drives if drive.stage is DriveStage.RUNNING}
         self._next = 0
         self._seen = self._stamp()
@@ -121,7 +114,7 @@ class WatchedBatch:
     @property
     def runs(self) -> Mapping[int, RunState]:
         """The state of each run that was seen under way, by the drive's number."""
-        return {number: one.run for number, one in self._followed.items() if one.file is not None}
+        return dict(self._runs)
 
     def look(self) -> bool:
         """Look at what may have changed, and return whether the batch did: at each run once in ``each_every_s``, at
@@ -161,23 +154,24 @@ class WatchedBatch:
                 self._follow(drive.shown.number, Path(drive.run_file))
 
     def _follow(self, number: int, run_file: Path) -> None:
-        one = self._followed.setdefault(number, _Followed())
+        file = self._files.get(number)
         try:
-            if one.file is None:
-                one.file = FollowedFile(run_file)
-                events = one.file.first_events()
+            if file is None:
+                file = self._files[number] = FollowedFile(run_file)
+                self._runs[number] = RunState()
+                events = file.first_events()
                 seen = events if number not in self._earlier else list(find_place_events(events))
             else:
-                events = seen = one.file.new_events()
+                events = seen = file.new_events()
         except RunFileError:  # not yet begun, or moved away: the batch goes on
             return
+        run, record = self._runs[number], file.record
         for event in events:
-            one.run.take(event)
-        record = one.file.record
+            run.take(event)
         self.news += [News(number, event, record) for event in seen]
         clock_s = find_clock_s(record)
-        if clock_s is not None and one.file.is_running:
-            one.run.at_s = max(one.run.at_s, clock_s)
+        if clock_s is not None and file.is_running:
+            run.at_s = max(run.at_s, clock_s)
 
     def _stamp(self) -> tuple[int, int]:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -188,39 +187,13 @@ def find_check_warnings(checked: Checked) -> Iterator[str]:
         yield f"baseline: {format_count(checked.not_checked, 'result')} without a value, so not checked"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckVerdict:
-    """The verdict of a check in words.
-
-    Attributes:
-        passed: ``23 of 24 pass``.
-        reasons: a text for each reason of the verdict.
-    """
-
-    verdict: Judgement[CheckReason]
-    passed: str
-    reasons: tuple[str, ...]
-
-    @property
-    def banner(self) -> str:
-        """Return the answer on one line: ``23 of 24 pass; S4510-17 fails 3 claims (...)``."""
-        more = len(self.reasons) - _MOST_REASONS
-        reasons = self.reasons if more < 2 else (*self.reasons[:_MOST_REASONS], f"and {more} more")
-        return "; ".join((self.passed, *reasons))
-
-    @property
-    def words(self) -> Verdict:
-        """Return the verdict as pages show it."""
-        return word_verdict(self.verdict, self.reasons, reasons=(self.banner,))
-
-
-def answer_check(files: Sequence[CheckedFile]) -> CheckVerdict:
+def answer_check(files: Sequence[CheckedFile]) -> Verdict:
     """Return the answer for several runs, each of which is one file."""
     passed = f"{sum(one.passes for one in files)} of {len(files)} pass"
     return _answer(judge_check(files), passed, _name_runs(files), name_columns(files))
 
 
-def answer_claims(checked: Checked) -> CheckVerdict:
+def answer_claims(checked: Checked) -> Verdict:
     """Return the answer for a single run."""
     name = checked.result.info.name
     files = (CheckedFile(file=name, checked=checked),)
@@ -229,9 +202,12 @@ def answer_claims(checked: Checked) -> CheckVerdict:
 
 def _answer(
     verdict: Judgement[CheckReason], passed: str, runs: Mapping[str, str], columns: Mapping[str, str]
-) -> CheckVerdict:
-    reasons = tuple(_describe_reason(one, runs, columns) for one in verdict.reasons)
-    return CheckVerdict(verdict=verdict, passed=passed, reasons=reasons)
+) -> Verdict:
+    """Return the answer with one sentence: ``23 of 24 pass; S4510-17 fails 3 claims (...)``."""
+    texts = [_describe_reason(one, runs, columns) for one in verdict.reasons]
+    more = len(texts) - _MOST_REASONS
+    shown = texts if more < 2 else [*texts[:_MOST_REASONS], f"and {more} more"]
+    return word_verdict(verdict, texts, reasons=("; ".join((passed, *shown)),))
 
 
 def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
@@ -411,14 +387,14 @@ def build_claims_page(checked: Checked) -> ReportView:
 
 
 def _build_page(
-    subtitle: str, banners: tuple[str, ...], answer: CheckVerdict, table: TableView, words: tuple[str, ...]
+    subtitle: str, banners: tuple[str, ...], answer: Verdict, table: TableView, words: tuple[str, ...]
 ) -> ReportView:
     return ReportView(
         title="Check of claims",
         subtitle=subtitle,
-        banners=leave_out_said(banners, simulated=answer.verdict.simulated),
+        banners=leave_out_said(banners, simulated=answer.judged.simulated),
         stamp=banners,
         words=words,
-        verdict=answer.words,
+        verdict=answer,
         overview=(table,),
     )

@@ -177,7 +177,7 @@ def build_view(
         subtitle=_device_line(result),
         banners=find_banners(result),
         stamp=find_badges(result),
-        verdict=describe_verdict(result, checked, () if checked is None else answer_claims(checked).reasons),
+        verdict=describe_verdict(result, checked, () if checked is None else answer_claims(checked).texts),
         headlines=build_headline_views(result, shown_sections),
         findings=build_findings_views(result),
         warnings_line=summarise_warnings(groups),

@@ -39,8 +39,8 @@ def render_matrix_json(files: Sequence[CheckedFile]) -> str:
     page, answer = build_check_page(files), answer_check(files)
     document = {
         "schema": MATRIX_SCHEMA,
-        "verdict": build_verdict(answer.words),
-        "banner": answer.banner,
+        "verdict": build_verdict(answer),
+        "banner": "; ".join(answer.reasons),
         "passes": all(one.passes for one in files),
         "claims": tuple(name_columns(files)),
         "runs": [
@@ -105,7 +105,7 @@ def _document(checked: Checked) -> dict[str, object]:
     return {
         "schema": CHECK_SCHEMA,
         "run": checked.result.info.name,
-        "verdict": build_verdict(answer_claims(checked).words),
+        "verdict": build_verdict(answer_claims(checked)),
         "notices": find_notices(checked.result),
         "warnings": tuple(find_check_warnings(checked)),
         "findings": findings,

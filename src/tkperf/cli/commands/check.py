@@ -170,7 +170,7 @@ def _check_one(run_file: Path, work: _Work) -> None:
         junit = render_junit(checked, confirmed=work.require_confidence)
         work.outputs.write(work.junit_file, junit)
     if checked.not_passed:
-        raise ClaimsNotMetError(f"{run_file}: {answer_claims(checked).banner}")
+        raise ClaimsNotMetError(f"{run_file}: {'; '.join(answer_claims(checked).reasons)}")
     claims = format_count(len(checked.findings), "claim")
     if work.require_confidence and (doubted := len(checked.unconfirmed)):
         raise ClaimsNotMetError(f"{run_file}: {doubted} of {claims} met, but not beyond the uncertainty")
@@ -196,8 +196,8 @@ def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
     if work.junit_file is not None:
         junit = render_matrix_junit(files, confirmed=work.require_confidence)
         work.outputs.write(work.junit_file, junit)
-    banner = answer_check(files).banner
+    answer = "; ".join(answer_check(files).reasons)
     if not all(one.passes for one in files):
-        raise ClaimsNotMetError(banner)
+        raise ClaimsNotMetError(answer)
     if work.require_confidence and any(one.checked and one.checked.unconfirmed for one in files):
-        raise ClaimsNotMetError(f"{banner}, but not all beyond the uncertainty")
+        raise ClaimsNotMetError(f"{answer}, but not all beyond the uncertainty")
