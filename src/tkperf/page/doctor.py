@@ -25,7 +25,7 @@ from tkperf.analysis.readiness import (
 from tkperf.analysis.verdict import NamedReason
 from tkperf.model.units import format_count
 from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, list_device_facts, word
-from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
+from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableView, build_table
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
 # Kind of a target with all facts.
@@ -98,12 +98,14 @@ def build_host_page(found: Data) -> ReportView:
         verdict=_word_host(found),
         blocks=(
             _list("To install what is missing", [Note(text="", command=install)] if found["packages"] else []),
-            TableView(
-                title="Programs that tkperf uses",
-                columns=("program", "for", "state"),
-                rows=tuple(
-                    (program["name"], program["purpose"], program["state"] or "MISSING") for program in programs
-                ),
+            build_table(
+                "Programs that tkperf uses",
+                programs,
+                [
+                    Column("program", lambda program: program["name"]),
+                    Column("for", lambda program: program["purpose"]),
+                    Column("state", lambda program: program["state"] or "MISSING"),
+                ],
             ),
             *_host_lists(findings),
         ),

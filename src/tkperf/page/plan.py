@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 from tkperf.analysis.run_estimate import (
     MUCH_OF_A_LIFE,
@@ -19,7 +20,7 @@ from tkperf.analysis.run_estimate import (
 from tkperf.analysis.verdict import VerdictCode
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations
 from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, describe_device
-from tkperf.page.page import Note, NotesView, ReportView, TableView
+from tkperf.page.page import Column, Note, NotesView, ReportView, build_table
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 from tkperf.procedures import Circumstances
 
@@ -37,18 +38,16 @@ def build_plan_page(estimate: RunEstimate, ends: str = "") -> ReportView:
     by_test: dict[str, list[Stage]] = {test.title: [] for test in estimate.tests}
     for stage in estimate.stages:
         by_test[stage.test].append(stage)
-    phases = TableView(
-        title="Tests and phases",
-        columns=("Test", "Takes", "Writes"),
-        rows=tuple(
-            row
-            for title, stages in by_test.items()
-            for row in (
-                (title, format_durations(*sum_times_s(stages)), describe_amounts(sum_bytes(stages))),
-                *map(_phase, fold(stages)),
-            )
-        ),
-    )
+    rows = [
+        row
+        for title, stages in by_test.items()
+        for row in (
+            (title, format_durations(*sum_times_s(stages)), describe_amounts(sum_bytes(stages))),
+            *map(_phase, fold(stages)),
+        )
+    ]
+    columns = [Column("Test", itemgetter(0)), Column("Takes", itemgetter(1)), Column("Writes", itemgetter(2))]
+    phases = build_table("Tests and phases", rows, columns)
     warnings = NotesView(
         title="Warnings", notes=tuple(Note(text=text, level=NoteLevel.CAUTION) for text in estimate.cautions)
     )
