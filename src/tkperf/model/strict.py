@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -64,13 +65,19 @@ def shallow(text: str) -> str:
     return text
 
 
+@cache
+def _inspect(type_: Any) -> msgspec.inspect.Type:
+    """Return the description of a type, kept because a damaged file may have thousands of rows of that type."""
+    return _bare(msgspec.inspect.type_info(type_))
+
+
 def describe_mistake(mistake: msgspec.ValidationError, type_: Any, value: object) -> str:
     """Return ``, claim 1, key read_percent: 101 is not allowed, it takes a whole number, 0 to 100``.
 
     ``value`` could not be converted to ``type_``.
     """
     reason, _, path = str(mistake).partition(" - at `$")
-    info = _bare(msgspec.inspect.type_info(type_))
+    info = _inspect(type_)
     tables, names = "", list[str]()
     for name, place in _STEP_OF_A_PATH.findall(path.rstrip("`")):
         info, value = _below(info, value, name or place)
