@@ -26,7 +26,7 @@ wheel: ## dist/*.whl, for uv tool install and pipx install
 archive: ## dist/*.tar.gz: tkperf with its own Python, for machines without network
 	@sh scripts/archive.sh
 
-docs: ## the pages of docs/ as a site, with a reference of commands, tests and Python: dist/site
+docs: ## the pages of docs/ as a site, with a reference of the Python API: dist/site
 	@sh scripts/docs.sh
 
 test: ## install what the tests need; lint and all tests
@@ -46,7 +46,7 @@ format: ## put the code into its format
 	@sh scripts/setup.sh test
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-bench: ## measure the figures of docs/accuracy.md
+bench: ## measure the figures of docs/explanation/accuracy.md
 	@sh scripts/setup.sh test
 	@.venv/bin/python bench/handover_gap.py
 	@.venv/bin/python bench/run_file_size.py

@@ -1,5 +1,5 @@
-"""All that docs/accuracy.md states, measured by one command; three quarters of an hour on a machine that does nothing
-else.
+"""All that docs/explanation/accuracy.md states, measured by one command; three quarters of an hour on a machine that
+does nothing else.
 
 Runs each of the commands below, keeps what it printed as FOLDER/NAME.txt and its figures as FOLDER/NAME.json, and
 prints which of them stayed within their limits. Exit status 1 if one did not. Needs root and QEMU.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LAB_FIGURES = CHECKOUT / ".lab/last/accuracy.json"
-# {json}: where the command is to write its figures. docs/accuracy.md has the same list; a test compares.
+# {json}: where the command is to write its figures. docs/explanation/accuracy.md has the same list; a test compares.
 COMMANDS = {
     "one-job": "python bench/against_fio.py --jobs 1 --json {json}",
     "two-jobs": "python bench/against_fio.py --jobs 2 --step-s 12 --pairs 14 --json {json}",

@@ -28,7 +28,7 @@ sys.path.insert(0, str(CHECKOUT))
 from tests.lab.block_trace import compare, find_beyond, traced_reads  # noqa: E402
 
 PROFILE = CHECKOUT / "tests/lab/cases/accuracy.toml"
-# docs/accuracy.md states it.
+# docs/explanation/accuracy.md states it.
 MOST_OVERHEAD_US, MOST_TAIL_OVERHEAD_US = 40.0, 100.0
 # Room for two rounds of 10 s at 100,000 IOPS, twice.
 BUFFER_KB = 1 << 18

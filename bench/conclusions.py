@@ -3,7 +3,7 @@
 Each second of a copy is multiplied by white noise of 1 %, with a different seed for each copy. A
 second variant of each copy lacks the last tenth; there, only conclusions about places before the
 cut are judged. Only the analysis runs, in memory. The output ends with the table of
-docs/accuracy.md.
+docs/explanation/accuracy.md.
 
     python bench/conclusions.py [--copies 200] [--drawn 2000 2900] [--only NAME]
 

@@ -34,7 +34,7 @@ from handover_gap import SIZE_BYTES, loop_device
 from tkperf.model.record import RunRecord, StepKind, StepRecord
 from tkperf.runfile.reader import read_run
 
-# docs/accuracy.md states these.
+# docs/explanation/accuracy.md states these.
 MOST_AT_ONE_SECOND = 1.03
 MOST_AT_ONE_MINUTE = 1.002
 # Of one CPU, in steps of a minute.

@@ -1,9 +1,9 @@
-"""The pages of docs/ as a site, with a reference made of the code: dist/site/index.html.
+"""Build the pages of docs/ as a site: dist/site/index.html.
 
     python scripts/docs.py [FOLDER]
 
-What the code says of itself is not written a second time (docs_reference.py), nor is the Python API. A link that leads
-nowhere ends the build.
+The reference of the Python API is made from the docstrings. docs/conf.py adds the menu. A link that leads nowhere ends
+the build.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from docs_reference import REFERENCE
 from sphinx.cmd.build import main as build
 
 ROOT = Path(__file__).parents[1]
@@ -22,10 +21,10 @@ DOCS = ROOT / "docs"
 # Pages that lie above docs/; the site has them beside the others.
 ABOVE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
-# What docs/python-api.md tells by examples, name by name.
+# What docs/reference/python-api.md tells by examples, name by name.
 PYTHON = """# Python API
 
-[From Python](../python-api.md) has examples.
+[From Python](python-api.md) has examples.
 
 ```{eval-rst}
 .. automodule:: tkperf
@@ -84,7 +83,7 @@ def _with_names(page: str) -> str:
 
 
 def gather(source: Path) -> None:
-    """All pages below one folder: those of docs/, those above it, and the reference."""
+    """Copy all pages into one folder: those of docs/, those above it, and the reference of the Python API."""
     shutil.copytree(DOCS, source)
     for above, name in ABOVE.items():
         text = (ROOT / above).read_text(encoding="utf-8")
@@ -95,11 +94,7 @@ def gather(source: Path) -> None:
     (source / "examples/README.md").unlink()
     for page in source.rglob("*.md"):
         page.write_text(_without_ways_out(page, source), encoding="utf-8")
-    reference = source / "reference"
-    reference.mkdir(exist_ok=True)
-    for name, lines in REFERENCE.items():
-        (reference / f"{name}.md").write_text("\n".join(lines()), encoding="utf-8")
-    (reference / "python.md").write_text(PYTHON, encoding="utf-8")
+    (source / "reference/python.md").write_text(PYTHON, encoding="utf-8")
     hidden = "\n".join(
         str(page.relative_to(source).with_suffix("")) for page in sorted((source / "adr").rglob("0*.md"))
     )
@@ -127,7 +122,7 @@ def _without_ways_out(page: Path, source: Path) -> str:
         if place.name in ABOVE and not place.exists():
             return f"[{words}]({up}{ABOVE[place.name]}{'#' * bool(heading)}{heading})"
         if place in (source / "adr", source / "adr/README.md"):
-            return f"[{words}](adr.md)"
+            return f"[{words}]({up}adr.md)"
         if place == source / "examples/README.md":
             return f"[{words}]({up}examples.md)"
         if place.is_relative_to(source / "examples"):

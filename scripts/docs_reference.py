@@ -2,7 +2,8 @@
 
     python scripts/docs_reference.py [FOLDER]
 
-writes those that the repository keeps, into docs/reference unless a folder is given. The site has all of them.
+writes them into docs/reference, or into FOLDER. The repository keeps them, because a reader on a code host needs them
+too.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ def profiles() -> Iterator[str]:
     """Every table of a profile: its keys, and their values in each built-in profile."""
     yield "# Keys and numbers of profiles\n"
     yield (
-        "[Profiles](../profiles.md) describes how to choose or write one, "
-        "[Method](../method.md#sources) has the sources of the numbers. A key whose meaning names a "
+        "[Profiles](profiles.md) describes how to choose or write one, "
+        "[Method](../explanation/method.md#sources) has the sources of the numbers. A key whose meaning names a "
         "default is optional. Every table also has `source`, a text that names the source of its "
         "numbers. A profile that a table does not name lacks it, and has no such test. In column "
         "*set to*, a value without a name is that of all other profiles with the table; a dash means "
@@ -141,7 +142,7 @@ def workloads() -> Iterator[str]:
     """Every key of a workload file."""
     yield "# Keys of workload files\n"
     yield (
-        "`tkperf workload keys` prints the same. [Own workloads](../own-workloads.md) has a complete "
+        "`tkperf workload keys` prints the same. [Own workloads](own-workloads.md) has a complete "
         "example. A key whose meaning names a default is optional.\n"
     )
     for heading, table in TABLES_BY_PLACE.items():
@@ -202,7 +203,7 @@ def simulated_drives() -> Iterator[str]:
     """Every parameter of every preset of a simulated drive."""
     yield "# Parameters of simulated drives\n"
     yield (
-        "[Simulated drives](../simulated-drive.md) describes the model; "
+        "[Simulated drives](../explanation/simulated-drive.md) describes the model; "
         "`src/tkperf/engine/simulation/models.py` explains each parameter.\n"
     )
     usual = {n: m for n, m in PRESET_MODELS.items() if m.misbehaviour == Misbehaviour()}
@@ -244,29 +245,31 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
 REFERENCE: dict[str, Callable[[], Iterator[str]]] = {
     "commands": commands,
     "tests": tests,
-    "profiles": profiles,
-    "workloads": workloads,
+    "profile-keys": profiles,
+    "workload-keys": workloads,
     "charts": charts,
-    "simulated-drives": simulated_drives,
+    "simulated-drive-parameters": simulated_drives,
 }
-# Links on pages of docs/ lead to these, also where the site is not built.
-KEPT = ("profiles", "workloads", "charts", "simulated-drives")
 
 
 def _wrap_prose(text: str) -> str:
     """Break long lines, as on all pages. Rows of tables, headings and code stay as they are."""
-    return "\n".join(
-        line if line.startswith(("|", "#", " ")) else textwrap.fill(line, 100, break_on_hyphens=False)
-        for line in text.splitlines()
-    )
+    lines: list[str] = []
+    is_code = False
+    for line in text.splitlines():
+        if line.startswith("```"):
+            is_code = not is_code
+        whole = is_code or line.startswith(("|", "#", " ", "```"))
+        lines.append(line if whole else textwrap.fill(line, 100, break_on_hyphens=False, break_long_words=False))
+    return "\n".join(lines)
 
 
 def main() -> None:
-    """Write the kept pages."""
+    """Write every page."""
     here = Path(__file__).parents[1] / "docs/reference"
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else here
-    for name in KEPT:
-        text = _wrap_prose("\n".join(REFERENCE[name]()).rstrip()) + "\n"
+    for name, build_lines in REFERENCE.items():
+        text = _wrap_prose("\n".join(build_lines()).rstrip()) + "\n"
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 

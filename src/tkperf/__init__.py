@@ -1,8 +1,8 @@
 """tkperf measures block devices according to the SNIA Performance Test Specification.
 
 From Python, ``tkperf.make_plan`` and ``tkperf.run`` measure, and ``tkperf.load`` reads results. ``tkperf.headlines``
-and ``tkperf.findings`` return what a report opens with. docs/python-api.md has examples. Only the names in this module
-are public; modules below it may change.
+and ``tkperf.findings`` return what a report opens with. docs/reference/python-api.md has examples. Only the names in
+this module are public; modules below it may change.
 """
 
 from __future__ import annotations

@@ -835,7 +835,7 @@ def test_json_and_markdown_say_the_same() -> None:
 
 
 def test_every_key_of_the_json_is_on_its_page() -> None:
-    page = (Path(__file__).parents[2] / "docs/compare.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/reference/compare.md").read_text(encoding="utf-8")
     below = page[page.index("## JSON and CSV") :]
     document = json.loads(render_comparison_json(compare([iops_run("A", (1, 2)), iops_run("B", (3, 4))])))
     assert [key for key in document if f"`{key}`" not in below] == []

@@ -152,7 +152,7 @@ def test_many_rounds_one_after_the_other_are_a_series() -> None:
 
 
 def test_a_minute_too_short_for_its_correlation_mostly_says_so() -> None:
-    """What docs/method.md says of it."""
+    """What docs/explanation/method.md says of it."""
     series = ar1(np.random.default_rng(1), TRIALS, 180, 0.85)
     spreads = [spread_of_series([one[:60]]) for one in series]
     assert all(spreads)

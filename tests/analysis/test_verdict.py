@@ -1,4 +1,4 @@
-"""The verdict on a measurement: the gravest of its reasons, by the table in docs/method.md."""
+"""The verdict on a measurement: the gravest of its reasons, by the table in docs/explanation/method.md."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ KINDS: tuple[type[VerdictCode], ...] = (
     StatusCode,
     BatchCode,
 )
-METHOD = Path(__file__).parents[2] / "docs/method.md"
+METHOD = Path(__file__).parents[2] / "docs/explanation/method.md"
 STEADY = made_up_section("IOPS", {FOUR_KIB_WRITES: (100.0,) * 5})
 STEP = StepHost(
     section="IOPS",

@@ -22,7 +22,7 @@ from tkperf.model.errors import ExitCode, TkperfError
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tkperf"
-PAGE = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/reference/exit-codes.md").read_text(encoding="utf-8")
 UNMET = """
 [[claim]]
 test = "iops"

@@ -1,4 +1,4 @@
-"""docs/accuracy.md: its commands and cases are there, and its limits are those that are checked."""
+"""docs/explanation/accuracy.md: its commands and cases are there, and its limits are those that are checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.lab import block_trace
 from tests.lab.cases import test_accuracy as lab
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/accuracy.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/explanation/accuracy.md").read_text(encoding="utf-8")
 
 
 def bench(name: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""docs/background.md and its unit file name what there is."""
+"""docs/how-to/background.md and its unit file name what there is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_unit() -> dict[str, str]:
 
 def test_the_keys_of_status_are_all_explained() -> None:
     """In the order in which they are written."""
-    text = (DOCS / "background.md").read_text()
+    text = (DOCS / "how-to/background.md").read_text()
     table = text[text.index("| key | meaning |") : text.index("## Stop")]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     assert re.findall(r"`(\w+)`", " ".join(rows)) == [each.name for each in fields(RunOverview)]
@@ -48,7 +48,7 @@ def test_the_unit_ends_runs_in_order_and_begins_none_by_itself() -> None:
     assert (unit["KillSignal"], unit["KillMode"], unit["Restart"]) == ("SIGINT", "mixed", "no")
     assert {unit[f"Private{each}"] for each in ("Devices", "Tmp", "Mounts")} == {"no"}
     assert "[Install]" not in UNIT.read_text()
-    page = (DOCS / "background.md").read_text()
+    page = (DOCS / "how-to/background.md").read_text()
     for setting in ("KillSignal=SIGINT", "KillMode=mixed", "TimeoutStopSec=2h", "Restart=no"):
         assert setting in UNIT.read_text()
         assert f"`{setting}`" in page
@@ -66,5 +66,5 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
 def test_the_number_of_runs_that_status_judges_is_right() -> None:
     """Above this number of runs, status judges only the runs that the user names."""
-    text = (DOCS / "background.md").read_text()
+    text = (DOCS / "how-to/background.md").read_text()
     assert re.findall(r"With more than (\d+) runs", text) == [str(MOST_JUDGED)]

@@ -1,4 +1,4 @@
-"""docs/batches.md has every key of a batch file, and its example is one."""
+"""docs/how-to/batches.md has every key of a batch file, and its example is one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tkperf.model.sharing import SharingState
 from tkperf.pipeline.estimate_run import ASSUMED
 from tkperf.render.export_json import render_batch_plan_json
 
-PAGE = (Path(__file__).parents[2] / "docs/batches.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/how-to/batches.md").read_text(encoding="utf-8")
 
 
 def keys(table: str) -> list[str]:

@@ -18,7 +18,9 @@ from tkperf.model.errors import TkperfError
 from tkperf.procedures import load_profile
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/how-to").glob("*.md")))
+# The reference of commands is the help of each command, which tests/cli checks.
+_OTHERS = {"adr", "examples", "commands.md"}
+PAGES = (ROOT / "README.md", *sorted(each for each in (ROOT / "docs").rglob("*.md") if not _OTHERS & {*each.parts}))
 _BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```|^((?: {4,}[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 _CALL = re.compile(r"(?:^|[\s/(])tkperf ((?:[a-z-]+|--\w+)\b.*)")
 _SYNOPSIS = re.compile(r"[\[…]|\.\.\. |\|(?=[A-Z-])")
@@ -155,7 +157,7 @@ def test_a_mistake_in_a_batch_file_is_reported_as_its_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = re.search(r"\(`batch (rack7.toml), drives 4, key (\w+): (.*?)`\)", read_prose("batches.md"))
+    said = re.search(r"\(`batch (rack7.toml), drives 4, key (\w+): (.*?)`\)", read_prose("how-to/batches.md"))
     assert said is not None
     drives = '[[drives]]\ndrive = "sim:hdd"\n' * 3 + f'[[drives]]\n{said[2]} = "x"\n'
     Path(said[1]).write_text(f'suite = "hdd"\n{drives}')
@@ -178,7 +180,7 @@ def test_a_simulated_drive_ignores_the_answers_to_the_question(
 
 def test_the_nightly_script_begins_a_run_each_night_and_resumes_an_interrupted_one(tmp_path: Path) -> None:
     """The script runs with a stand-in for tkperf that keeps only the state of each run."""
-    script = re.search(r"```sh\n(.*?)```", read_page("exit-codes.md"), re.DOTALL)
+    script = re.search(r"```sh\n(.*?)```", read_page("reference/exit-codes.md"), re.DOTALL)
     assert script is not None
     folder, calls = tmp_path / "runs", tmp_path / "calls"
     folder.mkdir()

@@ -68,87 +68,95 @@ def read(page: str) -> str:
 NUMBERS = [
     # Import.
     (
-        "docs/import.md",
+        "docs/how-to/import.md",
         r"A file may have at most (\d+) MiB, and an XML file of TKperf at most (\d+) MiB",
         (RESULTS_BYTES / MIB, tkperf_xml.MOST_BYTES / MIB),
     ),
-    ("docs/import.md", r"All files together may have at most ([\d,]+) results", (fio_json.MOST_RESULTS,)),
-    ("docs/import.md", r"(\d+) MiB are always allowed", (json_memory.ALWAYS_BYTES / MIB,)),
-    ("docs/import.md", r"as many latency bins as fio has \(([\d,]+)\)", (fio_result._FIO_BINS,)),
-    ("docs/import.md", r"such as more than ([\d,]+) threads", (LARGEST_DEMAND,)),
-    ("docs/import.md", r"A run file may have at most ([\d,]+) sections", (fio_json.MOST_SECTIONS,)),
-    ("docs/import.md", r"ran for less than (\d+) % of its `runtime`", (100 * WHOLE,)),
-    ("docs/import.md", r"beyond (\d+) kinds the rest is counted", (MOST_WARNINGS,)),
-    ("docs/import.md", r"mix \(to (\d+) %\)", (fio_result.USUAL_MIX_STEP,)),
-    ("docs/import.md", r"sequential blocks of (\d+) KiB and more", (fio_rounds.LARGE_BLOCK_BYTES / KIB,)),
+    ("docs/how-to/import.md", r"All files together may have at most ([\d,]+) results", (fio_json.MOST_RESULTS,)),
+    ("docs/how-to/import.md", r"(\d+) MiB are always allowed", (json_memory.ALWAYS_BYTES / MIB,)),
+    ("docs/how-to/import.md", r"as many latency bins as fio has \(([\d,]+)\)", (fio_result._FIO_BINS,)),
+    ("docs/how-to/import.md", r"such as more than ([\d,]+) threads", (LARGEST_DEMAND,)),
+    ("docs/how-to/import.md", r"A run file may have at most ([\d,]+) sections", (fio_json.MOST_SECTIONS,)),
+    ("docs/how-to/import.md", r"ran for less than (\d+) % of its `runtime`", (100 * WHOLE,)),
+    ("docs/how-to/import.md", r"beyond (\d+) kinds the rest is counted", (MOST_WARNINGS,)),
+    ("docs/how-to/import.md", r"mix \(to (\d+) %\)", (fio_result.USUAL_MIX_STEP,)),
+    ("docs/how-to/import.md", r"sequential blocks of (\d+) KiB and more", (fio_rounds.LARGE_BLOCK_BYTES / KIB,)),
     # Serve.
     (
-        "docs/serve.md",
+        "docs/how-to/serve.md",
         r"(\d+) KiB, (\d+) headers, complete within (\d+) s",
         (bounds.MOST_REQUEST_BYTES / KIB, bounds.MOST_HEADERS, bounds.REQUEST_WITHIN_S),
     ),
     (
-        "docs/serve.md",
+        "docs/how-to/serve.md",
         r"its part after the `\?` \| (\d+) KiB; (\d+) KiB",
         (bounds.MOST_PATH_BYTES / KIB, bounds.MOST_QUERY_BYTES / KIB),
     ),
-    ("docs/serve.md", r"parameters of an address \| (\d+)", (bounds.MOST_PARAMETERS,)),
-    ("docs/serve.md", r"`run` \| (\d+) values of (\d+) characters", bounds.PARAMETERS["run"]),
-    ("docs/serve.md", r"`month` \| (\d+) values of (\d+) characters each", bounds.PARAMETERS["month"]),
+    ("docs/how-to/serve.md", r"parameters of an address \| (\d+)", (bounds.MOST_PARAMETERS,)),
+    ("docs/how-to/serve.md", r"`run` \| (\d+) values of (\d+) characters", bounds.PARAMETERS["run"]),
+    ("docs/how-to/serve.md", r"`month` \| (\d+) values of (\d+) characters each", bounds.PARAMETERS["month"]),
     (
-        "docs/serve.md",
+        "docs/how-to/serve.md",
         r"`q` \| (\d+) characters, of which the first (\d+) words",
         (bounds.PARAMETERS["q"].characters, bounds.MOST_WORDS),
     ),
-    ("docs/serve.md", r"any other parameter \| once, (\d+) characters", (bounds.OTHER_PARAMETER.characters,)),
-    ("docs/serve.md", r"requests being answered \| ([\d,]+); (\d+)", (bounds.MOST_CONNECTIONS, bounds.MOST_REQUESTS)),
-    ("docs/serve.md", r"256 KiB or less \| (\d+) s", (bounds.TAKEN_WITHIN_S,)),
+    ("docs/how-to/serve.md", r"any other parameter \| once, (\d+) characters", (bounds.OTHER_PARAMETER.characters,)),
     (
-        "docs/serve.md",
+        "docs/how-to/serve.md",
+        r"requests being answered \| ([\d,]+); (\d+)",
+        (bounds.MOST_CONNECTIONS, bounds.MOST_REQUESTS),
+    ),
+    ("docs/how-to/serve.md", r"256 KiB or less \| (\d+) s", (bounds.TAKEN_WITHIN_S,)),
+    (
+        "docs/how-to/serve.md",
         r"runs and batches that are watched \| (\d+); (\d+)",
         (bounds.MOST_STREAMS, bounds.MOST_FOLLOWED),
     ),
-    ("docs/serve.md", r"for lists and metrics \| (\d+); (\d+)", (bounds.MOST_FOR_A_PAGE, bounds.MOST_FOR_LISTS)),
-    ("docs/serve.md", r"jobs that wait \| (\d+); (\d+)", (bounds.AT_ONCE, bounds.MOST_WAITING)),
-    ("docs/serve.md", r"a job \| (\d+) s, ([\d.]+) GB", (bounds.LIMIT_S, round(bounds.LIMIT_BYTES / 1e9, 1))),
-    ("docs/serve.md", r"`Retry-After: (\d+)`", (bounds.RETRY_AFTER_S,)),
+    ("docs/how-to/serve.md", r"for lists and metrics \| (\d+); (\d+)", (bounds.MOST_FOR_A_PAGE, bounds.MOST_FOR_LISTS)),
+    ("docs/how-to/serve.md", r"jobs that wait \| (\d+); (\d+)", (bounds.AT_ONCE, bounds.MOST_WAITING)),
+    ("docs/how-to/serve.md", r"a job \| (\d+) s, ([\d.]+) GB", (bounds.LIMIT_S, round(bounds.LIMIT_BYTES / 1e9, 1))),
+    ("docs/how-to/serve.md", r"`Retry-After: (\d+)`", (bounds.RETRY_AFTER_S,)),
     (
-        "docs/serve.md",
+        "docs/how-to/serve.md",
         r"A page lists (\d+) rows. A page with batches ends earlier, before its runs exceed (\d+). A facet offers its "
         r"(\d+) most",
         (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES),
     ),
-    ("docs/serve.md", r"More than ([\d,]+) run files are not listed", (bounds.MOST_FILES,)),
-    ("docs/serve.md", r"`~/.cache/tkperf/pages`, at most (\d+) MB", (page_cache.MOST_BYTES >> 20,)),
-    ("docs/serve.md", r"searches the folders every (\d+) seconds", (library.LOOK_EVERY_S,)),
+    ("docs/how-to/serve.md", r"More than ([\d,]+) run files are not listed", (bounds.MOST_FILES,)),
+    ("docs/how-to/serve.md", r"`~/.cache/tkperf/pages`, at most (\d+) MB", (page_cache.MOST_BYTES >> 20,)),
+    ("docs/how-to/serve.md", r"searches the folders every (\d+) seconds", (library.LOOK_EVERY_S,)),
     # Run files.
-    ("docs/run-file.md", r"apply to files of up to (\d+) MB", (limits.USUAL_FILE_BYTES / 1e6,)),
-    ("docs/run-file.md", r"size of the file \| (\d+) GiB", (limits.MOST_FILE_BYTES / GIB,)),
-    ("docs/run-file.md", r"rows of `step`, `job` \| ([\d,]+)", (limits.MOST_ROWS["step"],)),
+    ("docs/reference/run-file.md", r"apply to files of up to (\d+) MB", (limits.USUAL_FILE_BYTES / 1e6,)),
+    ("docs/reference/run-file.md", r"size of the file \| (\d+) GiB", (limits.MOST_FILE_BYTES / GIB,)),
+    ("docs/reference/run-file.md", r"rows of `step`, `job` \| ([\d,]+)", (limits.MOST_ROWS["step"],)),
     (
-        "docs/run-file.md",
+        "docs/reference/run-file.md",
         r"rows of `disturbance` \| ([\d,]+); ([\d,]+) of one step",
         (limits.MOST_ROWS["disturbance"], limits.MOST_DISTURBANCES_OF_A_STEP),
     ),
     (
-        "docs/run-file.md",
+        "docs/reference/run-file.md",
         r"rows of `telemetry` \| ([\d,]+); of (\d+) drives",
         (limits.MOST_ROWS["telemetry"], limits.MOST_DRIVES),
     ),
-    ("docs/run-file.md", r"rows of `verdict`, `note`, `warning` \| ([\d,]+)", (limits.MOST_ROWS["verdict"],)),
-    ("docs/run-file.md", r"different workloads[^|]+\| ([\d,]+)", (limits.MOST_CELLS,)),
-    ("docs/run-file.md", r"steps times sections \| (\d+) million", (limits.MOST_STEPS_TIMES_SECTIONS / 1e6,)),
-    ("docs/run-file.md", r"steps times workloads \| (\d+) million", (limits.MOST_STEPS_TIMES_WORKLOADS / 1e6,)),
-    ("docs/import.md", r"times sections are at\s+most (\d+) million", (limits.MOST_STEPS_TIMES_SECTIONS / 1e6,)),
-    ("docs/import.md", r"times workloads at most (\d+) million", (limits.MOST_STEPS_TIMES_WORKLOADS / 1e6,)),
-    ("docs/run-file.md", r"seconds of all steps \| (\d+) million", (limits.MOST_SECONDS / 1e6,)),
+    ("docs/reference/run-file.md", r"rows of `verdict`, `note`, `warning` \| ([\d,]+)", (limits.MOST_ROWS["verdict"],)),
+    ("docs/reference/run-file.md", r"different workloads[^|]+\| ([\d,]+)", (limits.MOST_CELLS,)),
+    ("docs/reference/run-file.md", r"steps times sections \| (\d+) million", (limits.MOST_STEPS_TIMES_SECTIONS / 1e6,)),
     (
-        "docs/run-file.md",
+        "docs/reference/run-file.md",
+        r"steps times workloads \| (\d+) million",
+        (limits.MOST_STEPS_TIMES_WORKLOADS / 1e6,),
+    ),
+    ("docs/how-to/import.md", r"times sections are at\s+most (\d+) million", (limits.MOST_STEPS_TIMES_SECTIONS / 1e6,)),
+    ("docs/how-to/import.md", r"times workloads at most (\d+) million", (limits.MOST_STEPS_TIMES_WORKLOADS / 1e6,)),
+    ("docs/reference/run-file.md", r"seconds of all steps \| (\d+) million", (limits.MOST_SECONDS / 1e6,)),
+    (
+        "docs/reference/run-file.md",
         r"memory for all rows together \| (\d+) MB, counted as ([\d,]+) bytes for a step, (\d+) for",
         (limits.MEMORY_BYTES / 1e6, limits.ROW_BYTES["step"], limits.ROW_BYTES["telemetry"]),
     ),
     (
-        "docs/run-file.md",
+        "docs/reference/run-file.md",
         r"above ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or a burst above (\d+) % in one second \(and "
         r"(\d+) MiB\)",
         (
@@ -159,60 +167,64 @@ NUMBERS = [
         ),
     ),
     (
-        "docs/run-file.md",
+        "docs/reference/run-file.md",
         r"idle for more than (\d+) % of the step, in stretches of ([\d.]+) s",
         (100 * of_host.IDLE_SHARE, of_host.LEAST_IDLE_S),
     ),
     (
-        "docs/run-file.md",
+        "docs/reference/run-file.md",
         r"other programs used (\d+) % or more of the CPUs that fio may use, and fio's threads waited for a CPU for "
         r"(\d+) %",
         (of_host.OTHERS_PERCENT, of_host.WAIT_PERCENT),
     ),
-    ("docs/run-file.md", r"had used up its CPU time for (\d+) %", (of_host.THROTTLED_PERCENT,)),
-    ("docs/run-file.md", r"the hypervisor gave (\d+) %", (of_host.STEAL_PERCENT,)),
-    ("docs/run-file.md", r"waited for memory for (\d+) %", (of_host.MEMORY_PERCENT,)),
+    ("docs/reference/run-file.md", r"had used up its CPU time for (\d+) %", (of_host.THROTTLED_PERCENT,)),
+    ("docs/reference/run-file.md", r"the hypervisor gave (\d+) %", (of_host.STEAL_PERCENT,)),
+    ("docs/reference/run-file.md", r"waited for memory for (\d+) %", (of_host.MEMORY_PERCENT,)),
     # The host.
     (
-        "docs/host.md",
+        "docs/how-to/host.md",
         r"It watches other drives on the same link for ([\d.]+) s, and abandons a tool that hangs after (\d+) s",
         (WATCH_S, audited_host.ADVICE_LIMIT_S),
     ),
-    ("docs/host.md", r"\*advice\* from (\d+) us of wake-up time", (cpus.DEEP_IDLE_US,)),
-    ("docs/host.md", r"below (\d+) KiB", (drives.LARGEST_IO_KIB,)),
-    ("docs/host.md", r"\*would disturb\* from (\d+) IOPS or (\d+) MB/s", (drives.BUSY_IOPS, drives.BUSY_MB_S)),
+    ("docs/how-to/host.md", r"\*advice\* from (\d+) us of wake-up time", (cpus.DEEP_IDLE_US,)),
+    ("docs/how-to/host.md", r"below (\d+) KiB", (drives.LARGEST_IO_KIB,)),
+    ("docs/how-to/host.md", r"\*would disturb\* from (\d+) IOPS or (\d+) MB/s", (drives.BUSY_IOPS, drives.BUSY_MB_S)),
     (
-        "docs/host.md",
+        "docs/how-to/host.md",
         r"little memory \((\d+) GB\), few tasks \((\d+)\)",
         (system.NEEDED_MEMORY_BYTES / 1e9, system.NEEDED_PIDS),
     ),
-    ("docs/host.md", r"below (\d+) open files", (system.NEEDED_FILES,)),
+    ("docs/how-to/host.md", r"below (\d+) open files", (system.NEEDED_FILES,)),
     (
-        "docs/host.md",
+        "docs/how-to/host.md",
         r"\*would disturb\* from (\d+) %, (\d+) %, (\d+) %; \*advice\* from (\d+) %, ([\d.]+) %, (\d+) %",
         (
             *(activity._PRESSURES[name][2] for name in ("cpu", "memory", "io")),
             *(activity._PRESSURES[name][1] for name in ("cpu", "memory", "io")),
         ),
     ),
-    ("docs/host.md", r"less than (\d+) % of memory is available", (100 * activity._LITTLE_MEMORY,)),
-    ("docs/host.md", r"from ([\d.]+) % stolen since boot", (system.STOLEN_PCT,)),
+    ("docs/how-to/host.md", r"less than (\d+) % of memory is available", (100 * activity._LITTLE_MEMORY,)),
+    ("docs/how-to/host.md", r"from ([\d.]+) % stolen since boot", (system.STOLEN_PCT,)),
     # The next sentences are about batches, reports, mail and tests.
-    ("docs/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
-    ("docs/batches.md", r"start at least ([\d.]+) s apart", (conductor.APART_S,)),
-    ("docs/background.md", r"run file attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
-    ("docs/reports.md", r"at most (\d+) MiB; you can delete both", (result_cache.MOST_BYTES / MIB,)),
-    ("docs/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
+    ("docs/how-to/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
+    ("docs/how-to/batches.md", r"start at least ([\d.]+) s apart", (conductor.APART_S,)),
+    ("docs/how-to/background.md", r"run file attached if they fit into (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
+    ("docs/reference/reports.md", r"at most (\d+) MiB; you can delete both", (result_cache.MOST_BYTES / MIB,)),
+    ("docs/reference/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
     (
-        "docs/reports.md",
+        "docs/reference/reports.md",
         r"p50 needs (\d+) I/Os, p90 (\d+), p95 (\d+), p99 ([\d,]+), p99.9 ([\d,]+), p99.99 ([\d,]+) and p99.999 "
         r"([\d,]+)\.",
         tuple(round(LEAST_IOS_BEYOND / (1 - p / 100)) for p in (50, 90, 95, 99, 99.9, 99.99, 99.999)),
     ),
-    ("docs/own-workloads.md", r"more than ([\d,]+) steps is an error", (MOST_STEPS,)),
-    ("docs/profiles.md", r"Its ([\d,]+) segments need", (load_profile("pts-c-1.2").active_range.segments,)),
+    ("docs/reference/own-workloads.md", r"more than ([\d,]+) steps is an error", (MOST_STEPS,)),
+    ("docs/reference/profiles.md", r"Its ([\d,]+) segments need", (load_profile("pts-c-1.2").active_range.segments,)),
     ("CHANGELOG.md", r"its 24 hours \(at most ([\d,]+) slices\)", (MOST_SLICES,)),
-    ("docs/tkperf-2.2.md", r"(\d+) jobs and depth (\d+) in `pts-e-1.1`", (_PTS.demand.jobs, _PTS.demand.io_depth)),
+    (
+        "docs/how-to/tkperf-2.2.md",
+        r"(\d+) jobs and depth (\d+) in `pts-e-1.1`",
+        (_PTS.demand.jobs, _PTS.demand.io_depth),
+    ),
     (
         "docs/how-to/reading-a-report.md",
         r"over five rounds the range is within (\d+) % of the mean, and the trend rises or falls by at most (\d+) %",
@@ -240,87 +252,107 @@ NUMBERS = [
     ),
     # The method.
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
         r"stay within (\d+) % of the median of the last quarter, or within (\d+) standard deviations",
         (100 * levels.BAND, levels.LEVEL_NOISE_SIGMAS),
     ),
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
         r"the fitted change over the last quarter of the time is at most (\d+) %, or within noise. The fitted change "
         r"over the whole settled part is at most (\d+) %",
         (100 * levels.MOST_CHANGE_AT_END, 100 * levels.MOST_CHANGE),
     ),
-    ("docs/method.md", r"Up to (\d+) % of the values may lie outside", (100 * levels.MOST_OUTSIDE,)),
+    ("docs/explanation/method.md", r"Up to (\d+) % of the values may lie outside", (100 * levels.MOST_OUTSIDE,)),
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
         r"as long as they stay within (\d+) % of their median or (\d+) standard deviations",
         (100 * levels.HELD_BAND, levels.HELD_NOISE_SIGMAS),
     ),
-    ("docs/method.md", r"must differ from the last level by more than (\d+) %", (100 * levels.OTHER_LEVEL,)),
-    ("docs/method.md", r"the level before a drop is the median of (\d+) values", (levels.NEIGHBOURS_OF_DROP,)),
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
+        r"must differ from the last level by more than (\d+) %",
+        (100 * levels.OTHER_LEVEL,),
+    ),
+    (
+        "docs/explanation/method.md",
+        r"the level before a drop is the median of (\d+) values",
+        (levels.NEIGHBOURS_OF_DROP,),
+    ),
+    (
+        "docs/explanation/method.md",
         r"lies (\d+) standard deviations below the level before, and lasts (\d+) values",
         (levels.NOISE_SIGMAS, levels.LASTING),
     ),
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
         r"it is at most (\d+) % of the level before, it lies (\d+) standard deviations below that level, and the fall "
         r"is (\d+) times as large as any rise",
         (100 * levels.NEARLY_NOTHING, levels.STALL_SIGMAS, levels.DEEPER_THAN_RISES),
     ),
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
         r"peaks of at least ([\d.]+) times the median of (\d+) values around",
         (spikes.LEAST_HEIGHT, spikes.NEIGHBOURS),
     ),
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
         r"Reported below 1 in ([\d,]+), with at least (\d+) spikes at (\d+) % of the places",
         (1 / spikes.MOST_CHANCE, spikes.LEAST_SPIKES, 100 * spikes.LEAST_SHARE),
     ),
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
         r"The device did at least (\d+) % of the offered I/Os",
         (100 * characteristics_search.LEAST_DONE,),
     ),
-    ("docs/method.md", r"number of I/Os offered in (\d+) ms\.", (1000 * characteristics_search.LEAST_BEHIND_S,)),
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
+        r"number of I/Os offered in (\d+) ms\.",
+        (1000 * characteristics_search.LEAST_BEHIND_S,),
+    ),
+    (
+        "docs/explanation/method.md",
         r"the first slice within (\d+) % of the median of the earlier stream's slices",
         (100 * characteristics_search.RECOVERED_WITHIN,),
     ),
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
         r"the slice must lie within (\d+) of their standard deviations",
         (characteristics_search.RECOVERED_SIGMAS,),
     ),
-    ("docs/method.md", r"abs\(M\) > ([\d.]+)\.", (OUTLIER_SCORE,)),
+    ("docs/explanation/method.md", r"abs\(M\) > ([\d.]+)\.", (OUTLIER_SCORE,)),
     (
-        "docs/method.md",
+        "docs/explanation/method.md",
         r"exceed ([\d.]+) % of fio's bytes and (\d+) KiB",
         (100 * of_io.FOREIGN_SHARE, of_io.LEAST_FOREIGN_BYTES / KIB),
     ),
-    ("docs/method.md", r"or ([\d,]+) MB/s assumed", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
-    ("docs/method.md", r"years of warranty \(default: (\d+)\)", (DEFAULT_WARRANTY_YEARS,)),
+    ("docs/explanation/method.md", r"or ([\d,]+) MB/s assumed", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
+    ("docs/explanation/method.md", r"years of warranty \(default: (\d+)\)", (DEFAULT_WARRANTY_YEARS,)),
     # Telemetry, purges, searches for data.
     (
-        "docs/telemetry.md",
+        "docs/explanation/telemetry.md",
         r"log, every (\d+) s, and before and after each test \| temperature, every (\d+) s",
         (telemetry_watch.LOG_EVERY_S, telemetry_watch.TEMPERATURE_EVERY_S),
     ),
-    ("docs/telemetry.md", r"tkperf kills it after (\d+) s", (DRIVE_LOG_LIMIT_S,)),
+    ("docs/explanation/telemetry.md", r"tkperf kills it after (\d+) s", (DRIVE_LOG_LIMIT_S,)),
     (
-        "docs/telemetry.md",
+        "docs/explanation/telemetry.md",
         r"for at most (\d+) s, the end of a run for (\d+) s",
         (telemetry_watch.PAUSE_LIMIT_S, telemetry_watch.FINISH_LIMIT_S),
     ),
-    ("docs/telemetry.md", r"It needs at least (\d+) steps of both", (LEAST_UNITS,)),
-    ("docs/safety.md", r"tkperf reads at most ([\d.]+) GB of zeros", (round(READ_LIMIT_BYTES / 1e9, 1),)),
-    ("docs/fleet.md", r"(\d+) seconds without a word from here", (messages.SILENCE_LIMIT_S,)),
-    ("docs/fleet.md", r"when its run ends, and every (\d+) minutes before", (host_thread.SNAPSHOT_EVERY_S / 60,)),
-    ("docs/batches.md", r"A drive that loses more than (\d+) %, beyond the uncertainty", (100 * TOLERATED_LOSS,)),
-    ("docs/batches.md", r"`--no-probe` assumes (\d+) MB/s", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
+    ("docs/explanation/telemetry.md", r"It needs at least (\d+) steps of both", (LEAST_UNITS,)),
+    ("docs/explanation/safety.md", r"tkperf reads at most ([\d.]+) GB of zeros", (round(READ_LIMIT_BYTES / 1e9, 1),)),
+    ("docs/how-to/fleet.md", r"(\d+) seconds without a word from here", (messages.SILENCE_LIMIT_S,)),
+    (
+        "docs/how-to/fleet.md",
+        r"when its run ends, and every (\d+) minutes before",
+        (host_thread.SNAPSHOT_EVERY_S / 60,),
+    ),
+    (
+        "docs/how-to/batches.md",
+        r"A drive that loses more than (\d+) %, beyond the uncertainty",
+        (100 * TOLERATED_LOSS,),
+    ),
+    ("docs/how-to/batches.md", r"`--no-probe` assumes (\d+) MB/s", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
 ]
 
 
@@ -337,7 +369,7 @@ def test_a_number_of_a_page_is_that_of_the_program(page: str, sentence: str, num
 # Sentences that state the shortest and the longest time, amount or share of a plan.
 PLANS = [
     (
-        "docs/tutorial.md",
+        "docs/tutorial/first-report.md",
         r"A drive of 240 GB takes (\d+) to (\d+) h",
         ["sim:sata-ssd"],
         ("shortest_s", "longest_s"),
@@ -365,7 +397,7 @@ PLANS = [
             ("least_written_bytes", "most_written_bytes"),
             1e9,
         )
-        for page in ("README.md", "docs/index.md", "docs/tutorial.md")
+        for page in ("README.md", "docs/index.md", "docs/tutorial/first-report.md")
     ),
 ]
 
@@ -394,7 +426,11 @@ def test_the_simulated_drives_are_those_of_the_table() -> None:
     """The table has the sizes, sectors and faults of the simulated drives, in the order of the
     choices.
     """
-    rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", (ROOT / "docs/simulated-drive.md").read_text(), re.MULTILINE))
+    rows = dict(
+        re.findall(
+            r"^\| `([\w-]+)` \| (.*) \|$", (ROOT / "docs/explanation/simulated-drive.md").read_text(), re.MULTILINE
+        )
+    )
     assert tuple(rows) == PRESETS == tuple(PRESET_MODELS)
     for name, row in rows.items():
         model = PRESET_MODELS[name]
@@ -426,7 +462,7 @@ def test_the_shipped_profiles_are_those_of_the_pages() -> None:
     """The table of profiles.md, README and the changelog contain each profile and the defaults of
     the commands.
     """
-    page = (ROOT / "docs/profiles.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/profiles.md").read_text(encoding="utf-8")
     table = page[: page.index("`tkperf profiles` lists them")]
     named = [
         name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)
@@ -532,8 +568,8 @@ def test_every_simulated_drive_that_a_page_names_exists() -> None:
 
 
 def test_short_numbers_of_the_readme_are_those_of_the_measured_figures() -> None:
-    """The figures in README are rounded figures of docs/accuracy.md."""
-    readme, accuracy = read("README.md"), read("docs/accuracy.md")
+    """The figures in README are rounded figures of docs/explanation/accuracy.md."""
+    readme, accuracy = read("README.md"), read("docs/explanation/accuracy.md")
     (day, mix) = map(float, re.findall(r"24 h of it[^|]*\| ([\d.]+) MB; ([\d.]+) MB", accuracy)[0])
     assert f"{day:.0f}0 MB a day".replace("90", "10") in readme or f"{day:.0f} MB a day" in readme
     assert f"(a mix: {mix:.0f})" in readme
@@ -544,14 +580,14 @@ def test_short_numbers_of_the_readme_are_those_of_the_measured_figures() -> None
 def test_other_words_of_numbers() -> None:
     """Numbers that the pages write in words."""
     assert MOST == 6
-    assert "**Headline figures**: up to six" in read("docs/reports.md")
+    assert "**Headline figures**: up to six" in read("docs/reference/reports.md")
     assert MOST_MAIL_LINES == 12
-    assert "in at most twelve lines" in read("docs/batches.md")
+    assert "in at most twelve lines" in read("docs/how-to/batches.md")
     assert (batch_watch.EACH_EVERY_S, batch_watch.LOOKS_A_SECOND) == (2, 4)
     assert (
         "every two seconds, and at four run files a second at most: with 24 drives under way the figures of one are up "
-        "to six seconds old" in read("docs/batches.md")
+        "to six seconds old" in read("docs/how-to/batches.md")
     )
     assert fio_arrangement._LARGEST_COUNTER == json_memory.MOST_PER_BYTE == 10
-    assert "at most ten times the number of files" in read("docs/import.md")
-    assert "more than ten times the size of the file in memory" in read("docs/import.md")
+    assert "at most ten times the number of files" in read("docs/how-to/import.md")
+    assert "more than ten times the size of the file in memory" in read("docs/how-to/import.md")

@@ -16,8 +16,8 @@ from tkperf.cli.main import cli
 from tkperf.procedures.own_workloads.workload_file import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys
 
-PAGE = Path(__file__).parents[2] / "docs/own-workloads.md"
-EXAMPLE = PAGE.parent / "examples/database.toml"
+PAGE = Path(__file__).parents[2] / "docs/reference/own-workloads.md"
+EXAMPLE = PAGE.parents[1] / "examples/database.toml"
 
 
 @pytest.mark.parametrize("table", TABLES_BY_PLACE.values())

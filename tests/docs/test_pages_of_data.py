@@ -62,7 +62,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 def test_every_kind_of_disturbance_is_on_the_page() -> None:
     """In the table of run-file.md, and no other is."""
-    page = read("run-file.md")
+    page = read("reference/run-file.md")
     found = {code.strip("`") for code, _ in rows_below(page[page.index("`disturbance`:") :], "code")}
     assert found == {str(code) for code in DisturbanceCode}
 
@@ -87,25 +87,25 @@ def test_every_code_of_a_warning_is_on_a_page() -> None:
         made |= set(codes)
         if not path.is_relative_to(SOURCE / "interop") and not path.is_relative_to(SOURCE / "page"):
             of_runs |= set(codes)
-    page = read("run-file.md")
+    page = read("reference/run-file.md")
     table = rows_below(page[page.index("`warning`:") :], "code")
     assert {code for row in table for code in in_backticks(row[0])} == of_runs - TOLD_ELSEWHERE
-    pages = page + read("import.md") + read("results-json.md") + read("progress-json.md")
+    pages = page + read("how-to/import.md") + read("reference/results-json.md") + read("reference/progress-json.md")
     assert {code for code in made if f"`{code}`" not in pages} == {REFUSAL}
 
 
 def test_what_is_kept_of_the_host_is_on_the_page() -> None:
-    page = read("run-file.md")
+    page = read("reference/run-file.md")
     found = [each for row in rows_below(page[page.index("`host_use` has") :], "key") for each in in_backticks(row[0])]
     assert set(found) == {each.name for each in fields(HostUse)}
-    named = in_backticks(read("host.md"))
+    named = in_backticks(read("how-to/host.md"))
     assert {each.name for each in fields(AuditResult)} - set(named) == set()
 
 
 def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
     """And what is named of them is a column, or another table."""
     tables = list(build_tables(result, (), lambda *_: ()))
-    page = read("exports.md")
+    page = read("reference/exports.md")
     rows = rows_below(page, "table")
     assert {name.strip("`") for name, _ in rows} == {table.name for table in tables}
     compared = build_comparison_table(compare([result, result]))
@@ -119,7 +119,7 @@ def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
 
 def test_every_series_is_on_the_page() -> None:
     """By its name, and no other."""
-    page = read("exports.md")
+    page = read("reference/exports.md")
     text = page[page.index("## Series over time") : page.index("TKperf's XML counts")]
     named = {each for each in in_backticks(text) if re.fullmatch(r"tkperf_\w+_\w+", each)}
     assert named == {*SECONDS, *READINGS}
@@ -137,13 +137,13 @@ def keys_of(value: Any) -> Iterator[str]:
 
 
 def test_every_key_of_the_results_is_on_the_page(result: RunResult) -> None:
-    named = set(in_backticks(read("results-json.md")))
+    named = set(in_backticks(read("reference/results-json.md")))
     assert set(keys_of(json.loads(render_json(result)))) - named == set()
 
 
 def test_new_options_and_commands_are_named_beside_tkperfs() -> None:
-    """docs/tkperf-2.2.md has each of tkperf's, its own or as that of TKperf."""
-    page = read("tkperf-2.2.md")
+    """docs/how-to/tkperf-2.2.md has each of tkperf's, its own or as that of TKperf."""
+    page = read("how-to/tkperf-2.2.md")
     missing = [
         param.name
         for command in (ssd, raid)
@@ -157,5 +157,5 @@ def test_new_options_and_commands_are_named_beside_tkperfs() -> None:
 
 
 def test_every_wish_of_a_run_is_named_for_python() -> None:
-    named = set(in_backticks(read("python-api.md")))
+    named = set(in_backticks(read("reference/python-api.md")))
     assert set(RunRequest.__struct_fields__) - named - {"suite", "device"} == set()

@@ -1,4 +1,4 @@
-"""docs/progress-json.md is what --progress json writes: every event, every field, every type."""
+"""docs/reference/progress-json.md is what --progress json writes: every event, every field, every type."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tkperf.runner.events import (
     TestStarted,
 )
 
-PAGE = Path(__file__).parents[2] / "docs/progress-json.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/progress-json.md"
 SHORT = Path(__file__).parents[1] / "short.toml"
 PLAIN = {"text": str, "integer": int, "number": int | float, "boolean": bool, "object": dict, "null": type(None)}
 

@@ -1,4 +1,4 @@
-"""docs/pts-pages.md leads to charts and sections that reports have."""
+"""docs/reference/pts-pages.md leads to charts and sections that reports have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "pts-pages.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "reference/pts-pages.md").read_text(encoding="utf-8")
 CHARTS = (DOCS / "reference/charts.md").read_text(encoding="utf-8")
 
 

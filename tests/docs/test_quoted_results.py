@@ -68,14 +68,16 @@ def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunRe
     sentence.
     """
     (said,) = [finding.text for finding in findings(rehearsal) if finding.test == "writesat"][:1]
-    (quoted,) = re.findall(r"`(Random 4 KiB writes run at [^`]*)`", read("docs/reports.md"))
+    (quoted,) = re.findall(r"`(Random 4 KiB writes run at [^`]*)`", read("docs/reference/reports.md"))
     assert quoted.rstrip(".") == said
-    (begun,) = re.findall(r"Its finding on write saturation: (.*?) Because of that fall", read("docs/tutorial.md"))
+    (begun,) = re.findall(
+        r"Its finding on write saturation: (.*?) Because of that fall", read("docs/tutorial/first-report.md")
+    )
     assert said.startswith(begun)
 
 
 def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder: Path) -> None:
-    first, *_ = re.findall(r"- `(Fresh out of box [^`]*)`", read("docs/reports.md"))
+    first, *_ = re.findall(r"- `(Fresh out of box [^`]*)`", read("docs/reference/reports.md"))
     assert first in call("show", folder / "rehearsal.tkperf")
 
 

@@ -1,4 +1,4 @@
-"""docs/safety.md says what the code refuses and what it could not see: all of it, and nothing else."""
+"""docs/explanation/safety.md says what the code refuses and what it could not see: all of it, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tkperf.cli.main import COMMANDS, cli
 from tkperf.device.safety import DM_OWNERS, Reason
 from tkperf.device.survey import BlindSpotCode
 
-PAGE = (Path(__file__).parents[2] / "docs/safety.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/explanation/safety.md").read_text(encoding="utf-8")
 
 
 def table(heading: str, first: str) -> list[list[str]]:

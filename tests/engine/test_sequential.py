@@ -1,4 +1,4 @@
-"""Sequential streams continue over steps (docs/method.md)."""
+"""Sequential streams continue over steps (docs/explanation/method.md)."""
 
 from __future__ import annotations
 

@@ -698,7 +698,7 @@ def test_plain_data_says_all(tmp_path: Path) -> None:
 
 
 def test_every_subject_is_on_the_page() -> None:
-    """docs/host.md has each as the audit prints it, without what it is of."""
-    page = (Path(__file__).parents[2] / "docs/host.md").read_text(encoding="utf-8").lower()
+    """docs/how-to/host.md has each as the audit prints it, without what it is of."""
+    page = (Path(__file__).parents[2] / "docs/how-to/host.md").read_text(encoding="utf-8").lower()
     subjects = {re.sub(r" of md\d+$", " of", case.subject).lower() for case in CASES}
     assert {subject for subject in subjects if subject not in page} == set()

@@ -15,7 +15,7 @@ from typing import Any
 TRACING = Path("/sys/kernel/tracing")
 EVENTS = ("bio_queue", "rq_issue", "rq_complete")
 BUFFER_KB = 65536
-# docs/accuracy.md states it.
+# docs/explanation/accuracy.md states it.
 MOST_PERCENTILE_ERROR = 0.02
 TAIL_PERCENT = 99.0
 PERCENTILES = {"p50_us": 50.0, "p90_us": 90.0, "p99_us": 99.0, "p99.9_us": 99.9}
@@ -93,7 +93,7 @@ def _latencies_us(lines: Iterable[str]) -> dict[str, list[float]]:
 
 
 def percentile(ascending: Sequence[float], percent: float) -> float:
-    """The latency of rank ceil(N p / 100): the rule of docs/method.md, without buckets."""
+    """The latency of rank ceil(N p / 100): the rule of docs/explanation/method.md, without buckets."""
     return ascending[math.ceil(round(len(ascending) * percent / 100, 6)) - 1]
 
 

@@ -12,7 +12,7 @@ import pytest
 from tkperf.model.errors import DeviceError
 from tkperf.model.same_device import COMPARED, When, find_differences, find_measured_part, require_same_device
 
-PAGE = (Path(__file__).parents[2] / "docs/resume.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/how-to/resume.md").read_text(encoding="utf-8")
 
 DRIVE: dict[str, Any] = {
     "kind": "block device",
@@ -234,7 +234,7 @@ def test_results_of_two_partitions_are_no_results_of_one_thing() -> None:
 
 
 def test_the_page_lists_every_compared_fact() -> None:
-    """The table in docs/resume.md has a row for each fact, with the moments at which tkperf
+    """The table in docs/how-to/resume.md has a row for each fact, with the moments at which tkperf
     compares the fact.
     """
     section = PAGE.split("\n## Comparison of the device\n")[1].split("\n## ")[0]

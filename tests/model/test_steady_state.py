@@ -1,4 +1,4 @@
-"""The steady-state rule of the PTS (docs/method.md): known answers and laws."""
+"""The steady-state rule of the PTS (docs/explanation/method.md): known answers and laws."""
 
 import math
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def test_only_the_last_five_rounds_count() -> None:
 
 
 def test_limits_are_inclusive() -> None:
-    """A range of exactly 20 % and a slope of exactly 10 % of the average pass (docs/method.md)."""
+    """A range of exactly 20 % and a slope of exactly 10 % of the average pass (docs/explanation/method.md)."""
     # Powers of two: every step of the arithmetic is exact.
     criteria = Criteria(max_data_excursion=0.25, max_slope_excursion=1.0)
     spread = [98.0, 112.0, 112.0, 112.0, 126.0]  # average 112, range 28 = 0.25 x 112

@@ -200,8 +200,8 @@ def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> No
 
 
 def test_the_page_says_what_is_asked(opening: Opening) -> None:
-    """docs/safety.md, row by row: the answer of each kind, and what force leaves out."""
-    page = (Path(__file__).parents[2] / "docs/safety.md").read_text(encoding="utf-8")
+    """docs/explanation/safety.md, row by row: the answer of each kind, and what force leaves out."""
+    page = (Path(__file__).parents[2] / "docs/explanation/safety.md").read_text(encoding="utf-8")
     section = page.split("## Confirmation")[1].split("\n## ")[0]
     rows = [
         tuple(cell.strip() for cell in line.strip("|").split("|"))

@@ -15,7 +15,7 @@ from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import DeviceError, RefusedError, RunFileError, UsageError
 from tkperf.pipeline.estimate_run import estimate_run, parse_rate
 
-DOCUMENT = Path(__file__).parents[2] / "docs/python-api.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/reference/python-api.md"
 
 
 def test_load_is_the_analysis(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""DIRTH and CBW: their course at full length, and the points chosen from the grid (docs/method.md)."""
+"""DIRTH and CBW: their course at full length, and the points chosen from the grid (docs/explanation/method.md)."""
 
 from __future__ import annotations
 

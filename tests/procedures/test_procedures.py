@@ -1,4 +1,4 @@
-"""Procedures: what each test asks for, in which order, and when it ends (docs/method.md)."""
+"""Procedures: what each test asks for, in which order, and when it ends (docs/explanation/method.md)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_shipped_profiles_are_valid_and_name_their_sources(name: str) -> None:
 
 
 def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
-    """The numbers that results are compared by (docs/method.md has their sources)."""
+    """The numbers that results are compared by (docs/explanation/method.md has their sources)."""
     profile = load_profile("pts-e-1.1")
     assert profile.steady_state.max_rounds == 25
     assert profile.table(ThroughputTable).block_sizes_kib == (1024, 128)
@@ -372,7 +372,7 @@ def test_the_record_of_sources_has_every_table_of_every_profile() -> None:
 
 
 def test_the_page_on_profiles_names_every_profile() -> None:
-    named = {name.strip("` ") for row in tables_of("profiles.md")[0][1:] for name in row[0].split(",")}
+    named = {name.strip("` ") for row in tables_of("reference/profiles.md")[0][1:] for name in row[0].split(",")}
     assert named == set(built_in_profiles())
 
 
@@ -407,7 +407,7 @@ def test_keys_are_explained_with_the_values_that_they_take() -> None:
 def test_the_other_specifications_have_their_numbers(
     name: str, demand: tuple[int, int], length: str, cache: str
 ) -> None:
-    """Demand, range and cache; docs/method.md has the sources."""
+    """Demand, range and cache; docs/explanation/method.md has the sources."""
     profile = load_profile(name)
     assert (profile.demand.jobs, profile.demand.io_depth) == demand
     assert profile.active_range.length == length

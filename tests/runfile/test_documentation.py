@@ -1,4 +1,4 @@
-"""docs/run-file.md is true."""
+"""docs/reference/run-file.md is true."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tkperf.runfile.schema import VERSION
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Judged, RunStarted, StepEnded, TestStarted
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "run-file.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/reference/run-file.md"
 
 
 def documented(language: str) -> list[str]:
@@ -66,7 +66,7 @@ def measured(reads: bool) -> Measurement:
 
 
 def test_the_queries_of_the_documentation_work(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every SQL example in docs/run-file.md runs on a run file and finds something."""
+    """Every SQL example in docs/reference/run-file.md runs on a run file and finds something."""
     with closing(run_documented_python(monkeypatch, path)["db"]) as database:
         queries = documented("sql")
         assert len(queries) >= 3
@@ -75,7 +75,7 @@ def test_the_queries_of_the_documentation_work(path: Path, monkeypatch: pytest.M
 
 
 def test_every_table_is_documented(tmp_path: Path) -> None:
-    """docs/run-file.md names every table and column of the schema."""
+    """docs/reference/run-file.md names every table and column of the schema."""
     path = tmp_path / "a.tkperf"
     RunFileWriter(path).close()
     document = DOCUMENT.read_text()
@@ -90,7 +90,7 @@ def test_every_table_is_documented(tmp_path: Path) -> None:
 
 
 def test_the_version_is_documented() -> None:
-    """docs/run-file.md names the version of the schema that is written."""
+    """docs/reference/run-file.md names the version of the schema that is written."""
     document = DOCUMENT.read_text()
     assert f"the version of the schema, now {VERSION}." in " ".join(document.split())
 

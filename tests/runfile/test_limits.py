@@ -312,7 +312,7 @@ def steps_of_a_day() -> float:
 
 # A step of 16 loads at the same time has rows of each load, and of their sum.
 LOADS_AT_ONCE = 16 + 1
-# A day of one stream, measured with bench/run_file_size.py (docs/run-file.md).
+# A day of one stream, measured with bench/run_file_size.py (docs/reference/run-file.md).
 BYTES_OF_A_DAY = 9_100_000
 # Tables whose number of rows grows with the duration of a run. The other tables grow with the
 # number of tests and sections.

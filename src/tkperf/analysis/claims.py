@@ -1,6 +1,6 @@
 """Check claims, the promises of a data sheet or an earlier run, against a run.
 
-A claims file is TOML (docs/claims.md). Every claim ends as met, not met, not measured or inconclusive,
+A claims file is TOML (docs/reference/claims.md). Every claim ends as met, not met, not measured or inconclusive,
 by the value alone, with its margin. The finding also says whether the uncertainty of the value leaves
 room for the opposite. A claim about a cell that was not measured, or about a cell of a section that did
 not end, is never met. A baseline under other conditions is judged with a warning for each difference.

@@ -1,4 +1,4 @@
-"""Read a claims file strictly from its TOML (docs/claims.md)."""
+"""Read a claims file strictly from its TOML (docs/reference/claims.md)."""
 
 from __future__ import annotations
 

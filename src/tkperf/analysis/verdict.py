@@ -1,7 +1,7 @@
 """Judge the measurement of a run: whether its figures can be used, with which cautions, or not at all.
 
 The verdict is about the measurement, not about the drive: a slow drive can be measured validly. Only a check of claims
-lets a drive pass or fail. docs/method.md has the table of severities.
+lets a drive pass or fail. docs/explanation/method.md has the table of severities.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tkperf.device.drive_log import DriveLog, UnreadError
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 
-# docs/telemetry.md has the cost of these, as bench/telemetry.py measured it.
+# docs/explanation/telemetry.md has the cost of these, as bench/telemetry.py measured it.
 TEMPERATURE_EVERY_S = 10.0
 LOG_EVERY_S = 60.0
 # Longest wait of a purge, or of the end of a run, for a reading under way. A tool that hangs is killed before.

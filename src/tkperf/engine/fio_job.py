@@ -3,8 +3,8 @@
 Choices that hold for every job, with their reasons:
 
 - ``direct=1``, no file system or page cache between fio and the device (PTS User Guide, section 4).
-- ``randseed`` with a 64-bit generator: a uniform sequence of its own for each step (docs/method.md), and for
-  each of its threads. Without ``randrepeat=0`` fio would take some of its numbers from a constant instead.
+- ``randseed`` with a 64-bit generator: a uniform sequence of its own for each step (docs/explanation/method.md), and
+  for each of its threads. Without ``randrepeat=0`` fio would take some of its numbers from a constant instead.
   ``norandommap``: addresses are drawn independently, also when more than the
   whole range is written.
 - ``refill_buffers``: every write carries new random data (PTS User Guide, section 7).

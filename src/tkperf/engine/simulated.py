@@ -1,6 +1,6 @@
 """A simulated drive behind the engine's seam: for rehearsals and tests, without any I/O.
 
-Its numbers come from a model (``simulation/``, docs/simulated-drive.md), not from a device; every
+Its numbers come from a model (``simulation/``, docs/explanation/simulated-drive.md), not from a device; every
 result made with it says SIMULATED. Time is simulated too: an hour of measurement takes no time.
 """
 

@@ -15,7 +15,7 @@ TkperfError
 └── Interrupted       130   the user stopped the run; the run file keeps everything measured until then
 
 Any other exception is a defect of tkperf and ends with 70; an output without a reader ends with 141.
-docs/exit-codes.md explains how a script can use each code.
+docs/reference/exit-codes.md explains how a script can use each code.
 
 A message says what happened, on which device or file, and what to do next. Only the cli prints
 errors and exits.

@@ -1,6 +1,6 @@
 """All quantities measured of a workload, defined once: name, unit, and the way that rounds combine.
 
-Tables, charts, comparison, claims and exports use them. Rules (docs/method.md, formulas): a reported
+Tables, charts, comparison, claims and exports use them. Rules (docs/explanation/method.md, formulas): a reported
 rate is the mean over the rounds of a window; a mean latency is the mean of the rounds' means; a minimum
 or maximum is the extreme of the window; percentiles come from the merged histograms of the window. At an
 offered rate the backlog is the number of I/Os due and not done when a round ended; the time behind is the time

@@ -1,6 +1,6 @@
 """Comparison of two readings of a device's facts. One table of facts serves every comparison.
 
-docs/resume.md lists the same facts.
+docs/how-to/resume.md lists the same facts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Places of the segments of an active range: random places that do not touch, from a seed. Pure.
 
 The layout is drawn with SHA-256 alone, so one seed gives one set of places with every version
-of Python; docs/method.md describes the procedure.
+of Python; docs/explanation/method.md describes the procedure.
 """
 
 from __future__ import annotations

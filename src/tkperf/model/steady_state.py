@@ -1,6 +1,6 @@
 """Steady state: the window rule of the PTS and its verdict as data.
 
-Rule (PTS 2.0.2, definition 2.1.24, and the same in 1.1; sources in docs/method.md): over the last five
+Rule (PTS 2.0.2, definition 2.1.24, and the same in 1.1; sources in docs/explanation/method.md): over the last five
 consecutive rounds of the tracking variable y, with A = mean(y),
 
 - data excursion: max(y) - min(y) <= 20 % of A, and
@@ -8,7 +8,7 @@ consecutive rounds of the tracking variable y, with A = mean(y),
 
 The comparison is inclusive. The +-10 % lines drawn in reports are a drawing convention; the
 criterion is the range. The rule is about the device alone: a value that something else influenced
-keeps its window from being steady, unless the user accepts that (docs/method.md).
+keeps its window from being steady, unless the user accepts that (docs/explanation/method.md).
 """
 
 from collections.abc import Mapping, Sequence

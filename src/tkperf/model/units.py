@@ -199,7 +199,7 @@ def find_digit_place(value: float) -> int:
     """Return the place of the last digit that a measured figure shows: 2 hundreds, -1 tenths.
 
     A figure has three digits, four if the first is 1: figures with equal texts differ by less than a hundredth, and
-    by a thousandth on average. docs/reports.md, Digits.
+    by a thousandth on average. docs/reference/reports.md, Digits.
     """
     if not value or not isfinite(value):
         return 0

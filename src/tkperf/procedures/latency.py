@@ -118,7 +118,7 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     if not table.histogram_s:
         return
 
-    # After steady state the tracked workload runs again (docs/method.md has its source).
+    # After steady state the tracked workload runs again (docs/explanation/method.md has its source).
     reached = outcome.verdict is not None and outcome.verdict.reached
     yield (yield from response_time_histogram(load, table.histogram_s, steady=reached))
 

@@ -1,4 +1,4 @@
-"""Results of a batch for programs: JSON, CSV, JUnit XML for CI systems; docs/batches.md has the layouts."""
+"""Results of a batch for programs: JSON, CSV, JUnit XML for CI systems; docs/how-to/batches.md has the layouts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Outcome of claims as documents: JSON, and JUnit XML for CI systems.
 
-Both carry the run's notices, such as SIMULATED. ``docs/claims.md`` has the layouts.
+Both carry the run's notices, such as SIMULATED. ``docs/reference/claims.md`` has the layouts.
 """
 
 from __future__ import annotations

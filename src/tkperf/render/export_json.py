@@ -1,4 +1,4 @@
-"""Results as JSON documents for programs, with their uncertainty; layout in docs/results-json.md."""
+"""Results as JSON documents for programs, with their uncertainty; layout in docs/reference/results-json.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A run as series over absolute time, for databases that dashboards read: OpenMetrics and line protocol.
 
 The series have every second of every step, and every reading of the drives. An unmeasured value has no point,
-never a 0. ``docs/exports.md`` explains names and labels.
+never a 0. ``docs/reference/exports.md`` explains names and labels.
 """
 
 from __future__ import annotations

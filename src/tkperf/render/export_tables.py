@@ -1,6 +1,6 @@
 """Results as flat tables for spreadsheets and statistics: units in the column names.
 
-An empty field is "not measured". ``docs/exports.md`` explains the columns.
+An empty field is "not measured". ``docs/reference/exports.md`` explains the columns.
 """
 
 from __future__ import annotations

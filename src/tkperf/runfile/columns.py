@@ -2,7 +2,7 @@
 
 A blob is an array of little-endian 64-bit integers, regrouped: all lowest bytes, then all second
 bytes, and so on. Similar bytes are then next to each other, which halves the size after zlib.
-docs/run-file.md reads them with numpy. Reading is strict and bounded: a file may be damaged, or made
+docs/reference/run-file.md reads them with numpy. Reading is strict and bounded: a file may be damaged, or made
 to do harm.
 """
 

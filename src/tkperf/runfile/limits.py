@@ -3,7 +3,7 @@ its size.
 
 Examples are pages listed many times, text shared by all rows, packed zeroes, an endless view in
 place of a table, and a million warnings. With these, a file of 2 MB could take gigabytes and hours.
-docs/run-file.md lists the limits. Each is at least ten times what the largest run of 24 hours needs
+docs/reference/run-file.md lists the limits. Each is at least ten times what the largest run of 24 hours needs
 (tests/runfile/test_limits.py). A file that is larger than USUAL_FILE_BYTES may contain more, in
 proportion. A run of 16 loads at the same time, which tkperf cannot measure yet, counts as 17 runs: each step
 has rows, seconds and histograms of each load and of their sum. The file of such a run grows by

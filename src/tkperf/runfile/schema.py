@@ -1,4 +1,4 @@
-"""The schema of a run file. docs/run-file.md explains the tables."""
+"""The schema of a run file. docs/reference/run-file.md explains the tables."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bounds on what a request may contain, and on how many requests, connections and jobs may exist at once.
 
-``find_excess`` checks a request before anything else looks at it. docs/serve.md lists the numbers.
+``find_excess`` checks a request before anything else looks at it. docs/how-to/serve.md lists the numbers.
 """
 
 from __future__ import annotations

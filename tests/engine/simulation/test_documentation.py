@@ -1,4 +1,4 @@
-"""docs/simulated-drive.md has the presets, and the constants of ADR 49 are the code's."""
+"""docs/explanation/simulated-drive.md has the presets, and the constants of ADR 49 are the code's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tkperf.engine.simulation import flash_drive, service
 from tkperf.engine.simulation.models import PRESET_MODELS
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGE = (DOCS / "simulated-drive.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "explanation/simulated-drive.md").read_text(encoding="utf-8")
 # Lines may break anywhere.
 EQUATIONS = " ".join((DOCS / "adr/0049-simulated-drives-are-mean-field-models.md").read_text("utf-8").split())
 

@@ -1,6 +1,6 @@
 """Figures against devices of known rate, and against the kernel's own trace of the same I/Os.
 
-docs/accuracy.md states the limits; what was measured is left in /lab/accuracy.json (.lab/last).
+docs/explanation/accuracy.md states the limits; what was measured is left in /lab/accuracy.json (.lab/last).
 """
 
 from __future__ import annotations

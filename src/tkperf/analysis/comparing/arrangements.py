@@ -1,6 +1,7 @@
 """Cohorts of drives of one model, and histories of one drive: distributions, outliers, trends.
 
-The statistics assume no distribution, and one odd value changes little; docs/method.md, cohorts and history.
+The statistics assume no distribution, and one odd value changes little; docs/explanation/method.md,
+cohorts and history.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ or a cliff.
 
 The search for levels is robust: medians of few neighbours keep single spikes and stalls from moving
 a boundary, and the band around a level is as wide as the noise of the level. In a sudden drop, a
-rate falls to less than half from one value to the next. docs/method.md gives each rule with its
+rate falls to less than half from one value to the next. docs/explanation/method.md gives each rule with its
 reason.
 """
 

@@ -4,7 +4,7 @@ The sanitize log is read as JSON. All versions of nvme-cli from 1.8 to 3.0-rc1 p
 text that begins with the specification's number in brackets. ``-o binary`` would be the log page
 itself, but nvme-cli 2.3 of Debian 12 prints other text after the page. nvme-cli 3.0-rc1 opens a
 device only by a name such as nvme0n1, in /dev, and not by a descriptor (libnvme, lib-linux.c).
-docs/devices.md lists the checked versions.
+docs/explanation/devices.md lists the checked versions.
 """
 
 from __future__ import annotations

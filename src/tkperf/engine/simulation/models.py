@@ -1,4 +1,4 @@
-"""The models of simulated drives, every number with its unit, and the presets. docs/simulated-drive.md
+"""The models of simulated drives, every number with its unit, and the presets. docs/explanation/simulated-drive.md
 explains them.
 """
 

@@ -1,1 +1,1 @@
-"""Data that drives report: temperature, throttling, wear, bytes written. Pure; docs/telemetry.md."""
+"""Data that drives report: temperature, throttling, wear, bytes written. Pure; docs/explanation/telemetry.md."""

@@ -46,7 +46,7 @@ MOST_SEGMENTS = 1 << 20
 
 
 def means(text: str) -> msgspec.Meta:
-    """Return the explanation of a key; ``tkperf profiles show`` and docs/profiles.md take it from here."""
+    """Return the explanation of a key; ``tkperf profiles show`` and docs/reference/profiles.md take it from here."""
     return msgspec.Meta(description=text)
 
 
