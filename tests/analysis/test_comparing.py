@@ -48,7 +48,7 @@ from tkperf.page.comparison.ratio_texts import (
 from tkperf.page.verdict_texts import NoteLevel, Verdict
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.render.export_comparison import render_comparison_json
-from tkperf.render.export_markdown import render_markdown
+from tkperf.render.export_markdown import inert, render_markdown
 from tkperf.render.terminal.page_text import print_page
 
 WRITES = {FOUR_KIB_WRITES: (100.0, 101.0, 102.0)}
@@ -819,7 +819,7 @@ def test_the_last_run_of_a_history_that_fell_is_named_first() -> None:
 
 
 def test_json_and_markdown_say_the_same() -> None:
-    """The findings first; each headline figure leads to its row."""
+    """The decision first; each headline figure leads to its row."""
     runs = [iops_run("A", (100, 101)), iops_run("B|x", (870, 880))]
     both = compare(runs)
     document = json.loads(render_comparison_json(both))
@@ -830,7 +830,10 @@ def test_json_and_markdown_say_the_same() -> None:
     assert row["entries"][1]["ratio"] == pytest.approx(875 / 100.5)
     text = render_markdown(build_comparison_page(both))
     assert text.splitlines()[4] == f"**{document['verdict']['text']}**" == "**Comparable**"
-    assert text.splitlines()[6].startswith("4 KiB random write: B\\|x has 8.71 × the IOPS of A")
+    assert text.splitlines()[0].replace("\\", "") == f"# {document['decision']['title']}"
+    for use in document["decision"]["uses"]:
+        assert f"**{inert(use['name'])}**: {inert(use['text'])}" in text
+    assert "- 4 KiB random write: B\\|x has 8.71 × the IOPS of A" in text
     assert "| 4 KiB random write | IOPS | 100.5 | 875 | ×8.71 | better |" in text
 
 

@@ -83,15 +83,18 @@ def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder:
 
 @pytest.mark.parametrize(("page", "first"), [("README.md", "rehearsal"), ("docs/how-to/comparing.md", "sata")])
 def test_the_comparison_says_what_the_pages_quote(folder: Path, page: str, first: str) -> None:
-    """The page quotes the verdict, the answer and the count of figures of the comparison."""
-    said = call("compare", folder / "rehearsal.tkperf", folder / "nvme.tkperf")
+    """The page quotes the title, lines of the decision, and the verdict."""
+    said = call("compare", folder / "rehearsal.tkperf", folder / "nvme.tkperf").replace("rehearsal", first)
     text = read(page)
-    (answer,) = re.findall(r"4 KiB random read: nvme has .*?, beyond noise\.", text)
-    assert answer.replace(f"of {first} ", "of rehearsal ") in said
-    (count,) = re.findall(r"Of \d+ figures of nvme: [^.]*\.", text)
-    assert count in said
-    for verdict in re.findall(r"SIMULATED\. (Comparable[\w ]*: .*?) 4 KiB random read", text):
-        assert verdict in said
+    (title,) = re.findall(rf"nvme is better at \d of \d figures, {first} at \d", text)
+    assert title in said
+    lines = re.findall(r"(?:Random reads|Sustained random writes): nvme \([^()]*\), then [^()]*\([^()]*\)", text)
+    assert lines
+    for line in lines:
+        assert line in said
+    for quoted in re.findall(r"SIMULATED\. (Comparable[\w ]*: .*?) nvme: (better at .*?), \.\.\.", text):
+        for part in quoted:
+            assert part in said
 
 
 def test_the_check_passes_as_readme_says(folder: Path) -> None:

@@ -63,33 +63,14 @@ def chart_of(view: ReportView, key: str) -> ChartView:
     return next(chart for test in view.tests for chart in test.charts if chart.key == key)
 
 
-def test_two_runs_open_with_intervals_and_matrices() -> None:
-    """A point for each headline figure; of each measure a matrix of ratios, its values folded."""
+def test_two_runs_have_matrices_of_ratios() -> None:
+    """Of each measure one; its values are folded."""
     view = build_comparison_page(compare([run_of("A", 1), run_of("B", 8)]))
-    bars, chart = view.overview_charts
-    assert chart.key == "headline-ratios"
-    # A tail of 8 times the latency is an eighth as good.
-    assert sorted(row["value"] for row in rows_of(chart)) == [0.125, 8.0, 8.0, 8.0, 8.0]
-    assert {row["series"] for row in rows_of(chart)} == {"better", "worse"}
-    assert len(bars.views) == 5
-    assert [row["series"] for row in rows_of(bars)] == ["A", "B"]
+    assert view.overview_charts == ()
     matrix, values = view.tests[0].sections[0].tables
     assert matrix.columns == ("Block size (KiB)", "100/0", "65/35", "50/50", "0/100")
     assert matrix.rows[0] == ("4", "8.00", "8.00", "8.00", "8.00")
     assert (values.folded, len(values.rows)) == (True, len(CELLS))
-
-
-def test_ends_of_many_are_coloured_where_they_differ() -> None:
-    """Lowest and highest are named, but within noise neither better nor worse."""
-    factors = (1, 1, 1, 1, 1, 1.001, 8)
-    runs = [run_of(f"r{number}", factor) for number, factor in enumerate(factors)]
-    for several, tones in ((runs, {"better", "worse"}), ([*runs[:6], run_of("r6", 0.999)], {""})):
-        view = build_comparison_page(compare(several, Arrangement.RUNS))
-        *_, chart = view.overview_charts
-        curves = [curve for curve in curves_of(chart).curves if curve.has_texts]
-        named = [curve.name for curve in curves for point in curve.points if point.facts[0] == "r6"]
-        assert len(named) == 5
-        assert set(named) == tones
 
 
 def test_a_ratio_within_noise_is_in_parentheses() -> None:
@@ -99,38 +80,41 @@ def test_a_ratio_within_noise_is_in_parentheses() -> None:
     assert re.search(r'<td[^>]* title="[^"]*">[^<]*\(×1\.000[^<]*\)</td>', page)
 
 
-def test_the_answer_comes_first_and_conditions_are_folded() -> None:
-    """Verdict, sentences, charts, the table of headline figures; then what is opened when asked."""
+def test_the_decision_comes_first_and_the_rest_is_behind_one_select() -> None:
+    """Verdict, a line for each use, the matrix, the charts; then parts that a select shows."""
     runs = [run_of("A", 1, fio_version="fio-3.33"), run_of("B", 8, fio_version="fio-3.36")]
     page = render_view(build_comparison_page(compare(runs)))
     places = [
         page.index(text)
         for text in (
             'class="verdict caution"',
-            '<ul class="answer">',
-            'id="headline-bars"',
-            'id="headline-ratios"',
+            '<dl class="uses">',
+            '<table class="drives">',
+            '<select id="chapter"',
+            'id="lead0"',
+            '<section id="overview" data-chapter>',
             "Headline figures</span>",
-            "<summary>Conditions that differ, and",
+            '<section id="conditions" data-chapter>',
             "fio differs (A: fio-3.33, B: fio-3.36)",
         )
     ]
     assert places == sorted(places)
-    assert "warnings" not in page[page.index("<body>") : places[1]]
+    offered = re.findall(r'<option value="([^"]*)"', page)
+    assert set(offered) == {"", *re.findall(r'<section id="([^"]*)" data-chapter>', page)}
+    assert page.count("<select") == 1
 
 
 @pytest.mark.parametrize(
     ("runs", "arrangement", "title", "charts"),
     [
-        (drives(8), Arrangement.COHORT, "8 drives of model M", ["headline-bars", "headline-spread"]),
+        (drives(8), Arrangement.COHORT, "8 drives of model M: no outlier", ["headline-bars", "headline-spread"]),
         (
             drives(5, serial="S1"),
             Arrangement.HISTORY,
             "Drive S1 over 5 runs",
             [f"headline-history{number}" for number in range(5)],
         ),
-        (drives(8), Arrangement.RUNS, "7 runs against lab-00", ["headline-bars", "headline-spread"]),
-        (drives(3), Arrangement.RUNS, "lab-00 / lab-01 / lab-02", ["headline-bars", "headline-ratios"]),
+        (drives(8), Arrangement.RUNS, "lab-07 is the best at 3 of 5 figures, lab-00 at 2", []),
     ],
 )
 def test_each_arrangement_has_its_chart(
@@ -193,11 +177,18 @@ def test_of_many_runs_exceedance_has_a_quarter_of_the_points() -> None:
     assert {(row["x"], row["value"]) for row in points[1]} <= {(row["x"], row["value"]) for row in points[0]}
 
 
-def test_a_run_has_one_colour_in_all_charts() -> None:
-    """The first colour is the first run's also where it is the line that others are set against."""
-    bars, chart = build_comparison_page(compare([run_of(name, 1) for name in "ABC"])).overview_charts
-    assert [curve.colour for curve in curves_of(bars).curves] == [*PALETTE[:3]]
-    assert [curve.colour for curve in curves_of(chart).curves] == [*PALETTE[1:3]]
+def test_a_run_has_one_colour_and_one_place_everywhere() -> None:
+    """In the matrix and in every chart, in the order in which the runs were named."""
+    view = build_comparison_page(compare([run_of(name, 1) for name in "CAB"]))
+    assert view.decision is not None
+    assert [(row.name, row.colour) for row in view.decision.rows] == list(zip("CAB", PALETTE, strict=False))
+    charts = [*view.lead_charts, *(chart for test in view.tests for chart in test.charts)]
+    drawn = [each for chart in charts for each in chart.views if isinstance(each.chart, Chart)]
+    assert len(drawn) > 2
+    for each in drawn:
+        assert [(curve.name, curve.colour) for curve in curves_of(each).curves] == list(
+            zip("CAB", PALETTE, strict=False)
+        )
 
 
 def test_rows_that_differ_most_come_first_and_lead_to_their_cells() -> None:
@@ -210,11 +201,9 @@ def test_rows_that_differ_most_come_first_and_lead_to_their_cells() -> None:
     for others in (1, 2):
         runs = [run("A", 10, 20, 30), *(run(f"B{n}", 10, 5, 29) for n in range(others))]
         view = build_comparison_page(compare(runs))
-        (table, *_), (bars, chart) = view.tables, view.overview_charts
+        table, *_ = view.tables
         first = [row[0] for row in table.rows]
         assert first[0] == "4 KiB random, 65 % reads"
-        assert bars.views[0].choice == ("4 KiB random, 65 % reads: IOPS",)
-        assert curves_of(chart).x.places[0] == "4 KiB random, 65 % reads: IOPS"
         page = render_view(view)
         for target in table.targets:
             assert f'<a href="#{target}">' in page

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -351,3 +352,32 @@ def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(browser: Brows
         assert end["y"] + end["height"] <= height
         assert line["height"] < 60
         page.close()
+
+
+@pytest.mark.parametrize("count", [2, 5, 12])
+def test_a_decision_is_on_the_first_screen(browser: Browser, tmp_path: Path, count: int) -> None:
+    """Title, lines, matrix and two charts; the rest is behind one select, which a link into it opens, too."""
+    results = [simulate(tmp_path, run_info(name="drive-00", notices=("SIMULATED: a model",)))]
+    info = results[0].info
+    results += [replace(results[0], info=replace(info, name=f"drive-{n:02}")) for n in range(1, count)]
+    path = tmp_path / "compared.html"
+    path.write_text(render_view(build_comparison_page(compare(results))), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    visit = Visit(page=page, path=path)
+    visit.open()
+    assert visit.count("table.drives tbody tr") == count
+    drawings = page.locator(".leads svg.marks").all()
+    assert len(drawings) == 2
+    for drawing in drawings:
+        box = drawing.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 900
+    assert not page.locator("#iops").is_visible()
+    page.locator("#chapter").select_option("iops")
+    assert page.locator("#iops").is_visible()
+    page.locator("table.drives td a").last.click()
+    assert page.locator(":target").is_visible()
+    assert not page.locator("#iops").is_visible()
+    assert visit.said == []
+    assert {url.split("#")[0] for url in visit.asked} == {path.as_uri()}
+    page.close()

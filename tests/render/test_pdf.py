@@ -330,12 +330,22 @@ def test_what_shares_a_time_axis_stands_below_its_own() -> None:
     ]
 
 
-def test_charts_of_a_comparison_come_as_on_the_screen(result: RunResult) -> None:
-    """The first view of each, then others of the first: the high chart leaves no gap at the end of the first page."""
+def test_a_comparison_opens_with_its_decision(result: RunResult, tmp_path: Path) -> None:
+    """On the first page: title, a line for each use, the matrix, and two charts next to each other."""
     page = build_comparison_page(compare([result, result]))
-    rows = compose(page)["overview_charts"]
-    assert [chart["title"] for chart in rows[0]] == [page.overview_charts[0].chart.title, "Headline figures"]
-    assert len(rows) > 1
+    document = compose(page)
+    assert [[chart["title"] for chart in row] for row in document["lead_charts"]] == [
+        ["4 KiB random write: IOPS from fresh to full", "Random reads over block size"]
+    ]
+    text = text_of(set_document(document), tmp_path)[0]
+    for words in (
+        page.title,
+        "Sustained random writes",
+        "Random read",
+        "Write tail",
+        "within noise or 3 % of the best",
+    ):
+        assert words in " ".join(text.split())
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:

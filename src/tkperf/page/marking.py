@@ -33,6 +33,7 @@ def mark_charts(view: ReportView) -> ReportView:
     return replace(
         view,
         story=None if view.story is None else mark_all((view.story,))[0],
+        lead_charts=mark_all(view.lead_charts),
         overview_charts=mark_all(view.overview_charts),
         tests=tuple(
             replace(

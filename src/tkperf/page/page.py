@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from tkperf.model.figures import Figure
 from tkperf.model.units import capital
 from tkperf.page.chart import AnyChart, Chart, Marked, Rule, Shade
+from tkperf.page.matrix import DecisionView
 from tkperf.page.verdict_texts import NoteLevel, Verdict
 from tkperf.page.words.run import WarningGroup
 
@@ -427,6 +428,7 @@ class ReportView:
         warnings_line: counts the warnings by kind.
         grouped_warnings: appear below the answer.
         answer: the sentences of a comparison.
+        decision: opens a comparison, together with ``lead_charts``; the rest of such a page is shown on demand.
         overview: tables and remarks of a page about something other than one run, with ``overview_charts``.
         claims: None without any.
         cells: may be built on iteration.
@@ -451,6 +453,8 @@ class ReportView:
     warnings_line: str = ""
     grouped_warnings: tuple[WarningGroup, ...] = ()
     answer: tuple[str, ...] = ()
+    decision: DecisionView | None = None
+    lead_charts: tuple[ChartView, ...] = ()
     overview: tuple[Block, ...] = ()
     overview_charts: tuple[ChartView, ...] = ()
     claims: TableView | None = None

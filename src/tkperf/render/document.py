@@ -16,7 +16,7 @@ from tkperf.page.facts import bind_units, shorten, typeset
 from tkperf.page.marking import find_level, list_stamp
 from tkperf.page.page import ChartView, FactBlocks, ReportView, TableView, TestView
 from tkperf.render.charts.draw import draw
-from tkperf.render.charts.frame import Spec
+from tkperf.render.charts.frame import Spec, find_colour
 from tkperf.render.paper import FAMILY, Document, charts_of, parts_of
 
 # Widths of a chart in pixels of Vega, for half the width of the text and for all of it: letters of 12 px become 7.5 pt.
@@ -41,7 +41,16 @@ def compose(view: ReportView) -> Document:
     """Return a view as a document for ``pdf.py``."""
     overview = tuple(_narrow(block) if isinstance(block, TableView) else block for block in view.overview)
     report: Document = msgspec.to_builtins(
-        replace(view, overview=overview, story=None, overview_charts=(), tests=(), cells=(), cell_charts=None)
+        replace(
+            view,
+            overview=overview,
+            story=None,
+            lead_charts=(),
+            overview_charts=(),
+            tests=(),
+            cells=(),
+            cell_charts=None,
+        )
     )
     # Every page has these, so they must not fill it; the first pages have them in full.
     report["device"] = shorten(view.device, MOST_OF_ABOUT)
@@ -55,6 +64,11 @@ def compose(view: ReportView) -> Document:
     report["tests"] = [_without_charts(test) for test in view.tests]
     story = () if view.story is None else view.story.on_paper[:1]
     report["story"] = [[_for_print(chart, scale=STORY_SCALE, width=WHOLE_WIDTH)] for chart in story]
+    if view.decision is not None:
+        for row in report["decision"]["rows"]:
+            row["colour"] = find_colour(row["colour"])
+    # Paper has no first screen to fit on, and names next to curves need the height.
+    report["lead_charts"] = _lay_out([_heighten(chart) for chart in view.lead_charts])
     of_overview = [chart.on_paper for chart in view.overview_charts]
     # As on the screen each chart's first view comes first: a high one leaves no gap at the end of the first page.
     report["overview_charts"] = _lay_out(
@@ -73,6 +87,11 @@ def compose(view: ReportView) -> Document:
     for chart, spec in zip(charts_of(document), specs, strict=True):
         chart["spec"] = spec
     return dict(document)
+
+
+def _heighten(view: ChartView) -> ChartView:
+    chart = view.chart
+    return replace(view, chart=replace(chart, low=False) if isinstance(chart, Chart) else chart, others=())
 
 
 def _without_charts(test: TestView) -> Document:

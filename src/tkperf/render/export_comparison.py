@@ -9,6 +9,8 @@ from typing import Any
 from tkperf.analysis.comparing.arrangements import Cohort, History
 from tkperf.analysis.comparing.compared_rows import ComparedRow, Entry
 from tkperf.analysis.comparing.comparison import Comparison, ComparisonReason
+from tkperf.analysis.comparing.decision import DecisionFigure
+from tkperf.analysis.comparing.decision_figures import build_decision
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import Judgement
 from tkperf.page.comparison.conclusions import (
@@ -18,6 +20,7 @@ from tkperf.page.comparison.conclusions import (
     find_telemetry_differences,
     find_verdict,
 )
+from tkperf.page.comparison.decision_texts import describe_uses, find_title
 from tkperf.page.comparison.ratio_texts import describe_loads, name_reference
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import find_notices
@@ -37,6 +40,7 @@ def render_comparison_json(comparison: Comparison) -> str:
         "arrangement": comparison.arrangement.value,
         "ratios_to": name_reference(comparison),
         "verdict": _verdict(comparison, find_verdict(comparison, conditions)),
+        "decision": _decision(comparison),
         "findings": tuple(find_conclusions(comparison)),
         "notices": find_common_notices(comparison),
         "runs": [_run(name, result) for name, result in zip(comparison.names, comparison.results, strict=True)],
@@ -53,6 +57,33 @@ def render_comparison_json(comparison: Comparison) -> str:
         "rows": [_row(row) for row in comparison.rows],
     }
     return json.dumps(finite(document), indent=2, allow_nan=False)
+
+
+def _decision(comparison: Comparison) -> dict[str, object]:
+    decision = build_decision(comparison)
+    return {
+        "title": find_title(comparison, decision),
+        "uses": [{"name": name, "text": text} for name, text in describe_uses(comparison, decision)],
+        "figures": [_figure(figure) for figure in (*decision.figures, *decision.alone)],
+    }
+
+
+def _figure(figure: DecisionFigure) -> dict[str, object]:
+    """Return a figure; numbers in it are those of ``runs``, and ratios are to the best ranked value."""
+    return {
+        "figure": figure.key,
+        "use": figure.use,
+        "test": figure.test,
+        "section": figure.section,
+        "workload": dict(zip(WORKLOAD, workload_row(figure.workload), strict=True)),
+        "part": figure.part or None,
+        "key": figure.measure.key,
+        "measure": figure.measure.label,
+        "unit": figure.measure.unit,
+        "better": figure.measure.better.value,
+        "ranking": figure.ranking,
+        "cells": [_entry(cell.entry) | {"unranked": cell.unranked, "standing": cell.standing} for cell in figure.cells],
+    }
 
 
 def _verdict(comparison: Comparison, judged: Judgement[ComparisonReason]) -> dict[str, Any]:

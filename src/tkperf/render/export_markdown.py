@@ -46,6 +46,7 @@ def render_markdown(view: ReportView) -> str:
     lines += [f"**{inert(banner)}**\n" for banner in view.banners]
     lines += [
         *(f"{inert_line(sentence)}\n" for sentence in view.answer),
+        *_decision(view),
         *_headlines(view),
         *_findings(view),
         *_blocks(view.overview),
@@ -59,6 +60,24 @@ def render_markdown(view: ReportView) -> str:
     lines += ["## How to read this", ""] if view.words else []
     lines += [f"{inert_line(words)}\n" for words in view.words]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _decision(view: ReportView) -> Iterator[str]:
+    """Yield a line for each use, and the matrix, with the interval of each value."""
+    if view.decision is None:
+        return
+    for name, sentence in view.decision.lines:
+        yield f"{f'**{inert(name)}**: ' if name else ''}{inert_line(sentence)}\n"
+    head = ("", *(f"{column.title} ({column.detail})" for column in view.decision.columns))
+    rows = [
+        (
+            f"{row.whole_name} ({row.detail})" if row.detail else row.whole_name,
+            *(", ".join(filter(None, (f"{cell.text} {cell.interval} {cell.sign}", cell.words))) for cell in row.cells),
+        )
+        for row in view.decision.rows
+    ]
+    yield from render_rows(head, rows)
+    yield from ("", inert_line("; ".join(f"{sign}: {words}" for sign, words in view.decision.legend)), "")
 
 
 def _headlines(view: ReportView) -> Iterator[str]:

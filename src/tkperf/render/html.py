@@ -19,14 +19,14 @@ from tkperf.page.facts import typeset
 from tkperf.page.marking import find_keywords, list_badges, list_stamp
 from tkperf.page.page import ChartView, ReportView
 from tkperf.render.charts.draw import draw
-from tkperf.render.charts.frame import BRIGHTER
+from tkperf.render.charts.frame import BRIGHTER, find_colour
 from tkperf.render.environment import make_environment
 from tkperf.render.export_json import finite
 from tkperf.render.paper import build_font_faces
 from tkperf.system.output_files import find_cache_folder, replace_file
 
 # In the order of execution: each script may use the ones before it.
-SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "page")
+SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "chapters", "page")
 
 # A number with its unit, and a range: no line may end within.
 _FIGURE = re.compile(r"(?<![\w#.,-])\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))(?![\w/-])")
@@ -87,7 +87,7 @@ def _environment() -> Environment:
     environment.filters["cells_json"] = lambda cells: _script_json({cell.key: cell for cell in cells})
     environment.filters["drawn"] = _drawn
     environment.filters["css_text"] = _css_text
-    environment.filters |= {"unbroken": _unbroken, "typeset": typeset}
+    environment.filters |= {"unbroken": _unbroken, "typeset": typeset, "colour": find_colour}
     environment.globals |= {"font_faces": build_font_faces(), "brighter": BRIGHTER}
     return environment
 

@@ -22,7 +22,11 @@ def parts_of(document: Document) -> list[dict[str, Any]]:
 def charts_of(document: Document) -> list[dict[str, Any]]:
     """Return all charts that are drawn, in their order; ``spec`` of each is the specification."""
     rows = (row for part in parts_of(document) for row in part["charts"])
-    return [chart for row in (*document["story"], *document["overview_charts"], *rows) for chart in row]
+    return [
+        chart
+        for row in (*document["story"], *document["lead_charts"], *document["overview_charts"], *rows)
+        for chart in row
+    ]
 
 
 FAMILY = "Inter"

@@ -208,11 +208,11 @@ def find_phases(sections: Sequence[SectionResult]) -> dict[str, list[Phase]]:
     specification's steady state, its window is. Empty if a section is not a stream, or if all streams were level
     throughout.
     """
-    if not all(_is_stream(section) for section in sections):
+    if not all(is_stream(section) for section in sections):
         return {}
     if not any(changes(section, section.slices[0].values.workload) for section in sections):
         return {}
-    by_run = [dict(_levels(section)) for section in sections]
+    by_run = [dict(find_levels(section)) for section in sections]
     judged = are_judged_steady(sections)
     phases = {
         part: [of_run[part] for of_run in by_run]
@@ -220,7 +220,7 @@ def find_phases(sections: Sequence[SectionResult]) -> dict[str, list[Phase]]:
         if all(part in of_run for of_run in by_run)
     }
     if not judged and STEADY_PART not in phases:
-        phases[LAST_PART] = [_last_quarter(section) for section in sections]
+        phases[LAST_PART] = [find_last_quarter(section) for section in sections]
     return phases
 
 
@@ -256,11 +256,12 @@ def phase_entry(part: str, phase: Phase, quantity: Quantity) -> Entry:
     )
 
 
-def _is_stream(section: SectionResult) -> bool:
+def is_stream(section: SectionResult) -> bool:
+    """Return whether a section is a stream of so many slices that its phases are known."""
     return len(section.slices) >= 4 * _LEAST_SLICES and section.areas is None
 
 
-def _levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
+def find_levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
     """Yield the name of each level with its slices and its value."""
     for timeline in preferred(section.timelines):
         if timeline.settled is None or timeline.quantity not in QUANTITIES:
@@ -274,7 +275,8 @@ def _levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
                 yield _KINDS[level.kind], Phase(slices=slices, levels=levels)
 
 
-def _last_quarter(section: SectionResult) -> Phase:
+def find_last_quarter(section: SectionResult) -> Phase:
+    """Return the last quarter of a stream's slices."""
     return Phase(slices=section.slices[-(-3 * len(section.slices) // 4) :], levels={})
 
 
@@ -371,6 +373,11 @@ class _Cells:
             rounds=rounds,
             slices=[one.values for one in section.slices if not window or one.number in window],
         )
+
+
+def build_entry(section: SectionResult, workload: Workload, quantity: Quantity) -> Entry:
+    """Return one run's value of a cell, without a comparison."""
+    return _entry(_Cells.of(section), workload, quantity)
 
 
 def _entry(of_run: _Cells, workload: Workload, quantity: Quantity) -> Entry:

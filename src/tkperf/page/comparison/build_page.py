@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tkperf.analysis.comparing.compared_rows import MOST_WITHIN_NOISE, ComparedRow
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison
+from tkperf.analysis.comparing.decision_figures import build_decision
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, QUANTITIES, THROUGHPUT, Quantity
 from tkperf.model.units import KIB, list_names
@@ -18,6 +19,7 @@ from tkperf.page.comparison.conclusions import (
     find_telemetry_differences,
     find_verdict,
 )
+from tkperf.page.comparison.decision_texts import build_decision_view, find_title
 from tkperf.page.comparison.headline_charts import build_headline_charts
 from tkperf.page.comparison.ratio_tables import (
     MOST_ACROSS,
@@ -26,14 +28,15 @@ from tkperf.page.comparison.ratio_tables import (
     build_runs_table,
     build_section_table,
 )
-from tkperf.page.comparison.ratio_texts import RATIO_MARKS, describe_group, name_reference
+from tkperf.page.comparison.ratio_texts import RATIO_MARKS
+from tkperf.page.comparison.run_curves import build_lead_charts
 from tkperf.page.comparison.stream_charts import build_over_time, build_spike_charts, build_test_charts, find_streams
 from tkperf.page.disclosure import UNITS
 from tkperf.page.facts import capacity, format_moment, or_not_known, word
 from tkperf.page.figures.curves import flag
 from tkperf.page.marking import mark_charts
 from tkperf.page.naming import Naming, listing_axes
-from tkperf.page.page import ChartView, Facts, ReportView, SectionView, TableView, TestView
+from tkperf.page.page import ChartView, Facts, Note, NotesView, ReportView, SectionView, TableView, TestView
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import WarningGroup, leave_out_said
 from tkperf.page.words.uncertainty import MEANING_OF_RATIO
@@ -103,7 +106,6 @@ def _bars(comparison: Comparison, key: str, rows: list[ComparedRow], title: str)
     yield ChartView(key=key, text=f"{title}: a bar for each run.", chart=chart)
 
 
-_MOST_IN_TITLE = 4
 _WORDS = (
     "Values are those of the report of each run: means over its steady-state window, over the areas of a hard "
     "disk, or of a whole stream. A stream that changed its level is compared phase by phase: the "
@@ -122,20 +124,28 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
     Args:
         most_across: most runs with a column of their own.
     """
-    titles = {test.name: test.title for test in comparison.results[0].tests}
-    overview = (build_headline_table(comparison, most_across), build_runs_table(comparison), _runs(comparison))
+    titles = {test.name: test.title for result in comparison.results for test in result.tests}
+    decision = build_decision(comparison)
+    opening = build_decision_view(comparison, decision)
+    overview = (
+        _find_remarks(comparison),
+        build_headline_table(comparison, most_across),
+        build_runs_table(comparison),
+        _runs(comparison),
+    )
     groups = find_conditions(comparison.names, comparison.results)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
     notices, verdict = find_common_notices(comparison), find_verdict(comparison, groups)
     view = ReportView(
-        title=_title(comparison),
+        title=find_title(comparison, decision),
         device=f"runs {', '.join(comparison.names)}",
         footer="tkperf compare",
         subtitle=_subtitle(comparison),
         banners=leave_out_said(notices, simulated=verdict.simulated),
         stamp=notices,
         verdict=describe_comparison_verdict(comparison, verdict),
-        answer=tuple(find_conclusions(comparison)),
+        decision=opening,
+        lead_charts=build_lead_charts(comparison),
         warnings_line=f"Conditions that differ, and remarks of the runs: {counts}" if counts else "",
         grouped_warnings=tuple(
             WarningGroup(title=group.title, count=len(group.texts), texts=group.texts) for group in groups
@@ -156,6 +166,14 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
         ),
     )
     return mark_charts(view)
+
+
+def _find_remarks(comparison: Comparison) -> NotesView | None:
+    """Return the findings of each run against the first; those of a cohort or a history open the page."""
+    if comparison.arrangement is not Arrangement.RUNS:
+        return None
+    notes = tuple(Note(text=sentence) for sentence in find_conclusions(comparison))
+    return NotesView(title="Findings", notes=notes) if notes else None
 
 
 def build_tkperf_plots(comparison: Comparison) -> tuple[ChartView, ...]:
@@ -204,28 +222,16 @@ def _telemetry(comparison: Comparison, test: str) -> Facts:
     return (("By the drives' own logs", text),) if text else ()
 
 
-def _title(comparison: Comparison) -> str:
-    if len(comparison.names) <= _MOST_IN_TITLE and comparison.arrangement is Arrangement.RUNS:
-        return " / ".join(comparison.names)
-    count = len(comparison.names)
-    if comparison.cohort is not None:
-        return describe_group(comparison)
-    if comparison.history is not None:
-        serial = comparison.history.serial
-        return f"Drive {serial} over {count} runs" if serial else f"{count} runs in order of date"
-    return f"{count - 1} runs against {comparison.names[0]}"
-
-
 def _subtitle(comparison: Comparison) -> str:
     count = len(comparison.names)
-    reference = f"ratios are to {name_reference(comparison)}"
-    match comparison.arrangement:
-        case Arrangement.COHORT:
-            return f"cohort of {count} runs; {reference}"
-        case Arrangement.HISTORY:
-            return f"history; {reference}, the oldest"
-        case Arrangement.RUNS:
-            return f"comparison of {count} runs; {reference}"
+    kind = {
+        Arrangement.COHORT: f"cohort of {count} runs",
+        Arrangement.HISTORY: f"history of {count} runs",
+        Arrangement.RUNS: f"{count} runs",
+    }
+    specifications = list(dict.fromkeys(result.info.specification for result in comparison.results))
+    known = [specifications[0]] if len(specifications) == 1 and specifications[0] else []
+    return ", ".join((kind[comparison.arrangement], *known))
 
 
 def _sections(comparison: Comparison, test: str, most_across: int) -> Iterator[SectionView]:

@@ -37,8 +37,11 @@ _ROOM_FOR_NAME = 1.3
 
 
 def build_headline_charts(comparison: Comparison) -> Iterator[ChartView]:
-    """Yield the charts of the headline figures, the greatest differences first; none without headline figures."""
-    if not comparison.headlines:
+    """Yield the charts of a cohort's or a history's headline figures, the greatest differences first.
+
+    Other runs have their bars in the matrix.
+    """
+    if not comparison.headlines or (comparison.cohort is None and comparison.history is None):
         return
     if comparison.history is not None:
         yield from _over_dates(comparison, comparison.history)
@@ -104,17 +107,12 @@ def _place_value(at: Place, entry: Entry, *facts: str) -> Point:
 
 
 def _times_better(comparison: Comparison, headlines: Sequence[ComparedRow]) -> Iterator[ChartView]:
-    """Yield all headline figures on one axis: a point for each run, with more than 1 better whatever the quantity.
+    """Yield all headline figures of a cohort on one axis: a point for each run, more than 1 is better.
 
-    A few runs have intervals, and a colour each. Of many, or of a cohort, the ones to look at are named, and a band
-    has the middle half.
+    Outliers are named, and a band has the middle half.
     """
-    few = comparison.cohort is None and len(comparison.names) <= MOST_ACROSS
     reference, figures = name_reference(comparison), name_headlines(comparison)
-    # The first colour belongs to the first run, the reference of all others; a single other one has that of the change.
-    colours = dict(zip(comparison.names, PALETTE, strict=False)) if few else {}
-    by_run = len(colours) > 2
-    points: dict[str, list[Point]] = {name: [] for name in (colours if by_run else _TONES)}
+    points: dict[str, list[Point]] = {name: [] for name in _TONES}
     others: list[Point] = []
     bands: list[Point] = []
     for headline in headlines:
@@ -123,18 +121,13 @@ def _times_better(comparison: Comparison, headlines: Sequence[ComparedRow]) -> I
         figure, tones = figures[headline.place], dict(_notable(comparison, headline))
         known: list[float] = []
         for name, entry, ratio in zip(comparison.names, headline.entries, comparison.ratios(headline), strict=True):
-            if not ratio or (few and name == reference):
+            if not ratio:
                 continue
-            of_ratio = entry.ratio_uncertainty if few else None
-            ends = (None, None) if of_ratio is None else (of_ratio.low, of_ratio.high)
-            times = _turn_better(headline, ratio, *ends)
-            sure = describe_exactly(headline.quantity, entry, to_first=comparison.cohort is None)
-            facts = (name, "; ".join(filter(None, (entry.change if few else None, sure))))
-            known.append(times[0])
-            group = points[name] if by_run else others
-            if not by_run and (few or name in tones):
-                group = points[_tone(entry.change) if few else tones[name]]
-            group.append(Point(figure, *times, flag=flag(entry), facts=facts))
+            times = 1 / ratio if headline.quantity.better is Better.LOWER else ratio
+            known.append(times)
+            group = points[tones[name]] if name in tones else others
+            exactly = describe_exactly(headline.quantity, entry, to_first=False)
+            group.append(Point(figure, times, flag=flag(entry), facts=(name, exactly)))
         if known:  # none to a median of 0
             low, _, high = quantiles([*known, *known][: max(2, len(known))], n=4, method="inclusive")
             bands.append(Point(figure, median(known), low, high))
@@ -142,70 +135,38 @@ def _times_better(comparison: Comparison, headlines: Sequence[ComparedRow]) -> I
         return
     drawn = [point.y or 1.0 for of in (others, *points.values()) for point in of]
     furthest = max(max(each, 1 / each) for each in drawn)
-    facts = ("" if by_run else "Run", "Sure")
-    run = Curve(mark=Mark.POINT, facts=facts, has_texts=not few)
-    background = (
+    run = Curve(mark=Mark.POINT, facts=("Run", "Sure"), has_texts=True)
+    curves = (
         Curve(points=tuple(bands), mark=Mark.RANGE),
         replace(run, points=tuple(others), muted=True, has_texts=False),
+        *(replace(run, name=name, points=tuple(of), colour=_TONES[name]) for name, of in points.items() if of),
     )
-    named = (
-        replace(run, name=name, points=tuple(of), colour=colours[name] if by_run else _TONES[name])
-        for name, of in points.items()
-        if of
-    )
-    who = "outliers are named" if comparison.cohort else "the lowest and the highest are named"
-    how = f"with the {INTERVAL}, if it is known" if few else f"the band has the middle half; {who}"
     yield ChartView(
-        key="headline-ratios" if few else "headline-spread",
-        text=f"How many times better than {reference} each run is; {how}. 2 is twice the IOPS, or half the latency.",
+        key="headline-spread",
+        text=f"How many times better than {reference} each run is; the band has the middle half; outliers are named. "
+        "2 is twice the IOPS, or half the latency.",
         chart=Chart(
             title="Headline figures",
             x=Axis(title="Figure", scale=Scale.ORDINAL, places=tuple(str(each.x) for each in bands)),
-            y=Axis(
-                title=f"Times better than {reference}",
-                scale=Scale.RATIO,
-                includes=() if few else (_ROOM_FOR_NAME * furthest,),
-            ),
-            curves=(*(() if few else background), *named),
+            y=Axis(title=f"Times better than {reference}", scale=Scale.RATIO, includes=(_ROOM_FOR_NAME * furthest,)),
+            curves=curves,
             rules=(_ONE,),
-            series="Run" if by_run else "",
-            legend=Legend.TOP if by_run else Legend.NONE,
+            legend=Legend.NONE,
             flat=True,
-            grouped=by_run,
         ),
         question=f"How many times better than {reference}?",
     )
 
 
-def _turn_better(
-    row: ComparedRow, ratio: float, low: float | None, high: float | None
-) -> tuple[float, float | None, float | None]:
-    """Return a ratio and the ends of its interval so that more than 1 is better, whatever the quantity."""
-    if row.quantity.better is not Better.LOWER:
-        return ratio, low, high
-    return 1 / ratio, 1 / high if high else None, 1 / low if low else None
-
-
 def _notable(comparison: Comparison, headline: ComparedRow) -> Iterator[tuple[str, str]]:
-    """Yield the runs to look at, each with its tone."""
-    if comparison.cohort is not None:
-        for figure in comparison.cohort.figures:
-            if figure.row is headline:
-                yield from ((one.name, _tone(one.change)) for one in figure.outliers)
-        return
-    ratios = comparison.ratios(headline)
-    known = [
-        (ratio, name, _tone(entry.change))
-        for ratio, name, entry in zip(ratios, comparison.names, headline.entries, strict=True)
-        if ratio is not None
-    ]
-    for _, name, tone in (min(known), max(known)):
-        if name != comparison.names[0]:  # the line of the chart marks the first run already
-            yield name, tone
+    """Yield the outliers of a cohort, each with its tone."""
+    for figure in comparison.cohort.figures if comparison.cohort is not None else ():
+        if figure.row is headline:
+            yield from ((one.name, _tone(one.change)) for one in figure.outliers)
 
 
-def _tone(change: Change | None) -> str:
-    """Return the tone of a change; a change within noise, or possibly within it, has none."""
+def _tone(change: Change) -> str:
+    """Return the tone of a change; a change that is neither better nor worse has none."""
     return change.value if change in (Change.BETTER, Change.WORSE) else ""
 
 

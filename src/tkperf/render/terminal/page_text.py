@@ -19,6 +19,7 @@ from tkperf.page.page import Block, FactBlocks, NotesView, ReportView, SectionVi
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
 from tkperf.render.terminal.drawings import print_charts
+from tkperf.render.terminal.matrix_text import print_decision
 
 _HEADING_WIDTH = 80
 # More alarms make an end no clearer; tkperf show has them all.
@@ -49,6 +50,8 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
         console.print(f"going on: {plain(going_on)}", style="bold", highlight=False)
     for sentence in view.answer:
         console.print(plain(sentence), highlight=False)
+    if view.decision is not None:
+        print_decision(view.decision, console)
     _print_headlines(view, console)
     _print_findings(view, console)
     for block in view.overview:

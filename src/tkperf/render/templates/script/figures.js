@@ -113,6 +113,7 @@ async function drawAll() {
 function showLinked() {
   const linked = findLinked(location.hash.slice(1));
   if (!linked || viewOf(linked.figure) === linked.view) return;
+  showChapterOf(linked.figure);
   choose(linked.figure, linked.view);
   if (linked.figure.dataset.shown) redraw(linked.figure);
   linked.figure.scrollIntoView();

@@ -37,6 +37,7 @@ markHere();
 // What a link leads into is opened.
 function unfold() {
   const target = document.getElementById(fromAddress());
+  showChapterOf(target);
   const folded = target?.closest("details") ?? target?.querySelector(":scope > details.chapter");
   if (folded && !folded.open) { folded.open = true; target.scrollIntoView(); }
 }

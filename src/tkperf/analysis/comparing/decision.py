@@ -1,0 +1,192 @@
+"""The decision of a comparison: a few figures, the runs ranked by each, and the uses that the figures decide.
+
+A run ranks before another one only if the difference is beyond noise and at least 3 %;
+docs/explanation/method.md, ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tkperf.analysis.comparing.compared_rows import Change, Entry, against_first
+from tkperf.model.quantity import Better, Measure
+from tkperf.model.workload import Workload
+
+LEAST_DIFFERENCE = 1.03
+"""A smaller ratio of two values ranks neither before the other, however little noise they have.
+
+The intervals are those of two runs: another drive of a model may differ by more. A convention (ADR 60).
+"""
+
+
+class Use(StrEnum):
+    """What a drive is bought for."""
+
+    WRITES = "sustained random writes"
+    READS = "random reads"
+    SINGLE_READS = "one read at a time"
+    LARGE_FILES = "large files"
+
+
+class Unranked(StrEnum):
+    """Reasons why a run's value is in no ranking."""
+
+    NOT_MEASURED = "not measured"
+    NOT_COMPARABLE = "not comparable"
+    NOT_COMPLETE = "not complete"
+    NOT_STEADY = "not steady"
+    DISTURBED = "disturbed"
+    THROTTLED = "throttled"
+    HOST_LIMITED = "host-limited"
+
+
+class Standing(StrEnum):
+    """Place of a ranked value among the others.
+
+    ``BEST`` and ``WORST`` certainly differ from all others. ``EQUAL`` is within noise of the best or less than 3 % from
+    it. ``UNDECIDED``: the noise is not known, or too great to tell the value from the best.
+    """
+
+    BEST = "best"
+    EQUAL = "equal to the best"
+    UNDECIDED = "not decided"
+    BETWEEN = "between"
+    WORST = "worst"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionCell:
+    """One run's value of a figure.
+
+    Attributes:
+        entry: the value; its ratio is the ratio to the best ranked value, None for the best itself.
+        unranked: the reason why it is in no ranking; None: it is ranked.
+        standing: None if it is not ranked, or nothing else is.
+    """
+
+    entry: Entry
+    unranked: Unranked | None
+    standing: Standing | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionFigure:
+    """A figure of all runs.
+
+    Attributes:
+        use: the use that it decides; None: it decides none.
+        test, section, workload, part: the place of its values, with the demand of the first run that has it.
+        same_demand: all runs have that demand.
+        cells: one for each run.
+        ranking: numbers of the ranked runs, the best first; runs of a group do not certainly differ from its first.
+    """
+
+    key: str
+    use: Use | None
+    measure: Measure
+    test: str
+    section: str
+    workload: Workload
+    part: str
+    same_demand: bool
+    cells: tuple[DecisionCell, ...]
+    ranking: tuple[tuple[int, ...], ...]
+
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """Return the numbers of the runs that have a value."""
+        return tuple(number for number, cell in enumerate(self.cells) if cell.entry.value is not None)
+
+    @property
+    def is_ranked(self) -> bool:
+        """Return whether there are two runs or more to rank."""
+        return sum(map(len, self.ranking)) > 1
+
+    def find(self, standing: Standing) -> tuple[int, ...]:
+        """Return the numbers of the runs with a standing."""
+        return tuple(number for number, cell in enumerate(self.cells) if cell.standing is standing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The decision of a comparison.
+
+    Attributes:
+        figures: those that two runs or more have a value of: the columns of the matrix.
+        alone: those that only one run has a value of.
+    """
+
+    figures: tuple[DecisionFigure, ...]
+    alone: tuple[DecisionFigure, ...]
+
+    @property
+    def ranked(self) -> tuple[DecisionFigure, ...]:
+        return tuple(figure for figure in self.figures if figure.is_ranked)
+
+    def of_use(self, use: Use) -> tuple[DecisionFigure, ...]:
+        """Return the figures of a use, those of a single run included."""
+        return tuple(figure for figure in (*self.figures, *self.alone) if figure.use is use)
+
+    def count(self, standing: Standing, run: int) -> int:
+        """Return the number of figures at which a run has a standing."""
+        return sum(run in figure.find(standing) for figure in self.figures)
+
+
+def rank(
+    entries: Sequence[Entry], unranked: Mapping[int, Unranked], measure: Measure
+) -> tuple[tuple[DecisionCell, ...], tuple[tuple[int, ...], ...]]:
+    """Return a cell for each run, and the numbers of the ranked runs in groups, the best first.
+
+    Args:
+        unranked: the reasons of the runs that are not to be ranked. A run without a value never is.
+    """
+    reasons = {number: Unranked.NOT_MEASURED for number, entry in enumerate(entries) if entry.value is None}
+    reasons = {**unranked, **reasons}
+    ranked = [number for number in range(len(entries)) if number not in reasons]
+    falling = measure.better is Better.HIGHER
+    ranked.sort(key=lambda number: entries[number].value or 0.0, reverse=falling)
+    groups: list[list[int]] = []
+    for number in ranked:
+        if groups and not is_better(entries[groups[-1][0]], entries[number], measure):
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    standings = _find_standings(entries, ranked, measure)
+    cells = tuple(
+        DecisionCell(
+            entry=against_first(entries[ranked[0]], entry, measure) if number in ranked[1:] else entry,
+            unranked=reasons.get(number),
+            standing=standings.get(number),
+        )
+        for number, entry in enumerate(entries)
+    )
+    return cells, tuple(map(tuple, groups))
+
+
+def is_better(entry: Entry, other: Entry, measure: Measure) -> bool:
+    """Return whether a value is better than another one beyond noise, and by at least 3 %."""
+    judged = against_first(entry, other, measure)
+    if judged.change is not Change.WORSE or not judged.ratio:
+        return False
+    return max(judged.ratio, 1 / judged.ratio) >= LEAST_DIFFERENCE
+
+
+def _find_standings(entries: Sequence[Entry], ranked: Sequence[int], measure: Measure) -> dict[int, Standing]:
+    if len(ranked) < 2:
+        return {}
+    first, last = ranked[0], ranked[-1]
+    standings = dict.fromkeys(ranked, Standing.BETWEEN)
+    if all(is_better(entries[number], entries[last], measure) for number in ranked[:-1]):
+        standings[last] = Standing.WORST
+    standings[first] = Standing.BEST
+    for number in ranked[1:]:
+        if not is_better(entries[first], entries[number], measure):
+            judged = against_first(entries[first], entries[number], measure)
+            undecided = judged.change in (Change.INCONCLUSIVE, Change.NOT_COMPARABLE)
+            standings[number] = Standing.UNDECIDED if undecided else Standing.EQUAL
+    near = {standings[number] for number in ranked[1:]} & {Standing.EQUAL, Standing.UNDECIDED}
+    if near:
+        standings[first] = Standing.EQUAL if Standing.EQUAL in near else Standing.UNDECIDED
+    return standings

@@ -1,0 +1,373 @@
+"""The words of a comparison's decision: its title, a line for each use, the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.decision import Decision, DecisionCell, DecisionFigure, Standing, Use
+from tkperf.analysis.results import RunResult
+from tkperf.model.quantity import Better, Measure
+from tkperf.model.units import MIB, NOT_MEASURED, format_block_size_kib, format_capacity, format_mix, format_number
+from tkperf.page.comparison.conclusions import find_conclusions
+from tkperf.page.comparison.ratio_tables import describe_exactly, number_rows
+from tkperf.page.comparison.ratio_texts import describe_group, describe_loads
+from tkperf.page.comparison.run_curves import call_runs, colour_runs
+from tkperf.page.matrix import SIGN_WORDS, DecisionView, MatrixCell, MatrixColumn, MatrixRow, Sign
+from tkperf.page.naming import capitalise, list_words, shorten_names
+from tkperf.page.words.uncertainty import INTERVAL, describe_share
+
+# Title of the column, and the name in a sentence.
+_NAMES = {
+    "random_read": ("Random read", "random reads"),
+    "random_write": ("Random write", "random writes"),
+    "random_mix": ("Mixed", "mixed I/O"),
+    "large_read": ("Sequential read", "sequential reads"),
+    "large_write": ("Sequential write", "sequential writes"),
+    "single_read": ("Read latency", "read latency"),
+    "single_write_tail": ("Write tail", "write tail"),
+    "kept_rate": ("Kept rate", "kept rate"),
+}
+_SIGNS = {
+    Standing.BEST: Sign.BEST,
+    Standing.EQUAL: Sign.EQUAL,
+    Standing.UNDECIDED: Sign.UNDECIDED,
+    Standing.WORST: Sign.WORST,
+    Standing.BETWEEN: Sign.NONE,
+}
+# What tells the lines of a use apart.
+_PARTS = {"large_read": ", reading", "large_write": ", writing"}
+# From this ratio on times are easier to read than percent.
+_LEAST_TIMES = 1.15
+# Most groups of runs in a line that names all, and at the start of a line that leaves some out.
+_MOST_NAMED, _FIRST_NAMED = 4, 2
+_MOST_IN_GROUP, _MOST_IN_LIST = 3, 2
+_LONGEST_IN_TITLE = 24
+_MOST_WINNERS = 3
+_NOTHING, _SAME = "0.0 %", "the same"
+
+
+# ---- the title
+
+
+def find_title(comparison: Comparison, decision: Decision) -> str:
+    """Return which run is best at how many figures; of a cohort its outliers, of a history the drive."""
+    if comparison.cohort is not None:
+        return _describe_outliers(comparison)
+    if comparison.history is not None:
+        serial, count = comparison.history.serial, len(comparison.names)
+        return f"Drive {serial} over {count} runs" if serial else f"{count} runs in order of date"
+    names = shorten_names(comparison.names, _LONGEST_IN_TITLE)
+    called = [names[name] for name in comparison.names]
+    count, ranked = len(decision.figures), len(decision.ranked)
+    if not ranked:
+        return f"{_list_runs(called)} cannot be ranked: {_explain_unranked(decision)}"
+    text = _describe_winners(called, decision)
+    left = count - ranked
+    return f"{text}, {left} {'is' if left == 1 else 'are'} not ranked" if left else text
+
+
+def _describe_winners(called: Sequence[str], decision: Decision) -> str:
+    """Name the run that is best most often; else those that are as good as the best most often."""
+    count, runs = len(decision.figures), range(len(called))
+    alone = [decision.count(Standing.BEST, run) for run in runs]
+    near = [wins + decision.count(Standing.EQUAL, run) for run, wins in enumerate(alone)]
+    pair = len(called) == 2
+    word = "better" if pair else "the best"
+    if not any(alone) and (pair or not any(near) or min(near) == max(near)):
+        who = list_words(called) if pair else f"These {len(called)} runs"
+        ranked = len(decision.ranked)
+        return f"{who} cannot be told apart at {'any figure' if ranked == count else _of(ranked, count)}"
+    first = [run for run in runs if alone[run] == max(alone)]
+    if pair and len(first) == 2:
+        return f"{list_words(called)} are {word} at {_of(alone[0], count)} each"
+    leads = near[first[0]] == max(near) and (near.count(max(near)) == 1 or 2 * max(alone) > count)
+    if pair or (len(first) == 1 and leads):
+        others = sorted((run for run in runs if 0 < alone[run] < max(alone)), key=lambda run: -alone[run])
+        text = f"{called[first[0]]} is {word} at {_of(max(alone), count)}"
+        if len(others) < _MOST_WINNERS:
+            text = ", ".join((text, *(f"{called[run]} at {alone[run]}" for run in others)))
+        return text
+    winners = [called[run] for run in runs if near[run] == max(near)]
+    who = list_words(winners) if len(winners) <= _MOST_WINNERS else f"{len(winners)} runs"
+    verb = "is" if len(winners) == 1 else "are"
+    return f"{who} {verb} the best or equal to the best at {_of(max(near), count)}"
+
+
+def _of(number: int, count: int) -> str:
+    if number == count:
+        return "the only figure" if count == 1 else f"all {count} figures"
+    return f"{number} of {count} figures"
+
+
+def _explain_unranked(decision: Decision) -> str:
+    cells = [cell for figure in decision.figures for cell in figure.cells if cell.unranked is not None]
+    reasons = list(dict.fromkeys(str(cell.unranked) for cell in cells if cell.entry.value is not None))
+    return f"figures are {list_words(reasons)}" if reasons else "they share no figure"
+
+
+def _list_runs(called: Sequence[str]) -> str:
+    return list_words(called) if len(called) <= _MOST_WINNERS else f"These {len(called)} runs"
+
+
+def _describe_outliers(comparison: Comparison) -> str:
+    cohort, group = comparison.cohort, describe_group(comparison)
+    assert cohort is not None
+    if not any(figure.distribution.scores is not None for figure in cohort.figures):
+        return group
+    found = list(dict.fromkeys(one.name for figure in cohort.figures for one in figure.outliers))
+    names = shorten_names(found, _LONGEST_IN_TITLE)
+    if not found:
+        return f"{group}: no outlier"
+    if len(found) > _MOST_WINNERS:
+        return f"{group}: {len(found)} outliers"
+    return f"{group}: {list_words(list(names.values()))} {'is an outlier' if len(found) == 1 else 'are outliers'}"
+
+
+# ---- the lines
+
+
+def describe_uses(comparison: Comparison, decision: Decision) -> Iterator[tuple[str, str]]:
+    """Yield a name and a sentence for each use; of two runs first where each is better."""
+    names = call_runs(comparison.names)
+    called = [names[name] for name in comparison.names]
+    if len(called) == 2:
+        yield from _describe_pair(called, decision)
+    for use in Use:
+        for figure in decision.of_use(use):
+            yield f"{capitalise(use)}{_PARTS.get(figure.key, '')}", _rank_in_words(figure, called)
+
+
+def _describe_pair(called: Sequence[str], decision: Decision) -> Iterator[tuple[str, str]]:
+    for run, name in enumerate(called):
+        better = [
+            f"{name_figure_of(figure)} ({_times(figure.cells[1 - run])})"
+            for figure in decision.figures
+            if figure.cells[run].standing is Standing.BEST
+        ]
+        if better:
+            yield name, f"better at {list_words(better)}"
+    for standing, word in ((Standing.EQUAL, "Equal"), (Standing.UNDECIDED, "Not decided")):
+        alike = [
+            f"{name_figure_of(figure)} ({_percent_apart(figure)})"
+            for figure in decision.figures
+            if figure.find(standing)
+        ]
+        if alike:
+            yield word, list_words(alike)
+
+
+def name_figure_of(figure: DecisionFigure) -> str:
+    """Return the name of a figure in a sentence."""
+    return _NAMES[figure.key][1] if figure.key in _NAMES else figure.measure.label
+
+
+def _times(cell: DecisionCell) -> str:
+    """Return how far the worse of two is behind: ``4.4 ×``, ``12 %``."""
+    return format_times(_factor(cell))
+
+
+def _percent_apart(figure: DecisionFigure) -> str:
+    ratios = [cell.entry.ratio for cell in figure.cells if cell.entry.ratio]
+    factor = max((max(ratio, 1 / ratio) for ratio in ratios), default=1.0)
+    times = format_times(factor)
+    return _SAME if times == _NOTHING else f"{times} apart"
+
+
+def _factor(cell: DecisionCell) -> float:
+    ratio = cell.entry.ratio or 1.0
+    return max(ratio, 1 / ratio)
+
+
+def format_times(factor: float) -> str:
+    """Return ``4.4 ×``; small factors as ``1.7 %``, which are easier to read."""
+    if factor < _LEAST_TIMES:
+        return f"{100 * (factor - 1):.1f} %"
+    return f"{factor:,.1f} ×" if factor < 10 else f"{factor:,.0f} ×"
+
+
+def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
+    """Return ``A (210,000 IOPS), then B (4.4 × less), C (29 × less); not ranked: D (7,310 IOPS, not steady)``."""
+    if len(figure.measured) == 1:
+        (run,) = figure.measured
+        return f"only {called[run]} was measured ({', '.join(_facts_of(figure, run))})"
+    if not figure.is_ranked:
+        values = [f"{called[run]} ({', '.join(_facts_of(figure, run))})" for run in figure.measured]
+        return f"cannot be ranked: {_list_few(values, few=True)}"
+    groups = figure.ranking
+    text = _describe_first(figure, groups[0], called)
+    shown = groups[1:] if len(groups) <= _MOST_NAMED else groups[1:_FIRST_NAMED]
+    if shown:
+        text += f", then {', '.join(_describe_next(figure, group, called) for group in shown)}"
+    if left := sum(map(len, groups[1 + len(shown) : -1])):
+        text += f", {left} more, last {_describe_next(figure, groups[-1], called)}"
+    unranked = [
+        f"{called[run]} ({figure.cells[run].unranked})"
+        for run in figure.measured
+        if figure.cells[run].unranked is not None
+    ]
+    missing = [called[run] for run in range(len(called)) if run not in figure.measured]
+    parts = [text]
+    few = len(called) <= _MOST_NAMED + 1
+    parts += [f"not ranked: {_list_few(unranked, few=few)}"] if unranked else []
+    parts += [f"not measured: {_list_few(missing, few=few)}"] if missing else []
+    return "; ".join(parts)
+
+
+def _facts_of(figure: DecisionFigure, run: int) -> Iterator[str]:
+    yield _value_of(figure, run)
+    if (reason := figure.cells[run].unranked) is not None:
+        yield str(reason)
+
+
+def _list_few(texts: Sequence[str], *, few: bool) -> str:
+    """List the texts as far as one line has room for them; ``few``: the runs are few."""
+    most = _MOST_IN_LIST if few else 1
+    return ", ".join(texts) if len(texts) <= most else f"{len(texts)} runs"
+
+
+def _describe_first(figure: DecisionFigure, group: Sequence[int], called: Sequence[str]) -> str:
+    unit = figure.measure.unit
+    if len(group) == 1:
+        return f"{called[group[0]]} ({_value_of(figure, group[0])})"
+    names = list_words([called[run] for run in group]) if len(group) <= _MOST_IN_GROUP else f"{len(group)} runs"
+    ends = (figure.cells[group[0]].entry.value, figure.cells[group[-1]].entry.value)
+    low, high = (format_number(end, figure.measure.digits) for end in ends)
+    value = low if low == high else f"{low} to {high}"
+    equal = "not decided" if any(figure.cells[run].standing is Standing.UNDECIDED for run in group) else "equal"
+    return f"{names} ({value} {unit}, {equal})"
+
+
+def _describe_next(figure: DecisionFigure, group: Sequence[int], called: Sequence[str]) -> str:
+    names = list_words([called[run] for run in group]) if len(group) <= _MOST_IN_GROUP else f"{len(group)} runs"
+    words = describe_distance(figure.cells[group[0]])
+    if len(called) == 2:
+        words = f"{_value_of(figure, group[0])}, {words}"
+    return f"{names} ({words})"
+
+
+def _value_of(figure: DecisionFigure, run: int) -> str:
+    return figure.measure.text(figure.cells[run].entry.value)
+
+
+def describe_distance(cell: DecisionCell) -> str:
+    """Return the distance of a value from the best: ``4.4 × less``, ``1.7 % more``; empty for the best."""
+    ratio = cell.entry.ratio
+    if not ratio:
+        return ""
+    times = format_times(_factor(cell))
+    if times == _NOTHING:
+        return _SAME
+    return f"{times} {'more' if ratio > 1 else 'less'}"
+
+
+# ---- the matrix
+
+
+def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionView:
+    """Return what opens a comparison: a line for each use, or the findings on a cohort or a history, and the matrix."""
+    alike = comparison.cohort is not None or comparison.history is not None
+    found = [("", sentence) for sentence in find_conclusions(comparison)] if alike else []
+    names, colours = call_runs(comparison.names), colour_runs(comparison.names)
+    rows = tuple(
+        MatrixRow(
+            name=names[name],
+            colour=colours[name],
+            whole_name=name,
+            detail=_describe_drive(result),
+            cells=tuple(_build_cell(comparison, figure, run) for figure in decision.figures),
+        )
+        for run, (name, result) in enumerate(zip(comparison.names, comparison.results, strict=True))
+    )
+    signs = {cell.sign for row in rows for cell in row.cells}
+    return DecisionView(
+        lines=tuple(found or describe_uses(comparison, decision)),
+        columns=tuple(_build_column(comparison, figure) for figure in decision.figures),
+        rows=rows,
+        legend=(
+            *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs),
+            ("line", INTERVAL),
+            *((("↓", "less is better"),) if any(_is_falling(figure.measure) for figure in decision.figures) else ()),
+        ),
+    )
+
+
+def _is_falling(measure: Measure) -> bool:
+    return measure.better is Better.LOWER
+
+
+def _describe_drive(result: RunResult) -> str:
+    device = result.info.device
+    size = device.get("capacity_bytes")
+    words = [_name_size(size) if isinstance(size, int | float) else None, device.get("interface")]
+    return ", ".join(str(word) for word in words if word)
+
+
+def _name_size(capacity_bytes: float) -> str:
+    """Return ``960 GB``: the size by which a drive is sold, as no row has room for more."""
+    number, unit = format_capacity(capacity_bytes).split(" ")
+    return f"{float(number):.3g} {unit}" if float(number) < 1000 else f"{number} {unit}"
+
+
+def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColumn:
+    arrow = " ↓" if _is_falling(figure.measure) else ""
+    work, unit = figure.workload, figure.measure.unit
+    if figure.key not in _NAMES:
+        loads = {row.place: load for row in comparison.headlines for load in (describe_loads(comparison)[row.place],)}
+        place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
+        return MatrixColumn(title=loads.get(place, figure.section), detail=f"{figure.measure.title}{arrow}")
+    size = f"{work.block_size_bytes // MIB} MiB" if work.block_size_bytes >= MIB else ""
+    size = size or f"{format_block_size_kib(work.block_size_bytes)} KiB"
+    mix = f" {format_mix(work.read_percent)}" if work.is_mixed else ""
+    demand = f"TC{work.jobs}/QD{work.io_depth}" if figure.same_demand else "own demand"
+    match figure.key:
+        case "kept_rate":
+            return MatrixColumn(title="Kept rate", detail="last quarter / fresh, %")
+        case "single_read":
+            words = [size, "QD1", "mean"]
+        case "single_write_tail":
+            words = [size, "QD1", "p99.9"]
+        case _:
+            words = [size, demand]
+    return MatrixColumn(title=f"{_NAMES[figure.key][0]}{mix}", detail=f"{', '.join((*words, unit))}{arrow}")
+
+
+def _build_cell(comparison: Comparison, figure: DecisionFigure, run: int) -> MatrixCell:
+    cell, measure = figure.cells[run], figure.measure
+    value = cell.entry.value
+    if value is None:
+        return MatrixCell(text=NOT_MEASURED, sign=Sign.NONE, words=cell.entry.not_found or str(cell.unranked))
+    longest = max((other.entry.value or 0.0 for other in figure.cells), default=0.0) or 1.0
+    known = None if cell.entry.uncertainty is None else cell.entry.uncertainty.of_level
+    low, high = (None, None) if known is None or known.high is None else (known.low, known.high)
+    half = None if known is None else known.expanded
+    unranked = cell.unranked is not None
+    return MatrixCell(
+        text=format_number(value, measure.digits),
+        sign=Sign.UNRANKED if unranked else _SIGNS[cell.standing] if cell.standing else Sign.NONE,
+        words=str(cell.unranked) if unranked else describe_distance(cell),
+        bar=_limit(value / longest),
+        low=None if low is None else _limit(low / longest),
+        high=None if high is None else _limit(high / longest),
+        interval=describe_share(100 * half / value, at_least=known.at_least) if known and half and value > 0 else "",
+        hint=describe_exactly(measure, cell.entry, to_first=False),
+        target=_find_target(comparison, figure),
+    )
+
+
+def _limit(share: float) -> float:
+    """Return a share of a column's width; what is beyond its end is cut off."""
+    return min(1.0, max(0.0, share))
+
+
+def _find_target(comparison: Comparison, figure: DecisionFigure) -> str:
+    """Return the id of the row that has the values of all runs; else of the test, if the page has it."""
+    place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
+    if (found := number_rows(comparison).get(place)) is not None:
+        return found
+    return figure.test if any(row.test == figure.test for row in comparison.rows) else ""
+
+
+def join_lines(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield each line as a sentence: ``Random reads: A (697,000 IOPS), then B (3.5 × less)``."""
+    return (f"{name}: {text}" if name else text for name, text in lines)

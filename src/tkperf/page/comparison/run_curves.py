@@ -1,0 +1,266 @@
+"""Curves of several runs in one chart: wherever the report of a run has a curve, a comparison has one for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.results import SectionResult
+from tkperf.model.figures import Figure, FigureKind
+from tkperf.model.measurement import places_of_extremes
+from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, find_quantities, percentile
+from tkperf.model.units import list_names
+from tkperf.model.workload import Access
+from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Mark, Place, Point, Scale
+from tkperf.page.figures.curves import StreamAxis, draw_stream, drive_fills, over_time, over_written
+from tkperf.page.figures.section_figures import BUILD, join_charts, name_views
+from tkperf.page.naming import ShownSection, capitalise, name_figure, shorten_names
+from tkperf.page.page import ChartView
+
+MOST_COLOURED = len(PALETTE)
+"""Most runs that have a colour each."""
+LONGEST_NAME = 18
+"""Characters of a run's name in the matrix, in sentences and next to its curves."""
+# Enough to see the course: with all slices of a day the page of a dozen runs would be heavy.
+_MOST_POINTS = 300
+# More curves of one figure cannot be chosen with a switch; the tables contain them.
+_MOST_VIEWS = 12
+_OVER_CELLS = (FigureKind.OVER_AXIS, FigureKind.AGAINST, FigureKind.OVER_DEMAND)
+_OF_STREAMS = (FigureKind.OVER_TIME, FigureKind.OVER_WRITTEN, FigureKind.OVER_FILLS)
+_STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
+_FEWEST_SIZES = 3
+_LEAD_CHARTS = 2
+
+Sections = Mapping[str, SectionResult]
+_Curves = dict[str, Curve]
+
+
+def call_runs(names: Sequence[str]) -> dict[str, str]:
+    """Return the short name that each run has in the matrix, in sentences and next to its curves."""
+    return shorten_names(names, LONGEST_NAME)
+
+
+def colour_runs(names: Sequence[str]) -> dict[str, str]:
+    """Return the colour that each run has everywhere; of more runs than there are colours, none has its own."""
+    if len(names) > MOST_COLOURED:
+        return dict.fromkeys(names, NEUTRAL)
+    return dict(zip(names, PALETTE, strict=False))
+
+
+def find_sections(comparison: Comparison, test: str) -> dict[str, Sections]:
+    """Return the measured sections of a test that two runs or more have: by section, then by run."""
+    found: dict[str, dict[str, SectionResult]] = {}
+    for name, result in zip(comparison.names, comparison.results, strict=True):
+        for section in (each for one in result.tests if one.name == test for each in one.sections):
+            if section.complete and not section.plan.prepares:
+                found.setdefault(section.name, {})[name] = section
+    return {name: of_runs for name, of_runs in found.items() if len(of_runs) > 1}
+
+
+def build_run_curves(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
+    """Return the charts of a test with a curve for each run, as the plans of its sections ask for them."""
+    charts: list[ChartView] = []
+    for number, sections in enumerate(find_sections(comparison, test).values()):
+        views = [view for figure in _choose_figures(sections) for view in _overlay(comparison, sections, figure)]
+        charts += join_charts(views, f"{test}{number}-")
+    return tuple(charts)
+
+
+def build_lead_charts(comparison: Comparison) -> tuple[ChartView, ...]:
+    """Return the two charts that open a comparison: random writes from fresh to full, random reads over block size.
+
+    Other curves replace a chart that fewer than two runs have.
+    """
+    tests = dict.fromkeys(test.name for result in comparison.results for test in result.tests)
+    found: list[ChartView] = []
+    finders = (_find_fills, partial(_find_sizes, 100), partial(_find_sizes, 0), _find_others)
+    for find in finders:
+        charts = (chart for test in tests for chart in find(comparison, test))
+        found += islice(charts, 1 if find is not _find_others else _LEAD_CHARTS)
+    lead = found[:_LEAD_CHARTS]
+    return tuple(_lower(replace(chart, key=f"lead{number}")) for number, chart in enumerate(lead))
+
+
+def _lower(view: ChartView) -> ChartView:
+    """Return a chart so low that the first screen has room for it, below the matrix."""
+    assert isinstance(view.chart, Chart)
+    return replace(view, chart=replace(view.chart, low=True))
+
+
+def _find_others(comparison: Comparison, test: str) -> Iterator[ChartView]:
+    """Yield the first view of each chart of a test."""
+    for chart in build_run_curves(comparison, test):
+        yield replace(chart, others=(), question="")
+
+
+def _find_fills(comparison: Comparison, test: str) -> Iterator[ChartView]:
+    """Yield charts of streams of random writes over the amount written, in multiples of each drive's capacity."""
+    for sections in find_sections(comparison, test).values():
+        streams = {run: section for run, section in sections.items() if len(section.slices) > 1}
+        works = [section.slices[0].values.workload for section in streams.values()]
+        if len(streams) > 1 and all((work.access, work.read_percent) == (Access.RANDOM, 0) for work in works):
+            figure = Figure(kind=FigureKind.OVER_FILLS, quantities=(IOPS.key,), log=True)
+            yield from _overlay_streams(comparison, streams, figure)
+
+
+def _find_sizes(read_percent: int, comparison: Comparison, test: str) -> Iterator[ChartView]:
+    """Yield charts of the throughput of random reads, or writes, over the block size."""
+    title = f"Random {'reads' if read_percent else 'writes'} over block size"
+    figure = Figure(kind=FigureKind.OVER_AXIS, quantities=(THROUGHPUT.key,), log=True, axis="block_size")
+    for sections in find_sections(comparison, test).values():
+        kept: dict[str, SectionResult] = {}
+        for run, section in sections.items():
+            cells = [
+                cell
+                for cell in section.cells
+                if (cell.workload.access, cell.workload.read_percent) == (Access.RANDOM, read_percent)
+            ]
+            if not section.slices and len({cell.workload.block_size_bytes for cell in cells}) >= _FEWEST_SIZES:
+                kept[run] = replace(section, cells=tuple(cells))
+        for chart in _overlay_cells(comparison, kept, figure) if len(kept) > 1 else ():
+            yield replace(chart, chart=replace(chart.chart, title=title))
+
+
+def _choose_figures(sections: Sections) -> Iterator[Figure]:
+    """Yield the plan's figures that are curves, each once: drives of any speed fit on a logarithmic axis."""
+    figures = next(iter(sections.values())).plan.figures
+    logarithmic = {(figure.kind, figure.quantities) for figure in figures if figure.log}
+    for figure in figures:
+        if figure.kind not in (*_OVER_CELLS, *_OF_STREAMS):
+            continue
+        if figure.log or (figure.kind, figure.quantities) not in logarithmic:
+            words = tuple(word for word in figure.view if word not in ("linear", "logarithmic"))
+            yield replace(figure, view=words)
+
+
+def _overlay(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
+    build = _overlay_streams if figure.kind in _OF_STREAMS else _overlay_cells
+    return name_views(figure, build(comparison, sections, figure))
+
+
+# ---- curves of cells
+
+
+def _overlay_cells(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
+    """Yield a view for each curve that the report of a run has: that curve of every run."""
+    of_runs: dict[str, list[ChartView]] = {}
+    for run, section in sections.items():
+        views = BUILD[figure.kind](ShownSection(section=section, key=""), figure)
+        of_runs[run] = [view for view in views if isinstance(view, ChartView) and isinstance(view.chart, Chart)]
+    for views_of_place in zip(*of_runs.values(), strict=False):
+        charts = {run: view.chart for run, view in zip(of_runs, views_of_place, strict=True)}
+        yield from _overlay_charts(comparison, views_of_place[0].key, charts)
+
+
+def _overlay_charts(comparison: Comparison, key: str, charts: Mapping[str, Any]) -> Iterator[ChartView]:
+    by_name: dict[str, _Curves] = {}
+    for run, chart in charts.items():
+        for curve in chart.curves:
+            if curve.mark is Mark.LINE and curve.colour != NEUTRAL:
+                by_name.setdefault(curve.name, {})[run] = curve
+    first = next(iter(charts.values()))
+    shared = {name: curves for name, curves in by_name.items() if len(curves) > 1}
+    for name, curves in list(shared.items())[:_MOST_VIEWS]:
+        label = next(iter(curves.values())).label or name
+        x = first.x
+        if x.scale is Scale.ORDINAL:
+            x = replace(x, places=_join_places([chart.x.places for chart in charts.values()]))
+        title = f"{first.title}: {label}" if label else first.title
+        chart = Chart(title=title, x=x, y=first.y)
+        yield _show(comparison, key, draw_runs(comparison, chart, curves), curves, label or first.y.title)
+
+
+def _join_places(of_runs: Sequence[Sequence[Place]]) -> tuple[Place, ...]:
+    """Return all places in their order: that of numbers, or else of the run that has most."""
+    longest = max(of_runs, key=len)
+    places = dict.fromkeys(place for places in (longest, *of_runs) for place in places)
+    try:
+        return tuple(sorted(places, key=float))
+    except ValueError:
+        return tuple(places)
+
+
+def draw_runs(comparison: Comparison, chart: Chart, curves: Mapping[str, Curve]) -> Chart:
+    """Return the chart with a curve for each run, in the run's colour, with its short name at the end."""
+    called, colours = call_runs(comparison.names), colour_runs(comparison.names)
+    many = len(comparison.names) > MOST_COLOURED
+    drawn = tuple(
+        Curve(
+            name=called[run], points=_thin(curve.points), colour=colours[run], dots=curve.dots and not many, muted=many
+        )
+        for run, curve in curves.items()
+    )
+    return replace(chart, curves=drawn, series="Run", legend=Legend.NONE if many else Legend.ENDS)
+
+
+def _thin(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Return so many points that the course of a curve is seen, without what a click would open."""
+    known = [point for point in points if point.y is not None]
+    places = places_of_extremes([point.y or 0.0 for point in known], _MOST_POINTS)
+    return tuple(Point(known[place].x, known[place].y, flag=known[place].flag) for place in places)
+
+
+def _show(comparison: Comparison, key: str, chart: Chart, curves: Iterable[str], choice: str) -> ChartView:
+    """Return the view of a chart; its caption names the runs that do not have the curve."""
+    present = set(curves)
+    missing = [name for name in comparison.names if name not in present]
+    text = f"{chart.title}: a curve for each run."
+    if missing:
+        text += f" Not measured: {list_names(missing)}."
+    return ChartView(key=key, text=text, chart=chart, choice=(choice,))
+
+
+# ---- curves of streams
+
+
+def _overlay_streams(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
+    """Yield a view for each quantity of the slices: over time or over the amount written, all in one unit."""
+    streams = {run: section for run, section in sections.items() if len(section.slices) > 1}
+    axes = _find_axes(comparison, streams, figure.kind)
+    if len(axes) < 2:
+        return
+    workload = next(iter(streams.values())).slices[0].values.workload
+    for quantity in find_quantities(figure.quantities):
+        if quantity not in _STREAM_QUANTITIES:
+            continue
+        curves = {}
+        for run, axis in axes.items():
+            (curve,) = draw_stream(streams[run], (quantity,), "", axis).curves
+            if len(curve.points) > 1:
+                curves[run] = replace(curve, dots=False)
+        if len(curves) < 2:
+            continue
+        over = next(iter(axes.values())).title
+        chart = Chart(
+            title=f"{capitalise(name_figure(workload))}: {quantity.label} {_WORDS[figure.kind]}",
+            x=Axis(title=over),
+            y=Axis(title=quantity.title, scale=Scale.LOG if figure.log else Scale.LINEAR),
+        )
+        yield _show(comparison, figure.kind.name.lower(), draw_runs(comparison, chart, curves), curves, quantity.label)
+
+
+_WORDS = {
+    FigureKind.OVER_TIME: "over time",
+    FigureKind.OVER_WRITTEN: "over GB written",
+    FigureKind.OVER_FILLS: "from fresh to full",
+}
+
+
+def _find_axes(comparison: Comparison, streams: Sections, kind: FigureKind) -> dict[str, StreamAxis]:
+    """Return the axis of each run; of the amount written only those of runs whose amount is known."""
+    if kind is FigureKind.OVER_TIME:
+        time = over_time(max((section.slices[-1].end_s for section in streams.values()), default=0.0))
+        return dict.fromkeys(streams, time)
+    written = [run for run, section in streams.items() if section.slices[-1].total_written_bytes]
+    if kind is FigureKind.OVER_WRITTEN:
+        return dict.fromkeys(written, over_written("Total written (GB)", 1e9))
+    lengths = {
+        run: result.info.active_range_length_bytes
+        for run, result in zip(comparison.names, comparison.results, strict=True)
+    }
+    fills = {run: drive_fills(length) for run in written if (length := lengths[run])}
+    return {run: replace(axis, title="Written, in capacities of the drive") for run, axis in fills.items()}

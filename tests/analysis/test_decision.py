@@ -1,0 +1,282 @@
+"""The decision of a comparison: which figures, which rank, which words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from tests.analysis.made_up import made_up_cell, made_up_run, made_up_section
+from tkperf.analysis.comparing.comparison import Arrangement, Comparison, compare
+from tkperf.analysis.comparing.decision import Decision, DecisionFigure, Standing, Unranked, Use
+from tkperf.analysis.comparing.decision_figures import build_decision
+from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
+from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
+from tkperf.model.disturbance.io import DisturbanceCode
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.record import RunStatus
+from tkperf.model.units import KIB, MIB
+from tkperf.model.workload import Access, Workload
+from tkperf.page.comparison.decision_texts import build_decision_view, describe_uses, find_title, format_times
+from tkperf.page.matrix import Sign
+
+READ, WRITE = (
+    Workload(access=Access.RANDOM, read_percent=mix, block_size_bytes=4 * KIB, jobs=4, io_depth=32) for mix in (100, 0)
+)
+SINGLE = replace(READ, jobs=1, io_depth=1)
+LARGE = replace(READ, access=Access.SEQUENTIAL, block_size_bytes=MIB)
+
+
+def section_of(
+    values: Mapping[Workload, float], *, half_percent: float | None = 0.1, steady: bool = True, name: str = "IOPS"
+) -> SectionResult:
+    """A section whose cells have these values in every quantity, each with the same interval in percent."""
+    section = made_up_section(name, {work: (value, value) for work, value in values.items()}, steady=steady)
+    cells = []
+    for work, value in values.items():
+        half = 0.0 if half_percent is None else half_percent * value / 100
+        known = Uncertainty(standard=half / 2, low=value - half, high=value + half, basis=Basis.ROUNDS)
+        uncertainty = None if half_percent is None else CellUncertainty(all=dict.fromkeys(QUANTITIES, known))
+        cells.append(replace(made_up_cell(value, work), uncertainty=uncertainty))
+    return replace(section, cells=tuple(cells))
+
+
+def run_of(name: str, values: Mapping[Workload, float], **of_section: object) -> RunResult:
+    return made_up_run(name, {"iops": [section_of(values, **of_section)]})  # type: ignore[arg-type]
+
+
+def decide(*runs: RunResult) -> tuple[Comparison, Decision]:
+    comparison = compare(runs, Arrangement.RUNS)
+    return comparison, build_decision(comparison)
+
+
+def figure_of(decision: Decision, key: str) -> DecisionFigure:
+    (figure,) = [figure for figure in decision.figures if figure.key == key]
+    return figure
+
+
+def uses_of(*runs: RunResult) -> dict[str, str]:
+    return dict(describe_uses(*decide(*runs)))
+
+
+# ---- which rank
+
+
+def test_the_best_beyond_noise_ranks_first() -> None:
+    """By the direction of the measure: the greatest rate, the least latency."""
+    loads = {READ: 100.0, SINGLE: 50.0}
+    _, decision = decide(run_of("A", loads), run_of("B", {READ: 200.0, SINGLE: 80.0}), run_of("C", loads))
+    read, single = figure_of(decision, "random_read"), figure_of(decision, "single_read")
+    assert (read.ranking, single.ranking) == (((1,), (0, 2)), ((0, 2), (1,)))
+    assert [cell.standing for cell in read.cells] == [Standing.BETWEEN, Standing.BEST, Standing.BETWEEN]
+    assert [cell.standing for cell in single.cells] == [Standing.EQUAL, Standing.WORST, Standing.EQUAL]
+    assert read.cells[0].entry.ratio == 0.5
+    assert read.cells[1].entry.ratio is None
+
+
+@pytest.mark.parametrize(
+    ("value", "half_percent", "standing", "sign"),
+    [
+        (102.9, 0.1, Standing.EQUAL, Sign.EQUAL),  # beyond noise, but less than 3 %
+        (103.1, 0.1, Standing.BEST, Sign.BEST),
+        (103.1, 4.0, Standing.EQUAL, Sign.EQUAL),  # within noise
+        (120.0, 20.0, Standing.UNDECIDED, Sign.UNDECIDED),  # an interval that contains 1 and great differences
+        (120.0, None, Standing.UNDECIDED, Sign.UNDECIDED),  # measured once
+    ],
+)
+def test_less_than_noise_or_3_percent_is_never_better(
+    value: float, half_percent: float | None, standing: Standing, sign: Sign
+) -> None:
+    """Neither in the ranking nor in the title."""
+    runs = [run_of(name, {READ: of}, half_percent=half_percent) for name, of in (("A", 100.0), ("B", value))]
+    if half_percent is None:
+        runs = [replace_rounds(run) for run in runs]
+    comparison, decision = decide(*runs)
+    figure = figure_of(decision, "random_read")
+    assert figure.cells[1].standing is standing
+    assert build_decision_view(comparison, decision).rows[1].cells[0].sign is sign
+    title = find_title(comparison, decision)
+    assert ("better" in title) == (standing is Standing.BEST)
+    assert title == (
+        "B is better at the only figure" if standing is Standing.BEST else "A and B cannot be told apart at any figure"
+    )
+
+
+def replace_rounds(run: RunResult) -> RunResult:
+    """The run without rounds, whose ranges would decide."""
+    (test,) = run.tests
+    (section,) = test.sections
+    return replace(run, tests=(replace(test, sections=(replace(section, rounds=(), window=()),)),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"disturbances": (DisturbanceCode.FOREIGN_IO,)}, Unranked.DISTURBED),
+        ({"disturbances": (DisturbanceCode.THROTTLED,)}, Unranked.THROTTLED),
+        ({"disturbances": (DisturbanceCode.THROTTLED, DisturbanceCode.STOPPED)}, Unranked.DISTURBED),
+        ({"host_limited": True}, Unranked.HOST_LIMITED),
+        # It says what happened to the step, not that something influenced it.
+        ({"disturbances": (DisturbanceCode.REPEATED,)}, None),
+        ({}, None),
+    ],
+)
+def test_what_is_not_the_drives_alone_is_not_ranked(changes: Mapping[str, object], reason: Unranked | None) -> None:
+    """The cell has its value and the reason; the others rank without it."""
+    flagged = run_of("B", {READ: 900.0})
+    (test,) = flagged.tests
+    (section,) = test.sections
+    cells = tuple(replace(cell, **changes) for cell in section.cells)  # type: ignore[arg-type]
+    flagged = replace(flagged, tests=(replace(test, sections=(replace(section, cells=cells),)),))
+    comparison, decision = decide(run_of("A", {READ: 100.0}), flagged, run_of("C", {READ: 200.0}))
+    figure = figure_of(decision, "random_read")
+    assert figure.cells[1].unranked is reason
+    assert figure.ranking == (((1,), (2,), (0,)) if reason is None else ((2,), (0,)))
+    cell = build_decision_view(comparison, decision).rows[1].cells[0]
+    assert cell.text == "900"
+    if reason is not None:
+        assert (cell.sign, cell.words) == (Sign.UNRANKED, str(reason))
+        assert f"not ranked: B ({reason})" in uses_of(*comparison.results)["Random reads"]
+
+
+def test_what_is_not_steady_is_not_ranked() -> None:
+    """With two runs nothing is left to rank, and the title says so."""
+    runs = run_of("A", {READ: 100.0}), run_of("B", {READ: 900.0}, steady=False)
+    comparison, decision = decide(*runs)
+    assert decision.ranked == ()
+    assert find_title(comparison, decision) == "A and B cannot be ranked: figures are not steady"
+    assert uses_of(*runs)["Random reads"] == "cannot be ranked: A (100.0 IOPS), B (900 IOPS, not steady)"
+
+
+def test_a_run_that_failed_and_a_model_among_devices_are_not_ranked() -> None:
+    """By the rules of the verdict on a comparison."""
+    good, other = run_of("A", {READ: 100.0}), run_of("C", {READ: 300.0})
+    failed = replace(run_of("B", {READ: 900.0}), status=RunStatus.FAILED)
+    device = replace(good, info=replace(good.info, ioengine="io_uring"))
+    for runs, expected in (
+        ((device, failed, replace(other, info=device.info)), {1}),
+        ((device, other, device), {1}),
+        # All are models: equal conditions.
+        ((good, other, good), set()),
+    ):
+        _, decision = decide(*(replace(run, info=replace(run.info, name=str(n))) for n, run in enumerate(runs)))
+        cells = figure_of(decision, "random_read").cells
+        assert {n for n, cell in enumerate(cells) if cell.unranked is Unranked.NOT_COMPARABLE} == (expected or set())
+
+
+# ---- which figures
+
+
+def test_runs_that_share_some_tests_rank_where_they_can() -> None:
+    """A run without a test has a dash with the reason, and is left out of that column alone."""
+    with_large = [
+        made_up_run(name, {"iops": [section_of({READ: value})], "tp": [section_of({LARGE: value}, name="TP")]})
+        for name, value in (("A", 100.0), ("B", 200.0))
+    ]
+    comparison, decision = decide(*with_large, run_of("C", {READ: 400.0}))
+    large = figure_of(decision, "large_read")
+    assert large.ranking == ((1,), (0,))
+    cell = build_decision_view(comparison, decision).rows[2].cells[decision.figures.index(large)]
+    assert (cell.text, cell.words, cell.bar) == ("-", "not measured", None)
+    assert uses_of(*comparison.results)["Large files, reading"] == (
+        "B (200 MB/s), then A (2.0 × less); not measured: C"
+    )
+
+
+def test_a_figure_of_a_single_run_has_a_line_and_no_column() -> None:
+    first = made_up_run("A", {"iops": [section_of({READ: 1.0})], "tp": [section_of({LARGE: 2.0}, name="TP")]})
+    comparison, decision = decide(first, run_of("B", {READ: 4.0}))
+    assert [figure.key for figure in decision.alone] == ["large_read"]
+    assert decision.of_use(Use.LARGE_FILES) == decision.alone
+    assert "large_read" not in {figure.key for figure in decision.figures}
+    assert dict(describe_uses(comparison, decision))["Large files, reading"] == "only A was measured (2.00 MB/s)"
+
+
+def test_a_single_demand_may_differ_and_the_head_says_so() -> None:
+    """As in the tables of a comparison: other thread counts can be compared, with a caution."""
+    comparison, decision = decide(run_of("A", {READ: 1.0}), run_of("B", {replace(READ, jobs=8): 4.0}))
+    figure = figure_of(decision, "random_read")
+    assert (figure.is_ranked, figure.same_demand) == (True, False)
+    assert build_decision_view(comparison, decision).columns[0].detail == "4 KiB, own demand, IOPS"
+
+
+def test_of_several_demands_the_greatest_that_all_have_is_compared() -> None:
+    """Never one depth with another."""
+    deep = replace(READ, io_depth=64)
+    _, decision = decide(run_of("A", {READ: 1.0, deep: 9.0}), run_of("B", {READ: 2.0, replace(READ, io_depth=8): 1.0}))
+    figure = figure_of(decision, "random_read")
+    assert figure.workload == READ
+    assert [cell.entry.value for cell in figure.cells] == [1.0, 2.0]
+
+
+def test_other_loads_have_their_headline_figures() -> None:
+    """A run without any of the fixed loads: the matrix has the figures that the table of headlines has."""
+    odd = replace(READ, block_size_bytes=16 * KIB, read_percent=30)
+    comparison, decision = decide(run_of("A", {odd: 1.0}), run_of("B", {odd: 4.0}))
+    view = build_decision_view(comparison, decision)
+    assert view.columns[0].title == "16 KiB random, 30 % reads"
+    assert view.rows[1].cells[0].sign is Sign.BEST
+
+
+# ---- words
+
+
+def test_the_title_names_who_is_best_and_how_often() -> None:
+    """Of two the better one; of several the best, or those as good as the best most often."""
+    loads = READ, WRITE, SINGLE
+    values = {
+        "pair": ((10.0, 10.0, 10.0), (20.0, 20.0, 20.0)),
+        "several": ((10.0, 10.0, 10.0), (20.0, 20.0, 20.0), (5.0, 5.0, 15.0)),
+        "shared": ((20.0, 10.0, 10.0), (20.0, 20.0, 20.0), (5.0, 20.0, 15.0)),
+        "alike": ((20.0, 10.0, 10.0),) * 3,
+    }
+    titles = {}
+    for name, of_runs in values.items():
+        runs = [run_of(run, dict(zip(loads, each, strict=True))) for run, each in zip("ABC", of_runs, strict=False)]
+        titles[name] = find_title(*decide(*runs))
+    assert titles == {
+        "pair": "B is better at 2 of 3 figures, A at 1",
+        "several": "B is the best at 2 of 3 figures, A at 1",
+        "shared": "A and B are the best or equal to the best at 2 of 3 figures",
+        "alike": "These 3 runs cannot be told apart at any figure",
+    }
+
+
+def test_of_two_runs_the_lines_say_where_each_is_better() -> None:
+    lines = uses_of(
+        run_of("A", {READ: 100.0, WRITE: 300.0, SINGLE: 10.0}), run_of("B", {READ: 650.0, WRITE: 246.0, SINGLE: 10.1})
+    )
+    assert lines == {
+        "A": "better at random writes (1.2 ×)",
+        "B": "better at random reads (6.5 ×)",
+        "Equal": "read latency (1.0 % apart)",
+        "Sustained random writes": "A (300 IOPS), then B (246 IOPS, 1.2 × less)",
+        "Random reads": "B (650 IOPS), then A (100.0 IOPS, 6.5 × less)",
+        "One read at a time": "A and B (10.00 to 10.10 µs, equal)",
+    }
+
+
+def test_a_line_of_many_runs_names_the_first_and_the_last() -> None:
+    """It stays one line on a screen of 1,440 pixels."""
+    runs = [run_of(f"lab-{n:02}", {READ: 100.0 * 2**n}) for n in range(12)]
+    line = uses_of(*runs)["Random reads"]
+    assert line == "lab-11 (205,000 IOPS), then lab-10 (2.0 × less), 9 more, last lab-00 (2,048 × less)"
+
+
+def test_long_names_are_short_in_the_lines_and_whole_in_the_matrix() -> None:
+    names = ["x" * 59 + end for end in "ab"]
+    comparison, decision = decide(*(run_of(name, {READ: 1.0 + n}) for n, name in enumerate(names)))
+    view = build_decision_view(comparison, decision)
+    assert [row.whole_name for row in view.rows] == names
+    assert len({row.name for row in view.rows}) == 2
+    assert max(len(row.name) for row in view.rows) < 22
+    assert len(find_title(comparison, decision)) < 60
+
+
+@pytest.mark.parametrize(
+    ("factor", "text"),
+    [(1.0, "0.0 %"), (1.017, "1.7 %"), (1.149, "14.9 %"), (1.15, "1.1 ×"), (4.44, "4.4 ×"), (28.7, "29 ×")],
+)
+def test_small_ratios_are_told_in_percent(factor: float, text: str) -> None:
+    assert format_times(factor) == text
