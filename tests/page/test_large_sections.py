@@ -56,7 +56,10 @@ def test_findings_over_time_are_searched_for_few_workloads(record: RunRecord, mo
     for most, most_steps, found in ((5, 60, 5), (4, 60, 0), (5, 59, 0)):
         monkeypatch.setattr(run_results, "MOST_SEARCHED_WORKLOADS", most)
         monkeypatch.setattr(run_results, "MOST_SEARCHED_STEPS", most_steps)
-        (section,) = analyse(record).tests[0].sections
+        result = analyse(record)
+        (section,) = result.tests[0].sections
+        # Every output says so.
+        assert ("not-searched" in {note.code for note in result.warnings}) == (found == 0)
         assert len({timeline.workload for timeline in section.timelines}) == found
         assert len(section.cells) == 5
 

@@ -25,7 +25,7 @@ from tkperf.model.errors import ProfileError
 from tkperf.model.figures import SectionPlan, TestPlan, generic_section
 from tkperf.model.phases import Round
 from tkperf.model.quantity import IOS, Direction
-from tkperf.model.record import Resumption, RunRecord, RunStatus, StepKind, StepRecord, TestRecord
+from tkperf.model.record import Resumption, RunNote, RunRecord, RunStatus, StepKind, StepRecord, TestRecord
 from tkperf.model.run_info import RunInfo
 from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.demand_intensity import GRID, DemandGridTable
@@ -36,6 +36,12 @@ from tkperf.procedures.forecast import first_rounds
 MOST_SEARCHED_WORKLOADS = 1200
 # The busiest day of a shipped profile has 6,000 steps, and a sweep of 1,024 workloads with 25 rounds has 25,600.
 MOST_SEARCHED_STEPS = 30_000
+_NOT_SEARCHED = RunNote(
+    code="not-searched",
+    text="tkperf did not search this run for levels, drops and spikes over time, as it has more than "
+    f"{MOST_SEARCHED_WORKLOADS:,} workloads or {MOST_SEARCHED_STEPS:,} steps; its report has neither the details of a "
+    "workload nor the charts of a whole test",
+)
 
 
 def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
@@ -60,7 +66,7 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
         status=record.status,
         ended_utc=record.ended_utc or None,
         ended_because=record.ended_because,
-        warnings=(*record.warnings, *warn_of_counters(record)),
+        warnings=(*record.warnings, *warn_of_counters(record), *(() if courses else (_NOT_SEARCHED,))),
         resumptions=resumptions,
         not_begun=tuple(name for name in record.planned if name not in begun),
         tests=tests,
