@@ -1,0 +1,127 @@
+"""Reading a workload file, and the test that the file describes.
+
+The TOML is read strictly; each mistake is one line that names file, key and reason.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tkperf.model.errors import InputFileError, not_known
+from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.model.strict import convert_strictly, decode_strictly, shallow
+from tkperf.model.units import drop_controls
+from tkperf.procedures.descriptor import Test
+from tkperf.procedures.own_workloads.own_procedure import course
+from tkperf.procedures.own_workloads.parts import (
+    FillPhase,
+    IdlePhase,
+    Load,
+    OwnPhase,
+    PurgePhase,
+    RoundsPhase,
+    StreamPhase,
+)
+from tkperf.procedures.own_workloads.workload_file import OwnWorkloadTable, table_type
+from tkperf.procedures.own_workloads.workload_texts import describe, plan_section
+from tkperf.procedures.profiles.profile_tables import PreconditioningTable, SteadyStateTable
+
+
+def test_of(table: OwnWorkloadTable) -> Test:
+    """Return the test that a workload file describes; its numbers come from the profile at run time."""
+    type_ = type(table)
+    fills = any(isinstance(phase, FillPhase) for phase in table.phases)
+    shared = (SteadyStateTable,) if table.tracked_quantities else ()
+    return Test(
+        name=table.name,
+        title=table.title,
+        source=table.source,
+        suites=("ssd", "hdd", "raid"),
+        by_default=False,
+        own=True,
+        table=type_,
+        procedure=partial(course, type_),
+        describe=lambda profile, circumstances: describe(profile.table(type_), profile, circumstances),
+        section_plan=partial(plan_section, table),
+        tracked=table.tracked_quantities,
+        shared=(*shared, PreconditioningTable) if fills else shared,
+    )
+
+
+WHAT = "workload file"
+
+
+_PHASES: tuple[type[Any], ...] = (PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase)
+
+
+_KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
+
+
+def read_workload_file(path: str | Path) -> OwnWorkloadTable:
+    """Return the test that a file describes."""
+    text = read_text_input(Path(path), what=WHAT, limit_bytes=SETTINGS_BYTES)
+    return parse_workload_file(text, file=str(path))
+
+
+def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
+    """Decode a workload file; ``file`` is named in errors. Does not check anything that depends on a profile.
+
+    Raises:
+        InputFileError: not TOML, a typo, or an impossible value.
+    """
+    what = f"{WHAT} {file}"
+    document = decode_strictly(lambda: tomllib.loads(shallow(text)), dict[str, Any], what=what, language="TOML")
+    parts = {
+        "loads": {
+            name: convert_strictly(load, Load, what=f"{what}, load {_short(name)}")
+            for name, load in _tables(document, "loads", dict, what).items()
+        },
+        "phases": tuple(
+            _convert_phase(phase, f"{what}, phase {number}")
+            for number, phase in enumerate(_tables(document, "phases", list, what), start=1)
+        ),
+    }
+    name = document.get("name")
+    type_ = table_type(name if isinstance(name, str) else "")
+    table = convert_strictly(document | msgspec.to_builtins(parts), type_, what=what)
+    texts = (
+        ("title", table.title),
+        ("source", table.source),
+        *(("loads", name) for name in table.loads),
+        *(("section", phase.section) for phase in table.measuring),
+    )
+    for key, words in texts:
+        # Each text has a line of its own before the question and must not look like another line.
+        if words != drop_controls(words).replace("\n", " ") or not words.strip():
+            raise InputFileError(f"{what}, key {key}: it is empty or has characters that cannot be printed")
+    return table
+
+
+def _tables(document: Mapping[str, Any], key: str, kind: type, what: str) -> Any:
+    value = document.get(key)
+    if value is None:
+        raise InputFileError(f"{what}: required key {key} is missing")
+    if not isinstance(value, kind):
+        spelled = "[[phases]]" if kind is list else f"[{key}.NAME]"
+        raise InputFileError(f"{what}, key {key}: it is written as tables {spelled}")
+    return value
+
+
+def _convert_phase(phase: object, what: str) -> OwnPhase:
+    kind = phase.get("kind") if isinstance(phase, dict) else None
+    if not isinstance(kind, str):
+        raise InputFileError(f"{what}: it has no kind: one of {', '.join(_KINDS)}")
+    if kind not in _KINDS:
+        raise InputFileError(f"{what}, key kind: {not_known('kind', _short(kind), _KINDS)}")
+    converted: OwnPhase = convert_strictly(phase, _KINDS[kind], what=f"{what} ({kind})")
+    return converted
+
+
+def _short(name: str) -> str:
+    return drop_controls(name)[:40]

@@ -1,0 +1,126 @@
+"""A profile with the user's options, and its ranges on a device."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tkperf.model.errors import UsageError
+from tkperf.model.units import format_capacity, parse_size_bytes
+from tkperf.model.workload import ActiveRange
+from tkperf.procedures.profiles.profile_tables import Profile, TestTable
+
+
+def apply_options(
+    profile: Profile,
+    *,
+    jobs: int | None = None,
+    io_depth: int | None = None,
+    auto_demand: bool = False,
+    step_s: float | None = None,
+    write_cache: str | None = None,
+    active_range: str | None = None,
+    accept_disturbed: bool = False,
+) -> Profile:
+    """Return the profile with the user's options (-nj, -iod, -rt ...) in place.
+
+    ``active_range`` is used in one piece, even if the profile has an amount and segments. ``step_s`` is the
+    length of each step and of each slice of write saturation. Write saturation keeps its times: see
+    ``WriteSaturationTable.scaled``.
+    """
+    demand = msgspec.structs.replace(
+        profile.demand,
+        jobs=jobs or profile.demand.jobs,
+        io_depth=io_depth or profile.demand.io_depth,
+        searched=auto_demand or profile.demand.searched,
+    )
+    cache = msgspec.structs.replace(profile.write_cache, setting=write_cache or profile.write_cache.setting)
+    used = profile.active_range
+    if active_range is not None:
+        used = msgspec.structs.replace(used, length=active_range, amount=None, segments=1)
+    steady_state = profile.steady_state
+    if accept_disturbed:
+        steady_state = msgspec.structs.replace(steady_state, accept_disturbed=True)
+    profile = profile.with_tables(demand, cache, used, steady_state)
+    if step_s is None:
+        return profile
+    tests = (table for table in profile.tables.values() if isinstance(table, TestTable))
+    return profile.with_tables(*(table.scaled(step_s) for table in tests))
+
+
+def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
+    """Return the range for ``100%``, ``75%`` or ``16GiB`` on a device, from its start.
+
+    A size larger than the device means the whole device. The end is rounded down to whole logical blocks.
+
+    Raises:
+        UsageError: not a share within 0..100 % and not a size, or less than one block.
+    """
+    if text.strip().endswith("%"):
+        try:
+            percent = float(text.strip()[:-1])
+        except ValueError:
+            percent = 0.0
+        if not 0 < percent <= 100:
+            raise UsageError(
+                f"'{text[:40]}' is not a share of the device: give more than 0% and at most 100%, or a size"
+            )
+        length_bytes = int(capacity_bytes * percent / 100)
+    else:
+        length_bytes = min(parse_size_bytes(text), capacity_bytes)
+    length_bytes -= length_bytes % alignment_bytes
+    if length_bytes <= 0:
+        raise UsageError(f"active range '{text[:40]}' is less than one logical block of the device")
+    return ActiveRange(offset_bytes=0, length_bytes=length_bytes)
+
+
+def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
+    """Return the range that tests use: the amount, at the start of the range that they may use.
+
+    Raises:
+        UsageError: it is no range of this device, or the range is smaller than the amount.
+    """
+    table = profile.active_range
+    limit = resolve_range(table.length, capacity_bytes, alignment_bytes)
+    if table.amount is None:
+        return limit
+    # Resolved on a huge device: a device that is too small must not pass as the whole amount.
+    amount_bytes = resolve_range(table.amount, 2**62, alignment_bytes).length_bytes
+    if table.amount.strip().endswith("%"):
+        amount_bytes = resolve_range(table.amount, capacity_bytes, alignment_bytes).length_bytes
+    if amount_bytes > limit.length_bytes:
+        raise UsageError(
+            f"profile {profile.name}, key active_range.amount: {table.amount} do not fit in the "
+            f"{format_capacity(limit.length_bytes)} that {table.length} of the device are: give "
+            "less with --active-range"
+        )
+    return ActiveRange(offset_bytes=0, length_bytes=amount_bytes)
+
+
+def with_range_to_fill(profile: Profile, capacity_bytes: int, alignment_bytes: int) -> Profile:
+    """Return the profile with the range to precondition in bytes of a device.
+
+    Raises:
+        UsageError: tests would use more than that range.
+    """
+    table, used_table = profile.preconditioning, profile.active_range
+    if table.length is None and used_table.segments == 1:
+        return profile
+    # The fill has to cover all possible places of segments.
+    length = table.length or used_table.length
+    filled = resolve_range(length, capacity_bytes, alignment_bytes)
+    if used_table.segments > 1:
+        within = resolve_range(used_table.length, capacity_bytes, alignment_bytes)
+        if within.length_bytes > filled.length_bytes:
+            raise UsageError(
+                f"profile {profile.name} has segments in {used_table.length} of the device and "
+                f"preconditions {length} of it: what lies beyond would be read without having been "
+                "written"
+            )
+    used = resolve_active_range(profile, capacity_bytes, alignment_bytes)
+    if used.length_bytes > filled.length_bytes:
+        raise UsageError(
+            f"the active range of {format_capacity(used.length_bytes)} is more than the "
+            f"{format_capacity(filled.length_bytes)} that profile {profile.name} preconditions "
+            f"({length}): what lies beyond would be read without having been written"
+        )
+    return profile.with_tables(msgspec.structs.replace(table, length=str(filled.length_bytes)))

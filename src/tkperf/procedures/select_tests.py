@@ -1,0 +1,146 @@
+"""Finding a test by its name, choosing the tests of a run, and changing their numbers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from tkperf.model.choices import ALL_TESTS, built_in_profiles
+from tkperf.model.decoding import convert
+from tkperf.model.errors import InputFileError, ProfileError, UsageError
+from tkperf.model.figures import TestPlan
+from tkperf.model.input_files import is_toml_path
+from tkperf.model.strict import describe_mistake
+from tkperf.procedures.all_tests import SSD_TESTS, SUITES, TAKEN_NAMES, TESTS
+from tkperf.procedures.descriptor import Test
+from tkperf.procedures.forecast import find_excess
+from tkperf.procedures.own_workloads.parts import PurgePhase
+from tkperf.procedures.own_workloads.read_workload import read_workload_file, test_of
+from tkperf.procedures.own_workloads.workload_file import KEY_PREFIX, OwnWorkloadTable
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.profile_tables import TestTable, find_fault
+from tkperf.procedures.read_profiles import load_profile, read_stored_profile
+
+
+def find_test(suite: str, name: str, stored_profile: Mapping[str, object] | None = None) -> Test | None:
+    """Return a test by its name. An unknown suite, such as that of an imported run, counts as SSD.
+
+    Args:
+        stored_profile: the profile in a run file, which also describes the user's own tests.
+    """
+    test = SUITES.get(suite, SSD_TESTS).get(name)
+    if test is not None or stored_profile is None or f"{KEY_PREFIX}{name}" not in stored_profile:
+        return test
+    profile = read_stored_profile(stored_profile)
+    return next((test for test in own_tests(profile) if test.name == name), None)
+
+
+def own_tests(profile: Profile) -> tuple[Test, ...]:
+    """Return the tests of workload files among the tables of a profile, as far as they can run."""
+    try:
+        return tuple(
+            test_of(table)
+            for table in profile.tables.values()
+            if isinstance(table, OwnWorkloadTable) and table.fault(profile) is None
+        )
+    except ProfileError:  # a run file that lacks some tables
+        return ()
+
+
+def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profile:
+    """Return the profile with the tests of all workload files among the names of tests.
+
+    Raises:
+        UsageError: a file cannot be read, or describes a test that no run of the suite could do.
+    """
+    for file in filter(is_toml_path, dict.fromkeys(names)):
+        profile = with_workload(profile, suite, read_workload_file(file), file=file)
+    return profile
+
+
+def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file: str) -> Profile:
+    """Return the profile with one more test; ``file`` is named in errors.
+
+    Raises:
+        InputFileError: the test's name is taken, or no run of the suite could do the test.
+    """
+    what = f"workload file {file}"
+    if table.name in TAKEN_NAMES or table.key in profile.tables:
+        raise InputFileError(f"{what}, key name: '{table.name}' is the name of another test: give it one of its own")
+    if suite == "hdd" and any(isinstance(phase, PurgePhase) for phase in table.phases):
+        raise InputFileError(f"{what}, kind purge: hard disks are not purged")
+    changed = profile.with_tables(table)
+    fault = table.fault(profile) or table.unreachable(profile)
+    fault = fault or find_excess((test_of(table),), changed)
+    if fault:
+        raise InputFileError(f"{what}, {fault.removeprefix(f'{table.key}: ')}")
+    return changed
+
+
+def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | None:
+    """Return the display plan of a test if its run file has none; None if this version has no such test."""
+    definition = find_test(suite, test)
+    return None if definition is None else definition.plan(sections)
+
+
+def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) -> Profile:
+    """Return the profile with other numbers in a test's table.
+
+    Raises:
+        UsageError: a number is impossible, the numbers conflict, the test makes no sense, or the profile
+            does not define it.
+    """
+    for test in TESTS:
+        if table in test.tables:
+            choose_tests(profile, test.suites[0], (test.name,))
+    values = msgspec.to_builtins(profile.table(table)) | numbers
+    try:
+        changed = convert(values, table)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"table {table.key}{describe_mistake(error, table, values)}") from None
+    changed_profile = profile.with_tables(changed)
+    fault = find_fault(changed_profile) or find_excess(TESTS, changed_profile)
+    if fault:
+        raise UsageError(f"table {fault}")
+    return changed_profile
+
+
+def choose_tests(
+    profile: Profile, suite: str, names: Sequence[str] = (), *, find_demand: bool = False
+) -> tuple[Test, ...]:
+    """Return the tests to run, in the suite's order: the named tests, else the default tests.
+
+    A profile without any default test runs all tests that it defines. Tests of workload files run after the
+    suite's. ``all`` among the names means every test that the profile defines.
+
+    Args:
+        find_demand: run the search for the demand before the other tests.
+
+    Raises:
+        UsageError: the profile does not define a named test, or defines no test of the suite.
+    """
+    own = own_tests(profile)
+    tests = (*SUITES[suite].values(), *own)
+    # A search for the demand changes other tests, so it runs only on explicit request.
+    defined = tuple(test for test in tests if test.is_in(profile) and not test.finds_demand)
+    named = [*(name for name in names if not is_toml_path(name)), *(test.name for test in own)]
+    if ALL_TESTS in names:
+        wanted = [test.name for test in defined] + named
+    elif named:
+        wanted = named
+    else:
+        wanted = [test.name for test in defined if test.by_default] or [test.name for test in defined]
+    selected = tuple(test for test in tests if test.name in wanted or (find_demand and test.finds_demand))
+    missing = [test for test in selected or tests if not test.is_in(profile)]
+    if missing:
+        keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))
+        which = f"test {missing[0].name}" if selected else "any test"
+        raise UsageError(
+            f"profile {profile.name} has no table {keys}: tkperf {suite} measures {which} with "
+            f"--profile {' or '.join(_with_table(missing[0]))}, or an own profile that has it"
+        )
+    return selected
+
+
+def _with_table(test: Test) -> list[str]:
+    """Return the names of the shipped profiles that define a test."""
+    return [name for name in built_in_profiles() if test.is_in(load_profile(name))]
