@@ -31,7 +31,7 @@ from tkperf.page.check import describe_claim
 from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_texts import describe_ratio
 from tkperf.page.disclosure import explain
-from tkperf.page.naming import ShownSection
+from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import build_matrix, explain_intervals
 from tkperf.page.view import build_view
 from tkperf.page.words.uncertainty import (

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tests.builders import run_info, simulate
 from tests.host.fake_host import NVME, SATA, audit, make_host
-from tkperf.analysis.details import found_settings, host_findings
+from tkperf.analysis.host_conditions import found_settings, host_findings
 from tkperf.analysis.results import RunResult
 from tkperf.host.audit.audited_host import AuditLevel
 from tkperf.page.disclosure import build_disclosure

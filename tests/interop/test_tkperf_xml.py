@@ -28,7 +28,7 @@ from tkperf.model.units import KIB
 from tkperf.page.disclosure import build_page_header
 from tkperf.page.page import FactBlocks, ReportView
 from tkperf.page.view import build_view
-from tkperf.pipeline.alterations import FILE_NOTICE, NO_PURGE_NOTICE, SIMULATED_NOTICE
+from tkperf.pipeline.run_disclosure import FILE_NOTICE, NO_PURGE_NOTICE, SIMULATED_NOTICE
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown

@@ -21,8 +21,8 @@ from tkperf.model.phases import Continuous, Fill, Phase, Purge, Round, SectionOu
 from tkperf.model.quantity import Direction, combine
 from tkperf.model.units import GIB
 from tkperf.model.workload import Access, Arrival, Workload
-from tkperf.page.naming import ShownSection
 from tkperf.page.page import TableView
+from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import build_listing
 from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
 from tkperf.procedures.building_blocks import keeps_up

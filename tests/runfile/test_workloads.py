@@ -18,7 +18,7 @@ from tkperf.model.phases import Procedure, Round, SectionOutcome
 from tkperf.model.quantity import IOPS
 from tkperf.model.units import format_number
 from tkperf.model.workload import ActiveRange, Arrival, BlockShare, Step, Workload, Zone
-from tkperf.page.naming import ShownSection
+from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import build_matrix
 from tkperf.procedures import Test, load_profile
 from tkperf.procedures.profiles import Profile

@@ -22,7 +22,7 @@ from tkperf.model.measurement import NO_IO, Sample
 from tkperf.pipeline.api import load
 from tkperf.procedures.iops import TEST as IOPS_TEST
 from tkperf.runner.events import SampleSeen, StepStarted
-from tkperf.web.listening import build_app
+from tkperf.web.application import build_app
 from tkperf.web.workers import BusyError, FileError, JobError, LateError
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tkperf.analysis.details import ADVICE, DISTURBS, HostCondition, host_findings
+from tkperf.analysis.host_conditions import ADVICE, DISTURBS, HostCondition, host_findings
 from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, VerdictState, judge_by_gravest
 
 Data = Mapping[str, Any]

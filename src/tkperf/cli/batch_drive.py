@@ -31,11 +31,11 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.registry import find_engine
 from tkperf.model.batch_state import BatchPlace
 from tkperf.model.errors import DeviceError, ExitCode, RefusedError, TkperfError, reason_of
-from tkperf.pipeline.alterations import RunTitle
 from tkperf.pipeline.consent import Consent, Question
 from tkperf.pipeline.device_under_test import Equipment
 from tkperf.pipeline.fitted_profile import choose_profile
 from tkperf.pipeline.resume_plan import ResumePlan, ResumeRequest, make_resume_plan
+from tkperf.pipeline.run_disclosure import RunTitle
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file
 from tkperf.system.host import now_utc

@@ -26,7 +26,7 @@ COMMAND_GROUPS = {
     "Before a run": {
         "doctor": ("doctor", "Check whether DEVICE can be tested and what is missing here."),
         "plan": ("plan", "Estimate the time of a run and its writes; nothing is run."),
-        "tune": ("doctor", "Show, set and restore host settings for measuring DEVICE."),
+        "tune": ("tune", "Show, set and restore host settings for measuring DEVICE."),
         "profiles": ("profiles", "List the profiles, or explain one."),
         "workload": ("workload", "Explain a workload file, or make one of a fio job."),
         "completion": ("completion", "Shell completion."),

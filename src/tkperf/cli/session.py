@@ -22,9 +22,9 @@ from tkperf.cli.standard_streams import complain, ended_by_signals, point_stream
 from tkperf.device.identity import TargetKind
 from tkperf.model.errors import EngineError, RunFileError, UsageError, reason_of
 from tkperf.model.record import RunNote
-from tkperf.pipeline.alterations import RunTitle
 from tkperf.pipeline.fitted_profile import choose_profile
 from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
+from tkperf.pipeline.run_disclosure import RunTitle
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file

@@ -1,4 +1,4 @@
-"""Everything fixed about a run before its first I/O; every result discloses it."""
+"""What is fixed about a run before its first I/O, and facts that the operator adds; every result discloses both."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ from tkperf.page.disclosure import UNITS
 from tkperf.page.facts import format_moment
 from tkperf.page.figures.curves import find_time_unit
 from tkperf.page.marking import mark_charts
-from tkperf.page.naming import find_section_key, name_links
+from tkperf.page.naming import name_links
 from tkperf.page.page import (
     Cell,
     ChartView,
@@ -59,6 +59,7 @@ from tkperf.page.page import (
     build_table,
     weigh,
 )
+from tkperf.page.shown_section import find_section_key
 from tkperf.page.verdict_texts import NoteLevel, Verdict, describe_reason, level_of, word_verdict
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import WarningGroup, describe_sharing, leave_out_said

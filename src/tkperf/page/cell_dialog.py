@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tkperf.analysis.details import HOST_FACTS, CellDetail, TimedStep
+from tkperf.analysis.details import CellDetail, TimedStep
+from tkperf.analysis.host_conditions import HOST_FACTS
 from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.histogram import TAIL_PERCENT, coarse_edges_ns, coarsen
@@ -40,8 +41,9 @@ from tkperf.page.figures.timeline import (
     find_judged,
     find_part_starts,
 )
-from tkperf.page.naming import MARKABLE, ShownSection, capitalise, describe_quantities
+from tkperf.page.naming import MARKABLE, capitalise, describe_quantities
 from tkperf.page.page import CellView, Facts, PartsView, ScopeView, Stretches, TableView
+from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import figure
 from tkperf.page.words.uncertainty import INTERVAL, add_interval, describe_disturbances, describe_flags, explain_marks
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tkperf.analysis.details import UNKNOWN, host_findings, tuned_settings
+from tkperf.analysis.host_conditions import UNKNOWN, host_findings, tuned_settings
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.workload_axes import find_axes
 from tkperf.model.batch_state import find_place

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tkperf.analysis.details import ADVICE, DISTURBS, UNKNOWN, HostCondition, host_findings
+from tkperf.analysis.host_conditions import ADVICE, DISTURBS, UNKNOWN, HostCondition, host_findings
 from tkperf.analysis.readiness import (
     SIMULATED_DRIVE,
     Data,

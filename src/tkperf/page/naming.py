@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from tkperf.analysis.details import CellDetail
-from tkperf.analysis.drive_telemetry import TelemetrySeries
-from tkperf.analysis.results import CellResult, RoundResult, SectionResult, TestResult
 from tkperf.analysis.workload_axes import ACCESS, AXES, BLOCKS, MIX, WorkloadAxis, find_axes, place_of
-from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, PERCENTILES, Quantity
+from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, PERCENTILES, Quantity
 from tkperf.model.units import capital, format_block_size_kib
 from tkperf.model.workload import Access, Workload
 
@@ -265,77 +261,3 @@ def shorten_names(names: Iterable[str], most: int) -> dict[str, str]:
 
 MARKABLE = (LATENCY_MEAN, LATENCY_MIN, *PERCENTILES, LATENCY_MAX)
 """Quantities that a histogram of response times can mark."""
-
-NO_LINKS: Mapping[Workload, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownSection:
-    """A section that a report shows.
-
-    Attributes:
-        key: unique in the report.
-        details: the samples and histograms of its cells, if they are available.
-        links: the key that a click on each cell opens.
-        capacity_bytes: size of one drive fill; None: not known.
-        course: the drives' own reports during its stream; None without any.
-        rounds: the rounds, or areas, of each workload, with its cells in them.
-        cells: the results of the section, by their workload.
-        slices: the results of each slice, by its number.
-        slices_s: the duration of all slices together.
-        has_rates, has_counts: whether each slice has a rate, and a number of I/Os.
-    """
-
-    section: SectionResult
-    key: str
-    details: Mapping[Workload, CellDetail] = field(default_factory=dict)
-    links: Mapping[Workload, str] = field(default_factory=dict)
-    capacity_bytes: int | None = None
-    course: TelemetrySeries | None = None
-    # Found once: a search for each cell would take the square of their number.
-    rounds: Mapping[Workload, Sequence[tuple[RoundResult, CellResult]]] = field(init=False)
-    cells: Mapping[Workload, CellResult] = field(init=False)
-    slices: Mapping[int, CellResult] = field(init=False)
-    slices_s: float = field(init=False)
-    has_rates: bool = field(init=False)
-    has_counts: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        section = self.section
-        object.__setattr__(self, "rounds", section.rounds_of_workloads())
-        object.__setattr__(self, "cells", {cell.workload: cell for cell in section.cells})
-        object.__setattr__(self, "slices", {each.number: each.values for each in section.slices})
-        object.__setattr__(self, "slices_s", sum(each.duration_s for each in section.slices))
-        values = [each.values for each in section.slices]
-        object.__setattr__(self, "has_rates", all(each.value(IOPS) is not None for each in values))
-        object.__setattr__(self, "has_counts", all(each.value(IOS) is not None for each in values))
-
-
-def build_shown_sections(
-    test: TestResult, details: Sequence[CellDetail], capacity_bytes: int | None, courses: Mapping[str, TelemetrySeries]
-) -> tuple[ShownSection, ...]:
-    """Return the sections of a test with their details; ``courses`` by the sections' names."""
-    shown_sections = []
-    of_sections: dict[str, dict[Workload, CellDetail]] = {}
-    for detail in details:
-        if detail.test == test.name:
-            of_sections.setdefault(detail.section, {})[detail.workload] = detail
-    for number, section in enumerate(test.sections):
-        key = find_section_key(test, number)
-        behind = of_sections.get(section.name, {})
-        shown_sections.append(
-            ShownSection(
-                section=section,
-                key=key,
-                details=behind,
-                links=name_links(key, behind),
-                capacity_bytes=capacity_bytes,
-                course=courses.get(section.name),
-            )
-        )
-    return tuple(shown_sections)
-
-
-def find_section_key(test: TestResult, number: int) -> str:
-    """Return the key of a test's section, which no other of the report has."""
-    return f"{test.name}{number}"

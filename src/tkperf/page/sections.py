@@ -31,8 +31,9 @@ from tkperf.page.figures.curves import find_buckets, find_marks, find_time_unit
 from tkperf.page.figures.section_figures import BUILD, build_figures, join_charts, name_views, open_at_spikes
 from tkperf.page.figures.telemetry import align, show_course, show_course_below
 from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_section
-from tkperf.page.naming import ShownSection, capitalise, describe_quantities, list_words
+from tkperf.page.naming import capitalise, describe_quantities, list_words
 from tkperf.page.page import ChartView, EventsView, SectionView, TableView, Views
+from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import build_directions, build_matrix, build_stream, directions_of, name_column
 from tkperf.page.tables.verdict_tables import build_section_tables, build_telemetry_table, merge_sections
 from tkperf.page.words.time_course import describe_timelines, format_verdict_value

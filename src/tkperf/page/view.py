@@ -34,9 +34,9 @@ from tkperf.page.figures.telemetry import find_section_courses, find_test_course
 from tkperf.page.findings import findings, headlines
 from tkperf.page.findings.headlines import find_highest_spikes
 from tkperf.page.marking import mark_charts
-from tkperf.page.naming import ShownSection, build_shown_sections
 from tkperf.page.page import ChartView, FindingsView, HeadlineView, ReportView, TestView
 from tkperf.page.sections import build_section_view, build_selected_parts, build_test_figures
+from tkperf.page.shown_section import ShownSection, build_shown_sections
 from tkperf.page.verdict_texts import describe_verdict
 from tkperf.page.words.run import (
     describe_progress,

@@ -14,10 +14,10 @@ from tkperf.analysis.claims_file import ClaimsFile, parse_claims
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
 from tkperf.model.input_files import CLAIMS_BYTES, read_text_input
-from tkperf.pipeline.alterations import RunTitle
 from tkperf.pipeline.consent import Ask, Consent
 from tkperf.pipeline.result_cache import read_results
 from tkperf.pipeline.resume_plan import ResumePlan
+from tkperf.pipeline.run_disclosure import RunTitle
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from tkperf.analysis.details import found_settings
+from tkperf.analysis.host_conditions import found_settings
 from tkperf.device.inspection import inspect_device
 from tkperf.engine.registry import find_engine
 from tkperf.model.batch_state import find_snapshot
@@ -37,10 +37,11 @@ from tkperf.model.record import (
 from tkperf.model.run_info import RunInfo
 from tkperf.model.same_device import require_same_device
 from tkperf.model.version import __version__
-from tkperf.pipeline.alterations import describe_alterations, find_changes
+from tkperf.pipeline.alterations import find_changes
 from tkperf.pipeline.device_under_test import Equipment
 from tkperf.pipeline.drive import measurable
 from tkperf.pipeline.host_check import HostState
+from tkperf.pipeline.run_disclosure import describe_alterations
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.run_request import NO_OPTIONS, RunRequest, find_type_fault, profile_option_names
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile

@@ -27,11 +27,11 @@ from tkperf.model.host_use import HostLooks
 from tkperf.model.record import RunNote
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_capacity, format_duration
-from tkperf.pipeline.alterations import RunTitle, build_run_info
 from tkperf.pipeline.device_under_test import Equipment
 from tkperf.pipeline.fitted_profile import FittedProfile
 from tkperf.pipeline.host_check import HostState, prepared_host
 from tkperf.pipeline.resume_plan import ResumePlan, build_resumed
+from tkperf.pipeline.run_disclosure import RunTitle, build_run_info
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.run_request import require_name
 from tkperf.pipeline.simulation import relive

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.details import HOST_FACTS
+from tkperf.analysis.host_conditions import HOST_FACTS
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.io import DisturbanceCode, find_codes
 from tkperf.model.histogram import PercentileUse, find_percentiles

@@ -1,4 +1,4 @@
-"""Comparisons of runs, as ``tkperf compare`` makes them, at addresses that can be mailed."""
+"""Pages of a run, of a batch and of a comparison of runs, and files to save, at addresses that can be mailed."""
 
 from __future__ import annotations
 

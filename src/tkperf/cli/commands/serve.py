@@ -65,7 +65,8 @@ def _serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | 
     from tkperf.render.packages import packages_of
 
     with packages_of("serve", whose="tkperf serve needs"):
-        from tkperf.web.listening import build_app, listen, listen_at_path
+        from tkperf.web.application import build_app
+        from tkperf.web.listening import listen, listen_at_path
         from tkperf.web.listening import serve as serve_at
 
     at = listen_at_path(socket_path) if socket_path else nullcontext(listen(host, port))

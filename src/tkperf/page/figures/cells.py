@@ -13,18 +13,9 @@ from tkperf.model.quantity import IOPS, Quantity, find_quantities
 from tkperf.model.workload import Workload
 from tkperf.page.chart import NEUTRAL, Axis, Bars3D, Chart, Curve, Mark, Place, Point, Rule, RuleKind, Scale
 from tkperf.page.figures.curves import SURE, build_curves, colour_quantity, colour_values, describe_sure, flag
-from tkperf.page.naming import (
-    NO_LINKS,
-    Naming,
-    ShownSection,
-    arrange,
-    capitalise,
-    describe_axes,
-    describe_curves,
-    find_naming,
-    list_words,
-)
+from tkperf.page.naming import Naming, arrange, capitalise, describe_axes, describe_curves, find_naming, list_words
 from tkperf.page.page import ChartView, Views
+from tkperf.page.shown_section import NO_LINKS, ShownSection
 from tkperf.page.tables.cell_tables import build_areas, build_listing, build_matrices
 
 OUTSTANDING = "Outstanding I/Os in total (TC x QD)"

@@ -42,8 +42,9 @@ from tkperf.page.chart import (
     Scale,
     warmth,
 )
-from tkperf.page.naming import Naming, ShownSection, address, describe_quantities
+from tkperf.page.naming import Naming, address, describe_quantities
 from tkperf.page.page import ChartView, Views
+from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import directions_of
 from tkperf.page.words.uncertainty import Flagged, describe_flags, describe_interval, is_flagged
 

@@ -29,7 +29,6 @@ from tkperf.page.figures.curves import (
 from tkperf.page.figures.telemetry import align, show_course_below
 from tkperf.page.figures.timeline import draw_seconds, find_recorded
 from tkperf.page.naming import (
-    ShownSection,
     address,
     capitalise,
     describe_curves,
@@ -39,6 +38,7 @@ from tkperf.page.naming import (
     list_words,
 )
 from tkperf.page.page import ChartView, Views
+from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import directions_of
 
 MOST_SPIKES = 2000

@@ -10,8 +10,8 @@ from tkperf.analysis.timeline.timelines import Timeline
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.quantity import LATENCY_MAX
 from tkperf.page.figures import cells, curves, over_time
-from tkperf.page.naming import ShownSection
 from tkperf.page.page import ChartView, TableView, Views
+from tkperf.page.shown_section import ShownSection
 
 # A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py). No line of a chart of more
 # workloads can be told apart; tables contain all of them.

@@ -24,17 +24,9 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.units import NOT_MEASURED, format_exact, format_number, format_window
 from tkperf.model.workload import Workload
-from tkperf.page.naming import (
-    MARKABLE,
-    NO_LINKS,
-    ShownSection,
-    address,
-    arrange,
-    capitalise,
-    describe_axes,
-    name_within,
-)
+from tkperf.page.naming import MARKABLE, address, arrange, capitalise, describe_axes, name_within
 from tkperf.page.page import TableView
+from tkperf.page.shown_section import NO_LINKS, ShownSection
 from tkperf.page.words.run import describe_stream
 from tkperf.page.words.uncertainty import MEANING, describe_value, explain_marks, mark, summarise
 

@@ -22,8 +22,8 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.units import format_window
 from tkperf.model.workload import Workload
-from tkperf.page.naming import NO_LINKS, ShownSection
 from tkperf.page.page import TableView
+from tkperf.page.shown_section import NO_LINKS, ShownSection
 from tkperf.page.tables.cell_tables import TableNumber, build_matrices, build_table, figure
 
 _PEAKS = (LATENCY_MEAN, LATENCY_MAX)

@@ -1,0 +1,112 @@
+"""Disclosure of a run: everything fixed before its first I/O, with the notices for every page of its result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from uuid import uuid4
+
+import msgspec
+
+from tkperf.device.identity import TargetKind
+from tkperf.engine.registry import find_engine
+from tkperf.model.batch_state import BatchPlace
+from tkperf.model.run_info import RunInfo
+from tkperf.model.version import __version__
+from tkperf.pipeline.alterations import find_changes
+from tkperf.pipeline.device_under_test import Equipment
+from tkperf.pipeline.host_check import HostState
+from tkperf.pipeline.run_request import RunRequest
+from tkperf.procedures import Test
+from tkperf.system.host import now_utc, read_host
+
+FILE_NOTICE = "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
+
+
+SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
+
+
+# Whether tkperf can distinguish other I/O from the test's own, for each kind of target.
+_OTHER_IO = {
+    TargetKind.BLOCK: "watched: {}'s bytes are compared with the device's own counters",
+    TargetKind.FILE: "not comparable: a file has no counters of its own",
+    TargetKind.SIMULATED: "not comparable: a simulated drive has no counters",
+}
+
+
+NO_PURGE_NOTICE = "NOT PURGED: the device was not put in as-new state before each test (--no-purge)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTitle:
+    """Title of a result: its name, the user's texts, the command line, and facts about the batch that it belongs to."""
+
+    name: str
+    command_line: tuple[str, ...] = ()
+    description: str | None = None
+    feature_matrix: str | None = None
+    batch: BatchPlace | None = None
+
+
+def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, host: HostState) -> RunInfo:
+    """Return the disclosure of a run that is about to begin."""
+    fitted = equipment.fitted
+    kind = fitted.identity.kind
+    changes = find_changes(request, fitted)
+    named = None if kind is TargetKind.SIMULATED else find_engine(request.ioengine).find_named_program()
+    notices = (
+        SIMULATED_NOTICE if kind is TargetKind.SIMULATED else "",
+        FILE_NOTICE if kind is TargetKind.FILE else "",
+        fitted.profile.notice,
+        *(describe_own(test.test) for test in fitted.tests if test.test.own),
+        describe_alterations(fitted.profile.title, changes.alterations),
+        NO_PURGE_NOTICE if request.no_purge else "",
+    )
+    return RunInfo(
+        name=title.name,
+        suite=request.suite,
+        tkperf_version=__version__,
+        fio_version=equipment.engine.version,
+        ioengine=equipment.ioengine,
+        command_line=title.command_line,
+        started_utc=now_utc(),
+        profile_name=fitted.profile.name,
+        profile=fitted.profile.as_plain_data(),
+        options=request.options,
+        device={
+            **equipment.facts.as_plain_data(),
+            **host.device_facts(),
+            "write_cache_in_run": equipment.write_cache,
+            "other_io": _OTHER_IO[kind].format(equipment.engine.name),
+            "telemetry": [asdict(drive) for drive in equipment.drives],
+        },
+        hosts=(
+            {
+                **read_host(),
+                **host.facts(),
+                "fio_clock": equipment.engine.io_clock,
+                **({"fio_program": named} if named is not None else {}),
+                **({} if title.batch is None else {"batch": msgspec.to_builtins(title.batch)}),
+            },
+        ),
+        active_range_offset_bytes=fitted.active_range.offset_bytes,
+        active_range_length_bytes=fitted.active_range.length_bytes,
+        seed=equipment.seed,
+        uuid=str(uuid4()),
+        device_description=title.description,
+        feature_matrix=title.feature_matrix,
+        notices=tuple(notice for notice in notices if notice),
+        choices=changes.choices,
+        alterations=changes.alterations,
+    )
+
+
+def describe_own(test: Test) -> str:
+    """Return the notice of a user's own test, for every page of the result."""
+    return f"OWN WORKLOAD: {test.title} is a test of a workload file, not of a specification"
+
+
+def describe_alterations(specification: str, alterations: tuple[str, ...]) -> str:
+    """Return the notice of altered numbers, for every page; empty if there are none."""
+    if not alterations:
+        return ""
+    return f"ALTERED: not by the numbers of {specification}: {', '.join(alterations)}"
