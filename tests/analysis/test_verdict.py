@@ -14,9 +14,9 @@ from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tkperf.analysis.batch_verdict import BatchCode
 from tkperf.analysis.comparing.comparison import ComparisonCode
 from tkperf.analysis.drive_telemetry import DriveTelemetry
+from tkperf.analysis.estimates import PlanCode
 from tkperf.analysis.readiness import DeviceCode, HostCode, RestoreCode, TuneCode
 from tkperf.analysis.results import END_LOST, ResumptionResult, RunResult, StepHost
-from tkperf.analysis.run_estimate import PlanCode
 from tkperf.analysis.run_overview import StatusCode
 from tkperf.analysis.verdict import (
     CODES_OF_LOADS,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.test_bad_input import assert_clear, tkperf
-from tkperf.analysis.run_estimate import BatchEstimate, PlanCode, judge_batch_plan
+from tkperf.analysis.estimates import BatchEstimate, PlanCode, judge_batch_plan
 from tkperf.analysis.verdict import VerdictState
 from tkperf.batch.batch_estimate import estimate_batch
 from tkperf.batch.draft import BatchDraft, DraftedDrive

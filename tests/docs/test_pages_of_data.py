@@ -15,8 +15,8 @@ import pytest
 import tkperf
 from tests.builders import run_info, simulate
 from tkperf.analysis.comparing.comparison import compare
+from tkperf.analysis.estimates import REFUSAL
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.run_estimate import REFUSAL
 from tkperf.cli.commands.suites import raid, ssd
 from tkperf.cli.main import COMMANDS
 from tkperf.host.audit import AuditResult

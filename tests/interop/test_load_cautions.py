@@ -17,7 +17,7 @@ from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult
 from tkperf.page.findings import findings, headlines
-from tkperf.page.findings.test_findings import build_findings
+from tkperf.page.findings.whole_test_findings import build_findings
 from tkperf.page.view import build_view
 from tkperf.render.export_check import render_check_json
 from tkperf.render.export_json import render_json

@@ -26,7 +26,7 @@ from tkperf.model.record import RunNote, RunStatus
 from tkperf.model.steady_state import judge
 from tkperf.page.findings.headlines import MOST, build_headlines
 from tkperf.page.findings.section_findings import describe_recovery, describe_section
-from tkperf.page.findings.test_findings import build_findings
+from tkperf.page.findings.whole_test_findings import build_findings
 from tkperf.page.view import build_view
 from tkperf.page.words.run import find_badges, find_banners, group_warnings, summarise_warnings
 from tkperf.procedures import HDD_TESTS, SSD_TESTS

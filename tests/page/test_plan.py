@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import tkperf
-from tkperf.analysis.run_estimate import REFUSAL, RunEstimate, judge_plan
+from tkperf.analysis.estimates import REFUSAL, RunEstimate, judge_plan
 from tkperf.analysis.verdict import VerdictState
 from tkperf.model.record import RunNote
 from tkperf.page.plan import build_plan_page, describe_plan_verdict

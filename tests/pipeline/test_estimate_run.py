@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.analysis.run_estimate import PURGE, RateSource
+from tkperf.analysis.estimates import PURGE, RateSource
 from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rate, parse_rating, probe_rates, read_rates

@@ -15,7 +15,7 @@ from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.record import RunStatus, StepKind
 from tkperf.page.findings.headlines import build_headlines
-from tkperf.page.findings.test_findings import build_findings
+from tkperf.page.findings.whole_test_findings import build_findings
 from tkperf.pipeline.run_plan import plan_run
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.procedures.own_workloads.workload_file import TABLES_BY_PLACE

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tkperf.analysis.run_estimate import BatchEstimate, DriveEstimate, Rates, RunEstimate
+from tkperf.analysis.estimates import BatchEstimate, DriveEstimate, Rates, RunEstimate
 from tkperf.batch.draft import Settled
 from tkperf.batch.drive_processes import Held
 from tkperf.batch.neighbours import Neighbours

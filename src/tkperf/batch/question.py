@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from tkperf.analysis.run_estimate import RunEstimate
+from tkperf.analysis.estimates import RunEstimate
 from tkperf.batch.drive_processes import Held
 from tkperf.batch.request import BatchDrive
 from tkperf.device.identity import TargetKind

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from tkperf.analysis.run_estimate import RunEstimate
+from tkperf.analysis.estimates import RunEstimate
 from tkperf.batch.drive_processes import Begun, Channel, Ended, Go, Held, Read, ReadsDone, Repeatable
 from tkperf.batch.ledger import DriveEnded, append_end
 from tkperf.batch.question import short, show_drive

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from tkperf.analysis.run_estimate import Rates
+from tkperf.analysis.estimates import Rates
 from tkperf.batch.batch_estimate import estimate_batch
 from tkperf.batch.draft import Settled
 from tkperf.cli.run_options import RunOptions, given_rates, rating_of
 from tkperf.pipeline.estimate_run import ASSUMED, probe_each_model
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.render.export_json import render_batch_plan_json
-from tkperf.render.terminal.plan import print_batch_plan
+from tkperf.render.terminal.plan_lines import print_batch_plan
 
 
 def print_plan_of_batch(settled: Settled, run_options: RunOptions, *, no_probe: bool, as_json: bool) -> None:

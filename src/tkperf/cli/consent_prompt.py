@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import click
 
-from tkperf.analysis.run_estimate import RunEstimate
+from tkperf.analysis.estimates import RunEstimate
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.standard_streams import complain, in_whole_words
 from tkperf.page.facts import describe_device
@@ -17,7 +17,7 @@ from tkperf.pipeline.consent import Consent, Question, ask_again, confirmed_by, 
 from tkperf.pipeline.device_under_test import SAID_ALWAYS
 from tkperf.pipeline.resume_plan import ResumePlan
 from tkperf.render.terminal.console import print_facts
-from tkperf.render.terminal.plan import print_plan_on_stderr, print_plan_warnings
+from tkperf.render.terminal.plan_lines import print_plan_on_stderr, print_plan_warnings
 
 WAY = "--yes-destroy"
 # Repetitions of the question: a user who means another device notices it by then.

@@ -28,7 +28,7 @@ COMMAND_GROUPS = {
         "plan": ("plan", "Estimate the time of a run and its writes; nothing is run."),
         "tune": ("tune", "Show, set and restore host settings for measuring DEVICE."),
         "profiles": ("profiles", "List the profiles, or explain one."),
-        "workload": ("workload", "Explain a workload file, or make one of a fio job."),
+        "workload": ("workload_files", "Explain a workload file, or make one of a fio job."),
         "completion": ("completion", "Shell completion."),
     },
     "Measure": {

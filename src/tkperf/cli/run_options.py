@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from tkperf.analysis.run_estimate import Rates, RunEstimate
+from tkperf.analysis.estimates import Rates, RunEstimate
 from tkperf.batch.draft import BatchDraft, DraftedDrive, read_batch_file
 from tkperf.batch.request import BatchSettings, parse_parallel, parse_seconds
 from tkperf.device.raid.config import load_raid_config

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tkperf.analysis.run_estimate import (
+from tkperf.analysis.estimates import (
     MUCH_OF_A_LIFE,
     BatchEstimate,
     DriveEstimate,

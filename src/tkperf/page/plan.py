@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from operator import itemgetter
 
-from tkperf.analysis.run_estimate import (
+from tkperf.analysis.estimates import (
     MUCH_OF_A_LIFE,
     PURGE,
     PlanCode,

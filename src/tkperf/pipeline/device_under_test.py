@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.analysis.run_estimate import REFUSAL
+from tkperf.analysis.estimates import REFUSAL
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts
 from tkperf.device.kernel_watch import watching

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tkperf.analysis.run_estimate import PURGE, Rates, RateSource, RunEstimate, Stage
+from tkperf.analysis.estimates import PURGE, Rates, RateSource, RunEstimate, Stage
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.engine import PROBE_S
 from tkperf.engine.registry import find_engine

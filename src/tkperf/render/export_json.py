@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from tkperf.analysis.estimates import BatchEstimate, RunEstimate
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
-from tkperf.analysis.run_estimate import BatchEstimate, RunEstimate
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, Measure
 from tkperf.model.units import escape_controls

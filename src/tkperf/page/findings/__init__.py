@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tkperf.analysis.results import RunResult
 from tkperf.page.findings.headlines import Headline, build_headlines
-from tkperf.page.findings.test_findings import Finding, build_findings
+from tkperf.page.findings.whole_test_findings import Finding, build_findings
 
 
 def headlines(result: RunResult) -> tuple[Headline, ...]:

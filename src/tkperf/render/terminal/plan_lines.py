@@ -12,7 +12,7 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tkperf.analysis.run_estimate import BatchEstimate, RunEstimate
+from tkperf.analysis.estimates import BatchEstimate, RunEstimate
 from tkperf.model.record import RunNote
 from tkperf.page.batch_plan import build_batch_plan_page
 from tkperf.page.page import ReportView

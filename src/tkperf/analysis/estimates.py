@@ -1,4 +1,4 @@
-"""Estimate of a run that has not begun: its time, the bytes it writes, and whether it would be refused."""
+"""Estimates of runs and batches that have not begun: time, bytes written, and whether tkperf would refuse them."""
 
 from __future__ import annotations
 
