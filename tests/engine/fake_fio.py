@@ -148,6 +148,7 @@ def report_when_told(job: dict[str, object]) -> None:
         show(job, min(elapsed_s, length_s) if length_s else elapsed_s, {})
 
     signal.signal(signal.SIGUSR1, signal.SIG_IGN if "FAKE_FIO_DEAF" in os.environ else report)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
 
 
 def run(job: dict[str, object], changes: dict[str, object]) -> None:
@@ -213,6 +214,8 @@ def main() -> None:
     if "--version" in sys.argv:
         print("fio-3.33")
         return
+    # Told to report before it can, it reports when it can.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     job = read_job(Path(sys.argv[-1]).read_text())
     acts = acts_for(job)
     come = int(job["jobs"])  # type: ignore[call-overload]
