@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 from man_pages import parts_of_help
+from refusal_messages import build_page
 
 from tkperf.cli.calling import options_by_heading
 from tkperf.cli.main import cli
@@ -249,6 +250,7 @@ REFERENCE: dict[str, Callable[[], Iterator[str]]] = {
     "workload-keys": workloads,
     "charts": charts,
     "simulated-drive-parameters": simulated_drives,
+    "refusals": build_page,
 }
 
 
@@ -259,8 +261,12 @@ def _wrap_prose(text: str) -> str:
     for line in text.splitlines():
         if line.startswith("```"):
             is_code = not is_code
-        whole = is_code or line.startswith(("|", "#", " ", "```"))
-        lines.append(line if whole else textwrap.fill(line, 100, break_on_hyphens=False, break_long_words=False))
+        if is_code or line.startswith(("|", "#", " ", "```")):
+            lines.append(line)
+            continue
+        # A piece of code in a sentence stays on one line.
+        kept = re.sub(r"`[^`]+`", lambda code: code[0].replace(" ", "\0"), line)
+        lines.append(textwrap.fill(kept, 100, break_on_hyphens=False, break_long_words=False).replace("\0", " "))
     return "\n".join(lines)
 
 

@@ -1,18 +1,34 @@
-"""docs/explanation/safety.md says what the code refuses and what it could not see: all of it, and nothing else."""
+"""docs/explanation/safety.md and docs/reference/refusals.md contain what the code refuses and could not see."""
 
 from __future__ import annotations
 
 import re
+import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
+import pytest
 from click.testing import CliRunner
 
-from tests.device.refusals import BLANK, objections, refusals
 from tkperf.cli.main import COMMANDS, cli
-from tkperf.device.safety import DM_OWNERS, Reason
+from tkperf.device.safety import DM_OWNERS
 from tkperf.device.survey import BlindSpotCode
 
-PAGE = (Path(__file__).parents[2] / "docs/explanation/safety.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/explanation/safety.md").read_text(encoding="utf-8")
+
+
+def load_script(name: str) -> ModuleType:
+    """Import a script of scripts/, which finds its neighbours as when it is run."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        return import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
+
+
+refusal_messages = load_script("refusal_messages")
 
 
 def table(heading: str, first: str) -> list[list[str]]:
@@ -26,52 +42,42 @@ def quoted(cell: str) -> set[str]:
     return set(re.findall(r"`([^`]+)`", cell))
 
 
-def blanked(text: str) -> str:
-    """Blanks side by side as one."""
-    return re.sub(rf"{BLANK}( ?{BLANK})+", BLANK, text)
-
-
-def test_the_reasons_are_those_of_the_code() -> None:
-    """Every code with every sentence that it comes with; a sentence that is gone is on no page."""
-    said = {code.strip("` "): quoted(message) for code, message, _ in table("## Refusals", "code")}
-    assert said.keys() == {str(reason) for reason in Reason}
-    made_elsewhere = {"holder", "system-disk", "open", "mapped", "running"}
-    for name, texts in objections().items():
-        code = str(Reason[name])
-        known = {blanked(text) for text in texts} - {BLANK, f"{BLANK} {BLANK}"}
-        shown = {blanked(text) for text in said[code]}
-        assert known <= shown, code
-        if code not in made_elsewhere:
-            assert shown == known, code
-
-
 def test_the_sentences_made_of_parts_are_those_of_the_code() -> None:
-    """What is put together elsewhere than where it is told: holders, the system's disks, processes."""
-    said = {code.strip("` "): quoted(message) for code, message, _ in table("## Refusals", "code")}
-    source = Path(__file__).parents[2] / "src/tkperf/device"
+    """The reference names sentences that the code puts together: holders, the system's disks, processes."""
+    composed = {str(reason): set(entry.composed) for reason, entry in refusal_messages.REASONS.items()}
+    source = ROOT / "src/tkperf/device"
     safety = (source / "safety.py").read_text(encoding="utf-8")
     disks = (source / "usage/mounts.py").read_text(encoding="utf-8")
-    assert said["holder"] == {"… is used by … (…)"}
+    assert composed["holder"] == {"… is used by … (…)"}
     assert 'f"{node.name} is used by {holder.name} ({kind})"' in safety
-    for text in said["system-disk"]:
-        assert text.split(BLANK)[0] in disks
+    for text in composed["system-disk"]:
+        assert text.split("…")[0] in disks
     ways = {
         "open": ("is open for writing in", "is open in"),
         "running": ("is running as",),
         "mapped": ("is mapped into memory by", "is registered with io_uring in"),
     }
     for code, phrases in ways.items():
-        assert {f"… {phrase} …" for phrase in phrases} <= said[code]
+        assert composed[code] == {f"… {phrase} …" for phrase in phrases}
         assert all(f'"{phrase}"' in safety for phrase in phrases)
     assert "TKPERF-" in DM_OWNERS, "the page tells of segments of another tkperf"
 
 
-def test_the_other_refusals_are_those_of_the_code() -> None:
-    """Every message that ends with exit code 3, and none that the code does not have."""
-    listed = PAGE.split("Other refusals")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| (`[^|]+`) \|", listed, re.MULTILINE)
-    shown = {blanked(text) for row in rows for text in quoted(row)}
-    assert shown == {blanked(text) for text in refusals()}
+def test_every_refusal_of_the_code_has_advice_and_no_advice_is_left_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script ends if a message has no advice, or if an advice has no message."""
+    list(refusal_messages.build_page())
+    said = refusal_messages.refusals()
+    monkeypatch.setattr(refusal_messages, "refusals", lambda: {*said, "a new message"})
+    with pytest.raises(LookupError, match="a new message"):
+        list(refusal_messages.build_page())
+    monkeypatch.setattr(refusal_messages, "refusals", lambda: said - {"no order came"})
+    with pytest.raises(LookupError, match="no order came"):
+        list(refusal_messages.build_page())
+    known = refusal_messages.objections()
+    monkeypatch.setattr(refusal_messages, "refusals", lambda: said)
+    monkeypatch.setattr(refusal_messages, "objections", lambda: {name: known[name] for name in known if name != "SWAP"})
+    with pytest.raises(LookupError, match="swap"):
+        list(refusal_messages.build_page())
 
 
 def test_the_blind_spots_are_those_of_the_code() -> None:

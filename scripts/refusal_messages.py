@@ -1,0 +1,349 @@
+"""The messages of all refusals, read from the source code, and what a user can do after each.
+
+``docs_reference.py`` writes docs/reference/refusals.md from both. A message of the code that has no advice here, or an
+advice for a message that no longer exists, ends the script: the page cannot go stale.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.device.safety import Reason
+
+SOURCE = Path(__file__).parents[1] / "src/tkperf"
+BLANK = "…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonAdvice:
+    """What to do about an objection to a device.
+
+    Attributes:
+        composed: the messages that the code puts together from parts; tests/docs compares them with the code.
+    """
+
+    advice: str
+    composed: tuple[str, ...] = ()
+
+
+REASONS = {
+    Reason.ZONED: ReasonAdvice(
+        advice="Choose another drive. You can measure a device on top of this drive that accepts random writes "
+        "(dm-zoned). tkperf accepts a host-aware drive with a warning."
+    ),
+    Reason.MOUNTED: ReasonAdvice(
+        advice="Unmount the file system with `umount`, in the mount namespace that the message names. If the message "
+        "names a container, stop the container.",
+        composed=("… is mounted at …",),
+    ),
+    Reason.SWAP: ReasonAdvice(advice="Run `swapoff` on the device or file."),
+    Reason.HOLDER: ReasonAdvice(
+        advice="An MD set, an LVM volume, dm-crypt, multipath, bcache or the segments of another tkperf use the "
+        "device; `lsblk` shows this layer. Stop the layer with `mdadm --stop`, `vgchange -an`, `cryptsetup close` or "
+        "`multipath -f`.",
+        composed=("… is used by … (…)",),
+    ),
+    Reason.MEMBER: ReasonAdvice(
+        advice="The device belongs to an inactive set (MD, LVM, ZFS, btrfs, bcache, Ceph, DRBD, Stratis, VMFS, "
+        "multipath or firmware RAID). Make sure that you do not need this set. Then run `wipefs --all` on the device."
+    ),
+    Reason.SYSTEM_DISK: ReasonAdvice(
+        advice="Choose another drive. `/`, `/usr`, `/var` or `/boot` is on this drive, perhaps through several layers.",
+        composed=("the running system has … on it", "the system was booted from it (UEFI)"),
+    ),
+    Reason.READ_ONLY: ReasonAdvice(
+        advice="Run tkperf as root. If the device itself is read-only, run `blockdev --setrw`, or use the switch of "
+        "the drive."
+    ),
+    Reason.BUSY: ReasonAdvice(
+        advice="End the program that the message names. If the message names no program, the device may be mounted "
+        "in a mount namespace without a process."
+    ),
+    Reason.OPEN: ReasonAdvice(
+        advice="End the process that the message names. The process may also use `/dev/sg*`, `/dev/ng*` or an NVMe "
+        "controller. Run tkperf as root and outside of a container to see all processes.",
+        composed=("… is open for writing in …", "… is open in …"),
+    ),
+    Reason.MAPPED: ReasonAdvice(
+        advice="End the process that the message names.",
+        composed=("… is mapped into memory by …", "… is registered with io_uring in …"),
+    ),
+    Reason.RUNNING: ReasonAdvice(
+        advice="End the program. The file is the executable of this program.", composed=("… is running as …",)
+    ),
+    Reason.LOCKED: ReasonAdvice(advice="End the program that holds the lock or the lease."),
+    Reason.LOOP_BACKING: ReasonAdvice(
+        advice="Detach the loop device with `losetup -d`. Two loop devices on one file block each other."
+    ),
+    Reason.EXPORTED: ReasonAdvice(
+        advice="Remove the device or file from the NVMe target (nvmet), SCSI target (LIO, SCST), USB gadget, rnbd "
+        "server, zram, MD bitmap or erofs mount that the message names. This also applies if that user is switched "
+        "off. An erofs mount keeps the former name of a file that was renamed."
+    ),
+    Reason.OVERLAY: ReasonAdvice(
+        advice="Unmount the overlay or eCryptfs file system.", composed=("… is part of the … mounted at …",)
+    ),
+    Reason.HARD_LINKS: ReasonAdvice(
+        advice="Copy the file, or remove its other names. The file may be the one behind the loop device."
+    ),
+    Reason.BACKING_FILE: ReasonAdvice(
+        advice="The file behind the loop device was removed or renamed, or a mount or another mount namespace hides "
+        "its name. Detach the device with `losetup -d`. Then attach the file by a name that leads to the file."
+    ),
+    Reason.UNREADABLE: ReasonAdvice(
+        advice="The message is the read error. tkperf does not know the content of the device. Repair or unlock the "
+        "drive.",
+        composed=("the read error",),
+    ),
+    Reason.ERASING: ReasonAdvice(
+        advice="Wait until the sanitize or format has ended. If a sanitize has failed, repeat it, or leave the failure "
+        "state of the drive, with the command that the message names. `tkperf doctor` shows these messages; a run "
+        "refuses such a drive, too.",
+        composed=(
+            "… is erasing itself (… done) …",
+            "… the last sanitize of … failed …",
+            "… the last format or sanitize of … failed …",
+            "… does not know the status in its sanitize log …",
+        ),
+    ),
+}
+
+_TO_WAIT = "Wait. A sanitize or format continues after a kill or a power cut."
+_SAME_VERSION = "Install the same version of tkperf on all hosts."
+
+# Messages with exit code 3 by the situation in which they appear, and what to do.
+REFUSALS: dict[str, dict[str, str]] = {
+    "Confirmation": {
+        "all data on … will be destroyed, and there is no terminal to ask on.… Confirm with …": "Run the command on a "
+        "terminal, or pass `--yes-destroy` with the answer.",
+        "'…' does not confirm …: expected '…'.… Nothing was touched": "The answer names another device or contains a "
+        "typing error. Compare the serial number with the label of the drive.",
+        "'…' does not confirm …: expected …. Nothing was touched": "`confirm=` in Python names another device. "
+        "Compare the serial number with the label of the drive.",
+        "'…' does not confirm the drives: expected '…'. Nothing was touched": "The answer does not name the drives "
+        "behind the controller. Compare their serial numbers.",
+        "… is not the drive that was confirmed. Nothing was touched": "Somebody exchanged a drive of the batch while "
+        "the question was open. Start the batch again.",
+        "… was written to since it was shown: …. …": "Another program [wrote to the device or "
+        "file](../explanation/safety.md#changes-while-the-question-is-open) while tkperf waited for the answer. Find "
+        "this program before you start again.",
+    },
+    "The device": {
+        "… must not be erased: …. …": "The message lists objections. The table above has the advice for each of them.",
+        "… must not be erased: it holds …. Nothing was touched": "tkperf found the member of a set (`member` above) "
+        "after it had opened the device exclusively.",
+        "… cannot be held exclusively: …; nothing was touched": "Another program opened the device after the check, "
+        "or the name is a link now. Find out who uses the device.",
+        "… is locked by …: wait until it ends if it was started by a tkperf that has ended. Nothing was touched": "fio "
+        "or a purge tool of a killed tkperf is still working. Wait, or end the process that the message names.",
+        "… is erasing itself (… done), perhaps started by a tkperf that was interrupted: wait until it has finished. "
+        "Nothing was touched": _TO_WAIT,
+        "… is not touched: …": "`tkperf doctor --unlock` found an objection of the table above.",
+        "… is not made of the confirmed devices: nothing is written to it": "The RAID set or mapping contains "
+        "members that you did not confirm. Stop the set or mapping.",
+    },
+    "Resuming a run": {
+        "… is shown, but not resumed: …; what it says may be a stranger's. Nothing was touched": "[The run "
+        "file](../explanation/safety.md#resuming-a-run) belongs to another user, or others can write to the file, to "
+        "a journal next to it or to a folder above it. Run `chmod go-w`, or move the file. Run `chown` only if you "
+        "know who wrote the file.",
+        "…: the run was begun with --purge-command …: give the same again if it is yours, no command is taken from a "
+        "run file. Nothing was touched": "Pass the same `--purge-command` to `tkperf resume` if the command is yours.",
+        "…: the run was begun without --purge-command: leave it out. Nothing was touched": "Resume the run without "
+        "`--purge-command`.",
+    },
+    "The host": {
+        "this host is not fit to measure on (--strict): …": "Change the settings that the message names; `tkperf tune` "
+        "shows how. Or run without `--strict`. Data was not at risk.",
+        "tkperf serve reads files that others may have written, so do not run it as root: start it as an ordinary user "
+        "with access to them, or pass --allow-root": "Start `tkperf serve` as an ordinary user. tkperf has read "
+        "nothing.",
+    },
+    "Batches": {
+        "'…' does not confirm: expected '…'. Nothing was touched": "The answer was for another batch or for another "
+        "number of drives. Type the answer that the message names.",
+        "all data on …. There is no terminal to ask on: confirm with … FILE, a file with a line for each drive: its "
+        "serial number, or its path where it has none. Nothing was touched": "Run the batch on a terminal, or pass "
+        "[`--yes-destroy-file`](../how-to/batches.md#consent).",
+        "… does not confirm the erasure: …. Nothing was touched": "In the file of `--yes-destroy-file`, a line is "
+        "missing, is superfluous or appears twice. The message has the number of the line.",
+        "… is not used: it is no regular file. Nothing was touched": "Pass a regular file to `--yes-destroy-file`. "
+        "tkperf cannot know who writes to a pipe.",
+        "… is not used: …; what it says may be a stranger's. Nothing was touched": "The batch file, or the file of "
+        "`--yes-destroy-file`, belongs to another user, or others can write to it or to a folder above it. Run "
+        "`chmod go-w` or `chown`, or move the file.",
+        "… need a process each, and number … cannot be started: …; see ulimit -n and ulimit -u. Nothing was touched": (
+            "Raise the limits of the shell, or measure fewer drives at once. Data was not at risk."
+        ),
+        "…: the batch has ended before this drive's turn, and consent with it. Nothing was touched": "Run "
+        "`tkperf resume NAME.batch`, which asks again.",
+        "drives that are measured at once are over the budget of …: measure fewer at once, or without strict. Nothing "
+        "was touched": "Pass `--parallel` with fewer drives, or run without `strict`. Data was not at risk.",
+    },
+    "Batches over hosts": {
+        "no drive was touched: …": "Two hosts of the batch reach the same drive. Name the drive once.",
+        "no word came for … s, so the holds end. Nothing was touched": "The connection to the host was lost before "
+        "the answer. Start the batch again.",
+        "other drives were confirmed than are here. Nothing was touched": "The drives of a host changed while the "
+        "question was open. Start the batch again.",
+        "… is another batch, with other drives. Nothing was touched": "Another machine started a batch of this name "
+        "on the host. Give your batch another name.",
+        "a batch with a purge command needs root@HOST as its host: such a command runs any program as root. Nothing "
+        "was touched": "Name the host as `root@HOST`, or purge without a command.",
+        "no order came": "The other program is not tkperf, or not the same version. " + _SAME_VERSION,
+        "'…' is not the name of an input file": "The other program is not tkperf, or not the same version. "
+        + _SAME_VERSION,
+        "'…' is a path on this host, not a file that came with the order: send a profile or workload as content, or "
+        "name a shipped one. Nothing was touched": "`tkperf batch` sends the content of your files itself. "
+        + _SAME_VERSION,
+        "… is not a batch that you began: only root and the user who began it may use it here. Give your batch another "
+        "name. Nothing was touched": "Root or another user started a batch of this name on the host. Give your batch "
+        "another name.",
+    },
+    "RAID": {
+        "… is a RAID set already and is not touched: choose another node, or stop it first with 'mdadm --stop …' if it "
+        "is not needed": "Choose another node for DEVICE. Or stop the set if you do not need it.",
+        "drive … behind the controller reports no serial number, so it cannot be confirmed. Nothing was touched": (
+            "Use another drive."
+        ),
+        "a drive behind the controller reports no serial number: not touched": "Use another drive. Python shows this "
+        "message.",
+        "… is in use: its state is '…', only unconfigured good (UGood) drives are taken. Nothing was touched": "If you "
+        "do not need the content of the drive, free the drive with storcli.",
+        "… belongs to drive group … (F: a set of another controller): clear that with storcli first, if it is not "
+        "needed. Nothing was touched": "If you do not need the set, clear its configuration with storcli.",
+        "… is being erased (… done), perhaps started by a tkperf that was interrupted: wait until it has finished. "
+        "Nothing was touched": _TO_WAIT,
+        "… exists already, so the virtual drive will get another name: give the next free one as DEVICE. Nothing was "
+        "made": "Pass the next free device name as DEVICE.",
+        "… (world-wide name …) is not the virtual drive that was made (…): nothing is written to it": "DEVICE is "
+        "another drive. Pass the name of the new virtual drive.",
+    },
+    "Defects of tkperf": dict.fromkeys(
+        (
+            "a permit to erase is made by grant_permit, after its checks",
+            "a permit to erase is made by grant_controller_permit",
+            "a permit to erase is good for one run",
+            "… is written to only while a permit to erase it is in use",
+            "… is not held exclusively at the moment",
+            "… is lent to another program at the moment",
+        ),
+        "Report this message: tkperf has a defect.",
+    ),
+}
+
+
+def merge_blanks(text: str) -> str:
+    """Return a message in which neighbouring blanks are one."""
+    return re.sub(rf"{BLANK}( ?{BLANK})+", BLANK, text)
+
+
+def build_page() -> Iterator[str]:
+    """Yield the lines of the page.
+
+    Raises:
+        LookupError: a message has no advice, or an advice has no message.
+    """
+    yield "# Refusals: messages and what to do\n"
+    yield (
+        "tkperf ends with [exit code 3](exit-codes.md) when it refuses to erase a device or to act on a file. This "
+        "page lists every message of that kind. It is generated from the source code. The sign … stands for a name or "
+        "a number. [Safety](../explanation/safety.md#refusals) explains how tkperf looks for objections.\n"
+    )
+    yield "## Objections to a device\n"
+    yield (
+        "The message `DEVICE must not be erased:` lists all objections to the device in one line. "
+        "`tkperf doctor DEVICE` shows the objections before a run, and `tkperf doctor DEVICE --json` shows their "
+        "codes. No option skips an objection.\n"
+    )
+    yield "| code | message | what to do |"
+    yield "|---|---|---|"
+    found = {Reason[name]: {merge_blanks(text) for text in texts} for name, texts in objections().items()}
+    _require_same("objections of the code", set(found) | {Reason.ERASING}, set(REASONS))
+    for reason, entry in REASONS.items():
+        literal = sorted(text for text in found.get(reason, ()) if text != BLANK)
+        messages = dict.fromkeys((*literal, *entry.composed))
+        quoted = [f"`{text}`" if text != "the read error" else text for text in messages]
+        yield f"| `{reason}` | {'<br>'.join(quoted)} | {entry.advice} |"
+    yield ""
+    known = {text for messages in REFUSALS.values() for text in messages}
+    _require_same("refusals of the code", {merge_blanks(text) for text in refusals()}, known)
+    for heading, messages in REFUSALS.items():
+        yield f"## {heading}\n"
+        yield "| message | what to do |"
+        yield "|---|---|"
+        yield from (f"| `{message}` | {advice} |" for message, advice in messages.items())
+        yield ""
+
+
+def _require_same(what: str, found: Iterable[str], known: Iterable[str]) -> None:
+    missing, gone = sorted({*found} - {*known}), sorted({*known} - {*found})
+    if missing or gone:
+        raise LookupError(f"{what}: without advice in refusal_messages.py: {missing}; advice without message: {gone}")
+
+
+def template(node: ast.expr) -> str:
+    """A text with its blanks: ``f"{path} is locked by {who}"`` is ``… is locked by …``."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(template(part) if isinstance(part, ast.Constant) else BLANK for part in parts)
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            return template(left) + template(right)
+        case _:
+            return BLANK
+
+
+def refusals() -> set[str]:
+    """The messages of all that refuses (exit code 3)."""
+    return {
+        template(call.args[0])
+        for path in SOURCE.rglob("*.py")
+        for call in calls(ast.parse(path.read_text(encoding="utf-8")), "RefusedError")
+    }
+
+
+def objections() -> dict[str, set[str]]:
+    """The reasons that speak against erasing a device, with the messages of each."""
+    found: dict[str, set[str]] = {}
+    tree = ast.parse((SOURCE / "device/safety.py").read_text(encoding="utf-8"))
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            said, told_until = sentences(function), 0
+            for call in calls(function, "Objection"):
+                reason, text = call.args
+                texts = [template(text)]
+                if isinstance(text, ast.Name):
+                    # Both where a branch chooses one.
+                    texts = [each for line, each in said if told_until < line < call.lineno]
+                told_until = call.lineno
+                for name in reasons(reason):
+                    found.setdefault(name, set()).update(texts)
+    return found
+
+
+def sentences(function: ast.FunctionDef) -> list[tuple[int, str]]:
+    return sorted(
+        (node.lineno, template(node.value))
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "sentence"
+    )
+
+
+def reasons(node: ast.expr) -> Iterator[str]:
+    """Names of ``Reason``; a table of them stands for all that it has."""
+    if isinstance(node, ast.Attribute):
+        yield node.attr
+    else:
+        yield from ("OPEN", "RUNNING", "MAPPED")
+
+
+def calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
+    """In the order of their lines."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == name]
+    yield from sorted(found, key=lambda call: call.lineno)
