@@ -18,8 +18,9 @@ from tkperf.model.workload import Access
 from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Mark, Place, Point, Scale
 from tkperf.page.figures.curves import StreamAxis, draw_stream, drive_fills, over_time, over_written
 from tkperf.page.figures.section_figures import BUILD, join_charts, name_views
-from tkperf.page.naming import ShownSection, capitalise, name_figure, shorten_names
+from tkperf.page.naming import capitalise, name_figure, shorten_names
 from tkperf.page.page import ChartView
+from tkperf.page.shown_section import ShownSection
 
 MOST_COLOURED = len(PALETTE)
 """Most runs that have a colour each."""
