@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,7 +116,7 @@ _TO_WAIT = "Wait. A sanitize or format continues after a kill or a power cut."
 _SAME_VERSION = "Install the same version of tkperf on all hosts."
 
 # Messages with exit code 3 by the situation in which they appear, and what to do.
-REFUSALS: dict[str, dict[str, str]] = {
+REFUSALS: dict[str, Mapping[str, str]] = {
     "Confirmation": {
         "all data on … will be destroyed, and there is no terminal to ask on.… Confirm with …": "Run the command on a "
         "terminal, or pass `--yes-destroy` with the answer.",
@@ -266,8 +266,8 @@ def build_page() -> Iterator[str]:
     _require_same("objections of the code", set(found) | {Reason.ERASING}, set(REASONS))
     for reason, entry in REASONS.items():
         literal = sorted(text for text in found.get(reason, ()) if text != BLANK)
-        messages = dict.fromkeys((*literal, *entry.composed))
-        quoted = [f"`{text}`" if text != "the read error" else text for text in messages]
+        texts = dict.fromkeys((*literal, *entry.composed))
+        quoted = [f"`{text}`" if text != "the read error" else text for text in texts]
         yield f"| `{reason}` | {'<br>'.join(quoted)} | {entry.advice} |"
     yield ""
     known = {text for messages in REFUSALS.values() for text in messages}
