@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,12 +27,18 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("report")
-    simulate(folder, run_info(notices=("SIMULATED: a model",)))
+    """A simulated run and its report, which tests only read. All workers of pytest-xdist have the same one."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "report-of-all-workers"
+    folder.mkdir(exist_ok=True)
     path = folder / "report.html"
-    path.write_text(render_view(view_of(folder / "run.tkperf")), encoding="utf-8")
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            simulate(folder, run_info(notices=("SIMULATED: a model",)))
+            path.write_text(render_view(view_of(folder / "run.tkperf")), encoding="utf-8")
     return path
 
 

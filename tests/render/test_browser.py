@@ -263,7 +263,7 @@ def test_the_page_reduces_as_we_do(visit: Visit) -> None:
 
 def test_zooming_in_shows_single_seconds(browser: Browser, tmp_path: Path) -> None:
     """A long stream is drawn reduced; within a zoomed range every sample is a point again."""
-    simulate(tmp_path, run_info(), profile=long_stream(tmp_path))
+    simulate(tmp_path, run_info(), suite={"writesat": SSD_TESTS["writesat"]}, profile=long_stream(tmp_path))
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
     page = browser.new_page(viewport={"width": 1300, "height": 900})
@@ -335,12 +335,15 @@ def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: 
 
 
 @pytest.mark.parametrize("tests", ["default", "all"])
-def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(browser: Browser, tmp_path: Path, tests: str) -> None:
+def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
+    browser: Browser, report: Path, tmp_path: Path, tests: str
+) -> None:
     """On a phone the chart is next, and the navigation is one line on both."""
-    suite = {name: test for name, test in SSD_TESTS.items() if test.by_default or tests == "all"}
-    simulate(tmp_path, run_info(notices=("SIMULATED: a model",)), suite=suite)
-    path = tmp_path / "report.html"
-    path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
+    path = report
+    if tests == "all":
+        simulate(tmp_path, run_info(notices=("SIMULATED: a model",)), suite=SSD_TESTS)
+        path = tmp_path / "report.html"
+        path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
     for width, height, last in ((1440, 900, ".story svg.marks"), (390, 844, ".headlines > :last-child")):
         page = browser.new_page(viewport={"width": width, "height": height})
         page.goto(path.as_uri())
