@@ -123,18 +123,18 @@ class Costs:
         return 100 * self.cpu_s / self.wall_s
 
 
-def count_ends(book: Path) -> int:
-    return book.read_text().count('"type":"ended"') if book.exists() else 0
+def count_ends(ledger_path: Path) -> int:
+    return ledger_path.read_text().count('"type":"ended"') if ledger_path.exists() else 0
 
 
-def observe(process: subprocess.Popen[bytes], book: Path, drives: int) -> Costs:
+def observe(process: subprocess.Popen[bytes], ledger_path: Path, drives: int) -> Costs:
     """Look at a batch until its last drive has ended; the report after that is not its batch's cost."""
     costs = Costs()
     began: tuple[float, float] | None = None
-    while process.poll() is None and count_ends(book) < drives:
+    while process.poll() is None and count_ends(ledger_path) < drives:
         with suppress(OSError, KeyError, IndexError):  # it ends meanwhile
             now = time.monotonic(), cpu_s(process.pid)
-            if began is None and book.exists() and '"type":"began"' in book.read_text():
+            if began is None and ledger_path.exists() and '"type":"began"' in ledger_path.read_text():
                 began = now
             if began is not None:
                 costs.wall_s, costs.cpu_s = now[0] - began[0], now[1] - began[1]
@@ -386,11 +386,11 @@ def measure_page(drives: int, tests: str) -> dict[str, float]:
         os.environ["XDG_CACHE_HOME"] = str(cache)
         keys = f'tests = {json.dumps(tests.split(","))}\nprofile = "quick"\nparallel = 24\n'
         run_batch(folder, "many", ["sim:sata-ssd"] * drives, keys)
-        book, page = folder / "many.batch", folder / "page.html"
+        ledger_path, page = folder / "many.batch", folder / "page.html"
 
         def report() -> tuple[float, float]:
             before, began_s = os.times(), time.monotonic()
-            subprocess.run([TKPERF, "report", book, "-o", page], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([TKPERF, "report", ledger_path, "-o", page], check=True, stdout=subprocess.DEVNULL)
             after = os.times()
             used_s = after.children_user - before.children_user + after.children_system - before.children_system
             return time.monotonic() - began_s, used_s

@@ -104,17 +104,18 @@ def newest(folder: Path) -> int:
 
 
 def freeze_drives(lab: Lab, count: int) -> list[tuple[int, Path]]:
-    """Stop each process that measures a drive as soon as a book there has it; return those that still live, with their
-    folders.
+    """Stop each process that measures a drive as soon as a ledger there has it.
+
+    Return those that still live, with their folders.
     """
     until_s = time.monotonic() + 600
     frozen: dict[int, Path] = {}
     while time.monotonic() < until_s and len(frozen) < count:
         for host in lab.hosts:
-            book = host.batches / "b/b.batch"
-            for line in book.read_bytes().splitlines() if book.exists() else []:
+            ledger_path = host.batches / "b/b.batch"
+            for line in ledger_path.read_bytes().splitlines() if ledger_path.exists() else []:
                 if line.startswith(b'{"type":"began"') and (pid := json.loads(line)["pid"]) not in frozen:
-                    frozen[pid] = book.parent
+                    frozen[pid] = ledger_path.parent
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGSTOP)
         time.sleep(0.05)

@@ -127,18 +127,18 @@ def test_faults_before_the_word_refuse_all_drives_by_the_gravest(tmp_path: Path)
         batch.processes.require_sound(batch.request)
 
 
-def remove_the_book(number: int, channel: Channel) -> int:
+def remove_the_ledger(number: int, channel: Channel) -> int:
     place = Path(hold(number, channel).place.name + ".batch")
     if number == 1:
         place.unlink()
     return 0
 
 
-def test_a_book_that_is_removed_is_written_anew_and_the_others_keep_their_consent(
+def test_a_ledger_that_is_removed_is_written_anew_and_the_others_keep_their_consent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    batch = Batch(tmp_path, remove_the_book, count=3)
+    batch = Batch(tmp_path, remove_the_ledger, count=3)
     ledger = batch.conduct()
     assert {number: one.exit_code for number, one in read_log(batch.path).ended.items()} == {1: 0, 2: 0, 3: 0}
     assert len(batch.warnings) == 1
@@ -148,7 +148,7 @@ def test_a_book_that_is_removed_is_written_anew_and_the_others_keep_their_consen
     ledger.close()
 
 
-def replace_the_book(number: int, channel: Channel) -> int:
+def replace_the_ledger(number: int, channel: Channel) -> int:
     place = Path(hold(number, channel).place.name + ".batch")
     if number == 1:
         Path("other").write_text("of the user")
@@ -156,11 +156,11 @@ def replace_the_book(number: int, channel: Channel) -> int:
     return 0
 
 
-def test_the_book_that_is_held_counts_and_not_another_file_of_its_name(
+def test_the_ledger_that_is_held_counts_and_not_another_file_of_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    batch = Batch(tmp_path, replace_the_book, count=3)
+    batch = Batch(tmp_path, replace_the_ledger, count=3)
     ledger = batch.conduct()
     assert list(ledger.read().began) == [1, 2, 3]
     assert batch.path.read_text() == "of the user"
@@ -171,7 +171,7 @@ def test_the_book_that_is_held_counts_and_not_another_file_of_its_name(
     ledger.close()
 
 
-def test_no_drive_begins_while_the_book_s_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_drive_begins_while_the_ledger_s_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits with its consent, and begins when there is room again."""
     write = Ledger.write
     refused: list[Line] = []

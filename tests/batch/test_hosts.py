@@ -17,8 +17,8 @@ import pytest
 from tests.printed_forms import Printed, load_forms
 from tkperf.batch.drive_processes import Held
 from tkperf.batch.hosts import ssh
-from tkperf.batch.hosts.all_hosts import Fleet, _commission, _describe_clock, _find_old_fio, _find_twins
-from tkperf.batch.hosts.host_thread import DriveNews, HostEnded, HostLost, HostReady, HostWork, News, find_same
+from tkperf.batch.hosts.all_hosts import BatchHosts, _commission, _describe_clock, _find_old_fio, _find_twins
+from tkperf.batch.hosts.host_thread import DriveNews, HostEnded, HostLost, HostNews, HostReady, HostWork, find_same
 from tkperf.batch.hosts.messages import (
     PROTOCOL,
     BatchEnded,
@@ -111,9 +111,9 @@ def work_with(
     )
 
 
-def news_of(work: HostWork, kind: Callable[[News], bool]) -> list[News]:
+def news_of(work: HostWork, kind: Callable[[HostNews], bool]) -> list[HostNews]:
     """The news up to the first one of a kind."""
-    found: list[News] = []
+    found: list[HostNews] = []
     while not (found and kind(found[-1])):
         found.append(work.news.get(timeout=20))
     return found
@@ -122,8 +122,8 @@ def news_of(work: HostWork, kind: Callable[[News], bool]) -> list[News]:
 def follow(work: HostWork) -> None:
     """Start it, and give the answer."""
     work.start()
-    (looked,) = news_of(work, lambda _: True)
-    assert isinstance(looked, HostReady), looked
+    (ready,) = news_of(work, lambda _: True)
+    assert isinstance(ready, HostReady), ready
     work.answer()
 
 
@@ -217,10 +217,10 @@ def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(tmp
     )
     work = work_with(tmp_path, follows=follows)
     follow(work)
-    met, running, event, ended, _ = news_of(work, lambda one: isinstance(one, HostEnded))
-    assert isinstance(met, ConnectedHost)
-    assert abs(met.ahead_s - 3600) < 60
-    (text,) = _describe_clock(met)
+    connected, running, event, ended, _ = news_of(work, lambda one: isinstance(one, HostEnded))
+    assert isinstance(connected, ConnectedHost)
+    assert abs(connected.ahead_s - 3600) < 60
+    (text,) = _describe_clock(connected)
     assert "measure@lab3 is 1 h" in text
     assert "ahead of the one here" in text
     assert isinstance(running, DriveNews)
@@ -271,9 +271,9 @@ def test_a_wish_to_stop_that_a_cut_connection_swallowed_is_sent_again(tmp_path: 
     follow(work)
     news_of(work, lambda one: isinstance(one, DriveNews))
     work.stop()
-    *_, heard, _ = news_of(work, lambda one: isinstance(one, HostEnded))
-    assert isinstance(heard, DriveNews)
-    assert heard.line.stage is STOPPED.stage
+    *_, report, _ = news_of(work, lambda one: isinstance(one, HostEnded))
+    assert isinstance(report, DriveNews)
+    assert report.line.stage is STOPPED.stage
 
 
 def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> None:
@@ -329,9 +329,9 @@ def test_without_room_here_a_host_is_followed_all_the_same(tmp_path: Path) -> No
     work = work_with(tmp_path, follows=follows)
     work.folder.rmdir()
     follow(work)
-    _, heard, event = news_of(work, lambda one: isinstance(one, EventReport))
-    assert isinstance(heard, DriveNews)
-    assert "its run file is still there: cannot write" in heard.line.text
+    _, report, event = news_of(work, lambda one: isinstance(one, EventReport))
+    assert isinstance(report, DriveNews)
+    assert "its run file is still there: cannot write" in report.line.text
     assert isinstance(event, EventReport)
 
 
@@ -386,21 +386,21 @@ def test_of_a_confirmed_drive_without_news_nobody_says_that_it_is_untouched(tmp_
     assert confirmed.text == "no word from lab3 since consent"
 
 
-def _resume(folder: Path, **given: Any) -> Fleet:
+def _resume(folder: Path, **given: Any) -> BatchHosts:
     """A batch of a drive on each of two hosts, of which one has begun."""
     request = _two_hosts()
     log = BatchLog(
         begun=BatchBegun(format=1, tkperf_version="", command_line=(), request=request),
-        heard={1: RemoteDriveLine(number=1, utc="", stage=DriveStage.DONE)},
+        reports={1: RemoteDriveLine(number=1, utc="", stage=DriveStage.DONE)},
     )
-    return Fleet(request, folder, Options(), events=False, warn=pytest.fail, log=log, **given)
+    return BatchHosts(request, folder, Options(), events=False, warn=pytest.fail, log=log, **given)
 
 
 def test_a_host_without_any_wanted_drive_is_left_alone(tmp_path: Path) -> None:
-    fleet = _resume(tmp_path, without=("b-lab4",))
-    assert [work.host for work in fleet._works] == ["lab3"]
+    batch_hosts = _resume(tmp_path, without=("b-lab4",))
+    assert [work.host for work in batch_hosts._works] == ["lab3"]
     # Nothing has started, as if Ctrl-C came first.
-    fleet.dismiss()
+    batch_hosts.dismiss()
 
 
 def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
@@ -513,11 +513,13 @@ def test_a_tkperf_without_the_command_is_to_be_updated() -> None:
 
 
 def test_one_host_under_two_names_is_found() -> None:
-    def met(host: str, boot_id: str) -> ConnectedHost:
+    def connected(host: str, boot_id: str) -> ConnectedHost:
         return ConnectedHost(host=host, tkperf="/x", boot_id=boot_id, fio_version=None, ahead_s=0, within_s=0)
 
-    assert _find_twins([met("a", "1"), met("b", "2")]) is None
-    assert "a and c are one host" in (_find_twins([met("a", "1"), met("b", "2"), met("c", "1")]) or "")
+    assert _find_twins([connected("a", "1"), connected("b", "2")]) is None
+    assert "a and c are one host" in (
+        _find_twins([connected("a", "1"), connected("b", "2"), connected("c", "1")]) or ""
+    )
 
 
 def test_one_drive_on_two_hosts_is_found() -> None:
@@ -537,10 +539,10 @@ def test_one_drive_on_two_hosts_is_found() -> None:
 
 
 def test_the_host_with_the_older_fio_is_to_be_updated() -> None:
-    def met(host: str, fio: str | None) -> ConnectedHost:
+    def connected(host: str, fio: str | None) -> ConnectedHost:
         return ConnectedHost(host=host, tkperf="/x", boot_id="", fio_version=fio, ahead_s=0, within_s=0)
 
-    assert not list(_find_old_fio([met("a", "fio-3.36"), met("b", "fio-3.36"), met("c", None)]))
-    assert list(_find_old_fio([met("a", "fio-3.9"), met("b", "fio-3.36")])) == [
+    assert not list(_find_old_fio([connected("a", "fio-3.36"), connected("b", "fio-3.36"), connected("c", None)]))
+    assert list(_find_old_fio([connected("a", "fio-3.9"), connected("b", "fio-3.36")])) == [
         "a has fio-3.9, and b has fio-3.36: update fio on a"
     ]

@@ -77,7 +77,7 @@ def ledger(tmp_path: Path) -> Ledger:
     return made
 
 
-def test_the_book_is_for_its_owner_alone_and_keeps_the_request(ledger: Ledger) -> None:
+def test_the_ledger_is_for_its_owner_alone_and_keeps_the_request(ledger: Ledger) -> None:
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
     assert read_log(ledger.path).begun.request == request_of()
 
@@ -95,7 +95,7 @@ def test_only_one_process_goes_on_with_a_batch(ledger: Ledger) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_a_strangers_book_is_not_gone_on_with(ledger: Ledger) -> None:
+def test_a_strangers_ledger_is_not_gone_on_with(ledger: Ledger) -> None:
     """It may name a command that purges, which root would run."""
     ledger.close()
     os.chown(ledger.path, 12345, -1)
@@ -104,7 +104,7 @@ def test_a_strangers_book_is_not_gone_on_with(ledger: Ledger) -> None:
     assert read_batch(ledger.path).name == "rack"
 
 
-def test_a_book_that_others_can_write_is_not_gone_on_with(ledger: Ledger) -> None:
+def test_a_ledger_that_others_can_write_is_not_gone_on_with(ledger: Ledger) -> None:
     ledger.close()
     ledger.path.chmod(0o622)
     with pytest.raises(RefusedError, match="others can write"):
@@ -153,7 +153,7 @@ def test_a_drive_whose_run_has_failed_runs_until_its_process_has_noted_why(
     assert read_batch(ledger.path).drives[0].stage is DriveStage.FAILED
 
 
-def test_a_process_that_ends_while_the_book_is_read_was_not_killed(
+def test_a_process_that_ends_while_the_ledger_is_read_was_not_killed(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end(_: int) -> None:
@@ -179,20 +179,20 @@ def test_a_torn_line_costs_itself_alone(ledger: Ledger, torn: int) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"\0\xff", b"{}", b'{"type":"note","text":"a"}\n', b'{"type":"batch"}', b"[" * 9999]
 )
-def test_a_file_that_is_no_book_is_an_error_with_its_name(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_ledger_is_an_error_with_its_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.batch"
     path.write_bytes(content)
     with pytest.raises(RunFileError, match=r"x\.batch"):
         read_batch(path)
 
 
-def test_a_book_of_a_later_format_is_refused(ledger: Ledger) -> None:
+def test_a_ledger_of_a_later_format_is_refused(ledger: Ledger) -> None:
     ledger.path.write_text(ledger.path.read_text().replace('"format":1', '"format":2'))
     with pytest.raises(RunFileError, match="newer"):
         read_log(ledger.path)
 
 
-def test_a_missing_or_endless_book_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_or_endless_ledger_is_an_error(tmp_path: Path) -> None:
     for path in (tmp_path / "none.batch", Path("/dev/zero"), tmp_path):
         with pytest.raises(RunFileError, match="cannot read"):
             read_batch(path)
@@ -228,7 +228,7 @@ def test_a_line_that_is_cut_by_a_full_disk_is_an_error(ledger: Ledger, monkeypat
         ledger.write(LedgerNote(text="a long text"))
 
 
-def test_a_book_whose_first_line_cannot_be_written_leaves_no_file(
+def test_a_ledger_whose_first_line_cannot_be_written_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "write", lambda *_: 5)
@@ -237,7 +237,7 @@ def test_a_book_whose_first_line_cannot_be_written_leaves_no_file(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_drive_s_end_goes_into_no_other_file_that_has_the_book_s_name(tmp_path: Path) -> None:
+def test_a_drive_s_end_goes_into_no_other_file_that_has_the_ledger_s_name(tmp_path: Path) -> None:
     other, path = tmp_path / "other", tmp_path / "rack.batch"
     other.write_text("of someone")
     for take_name in (path.hardlink_to, path.symlink_to):
@@ -300,7 +300,7 @@ def test_a_full_disk_is_reported_while_a_drive_runs(ledger: Ledger, monkeypatch:
     assert read_batch(ledger.path).notes == ()
 
 
-def test_a_pipe_is_no_book_to_go_on_with(tmp_path: Path) -> None:
+def test_a_pipe_is_no_ledger_to_go_on_with(tmp_path: Path) -> None:
     os.mkfifo(path := tmp_path / "rack.batch")
     with pytest.raises(RunFileError, match="no regular file"):
         Ledger.open(path)

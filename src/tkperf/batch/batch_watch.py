@@ -33,7 +33,7 @@ _MOST_EVENTS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class DriveEvent:
     """Something new in the run of a drive; ``record`` is the run at that look."""
 
     number: int
@@ -50,7 +50,7 @@ class BatchFollower(Protocol):
     """
 
     state: BatchState
-    news: list[News]
+    news: list[DriveEvent]
     passed_on: list[tuple[int, dict[str, object]]]
 
     @property
@@ -67,7 +67,7 @@ class WatchedHosts:
     def __init__(self, state: BatchState) -> None:
         self.state = state
         self.runs: Mapping[int, Brief] = {}
-        self.news: list[News] = []
+        self.news: list[DriveEvent] = []
         self.passed_on: list[tuple[int, dict[str, object]]] = []
         self._coming = deque[tuple[int, dict[str, object]]](maxlen=_MOST_EVENTS)
 
@@ -100,7 +100,7 @@ class WatchedBatch:
         self._find_path = path if callable(path) else lambda: path
         self.path = self._find_path()
         self.state: BatchState = read_batch(self.path)
-        self.news: list[News] = []
+        self.news: list[DriveEvent] = []
         self.passed_on: list[tuple[int, dict[str, object]]] = []
         self._looks_a_second, self._each_every_s = looks_a_second, each_every_s
         self._runs: dict[int, RunState] = {}
@@ -168,7 +168,7 @@ class WatchedBatch:
         run, record = self._runs[number], file.record
         for event in events:
             run.take(event)
-        self.news += [News(number, event, record) for event in seen]
+        self.news += [DriveEvent(number, event, record) for event in seen]
         clock_s = find_clock_s(record)
         if clock_s is not None and file.is_running:
             run.at_s = max(run.at_s, clock_s)

@@ -285,7 +285,7 @@ class BatchLog:
     began: dict[int, DriveBegan] = field(default_factory=dict)
     ended: dict[int, DriveEnded] = field(default_factory=dict)
     again: set[int] = field(default_factory=set)
-    heard: dict[int, RemoteDriveLine] = field(default_factory=dict)
+    reports: dict[int, RemoteDriveLine] = field(default_factory=dict)
     hosts: dict[str, ConnectedHost] = field(default_factory=dict)
 
     @property
@@ -324,7 +324,7 @@ def _read(path: Path, content: bytes) -> BatchLog:
             case LedgerNote():
                 log.notes.append(line.text)
             case RemoteDriveLine():
-                log.heard[line.number] = line
+                log.reports[line.number] = line
             case ConnectedHost():
                 log.hosts[line.host] = line
             case DriveBegan(again=True):
@@ -432,8 +432,8 @@ def _find_room(folder: Path, drives: Sequence[DriveState]) -> Iterator[str]:
 
 def _find_state(log: BatchLog, number: int, shown: DriveShown, run_path: Path, *, waits: bool) -> DriveState:
     if shown.host is not None:
-        heard, confirmed = log.heard.get(number), number in log.shown
-        return find_elsewhere(shown, heard, run_path, confirmed=confirmed, followed=waits)
+        report, confirmed = log.reports.get(number), number in log.shown
+        return find_elsewhere(shown, report, run_path, confirmed=confirmed, followed=waits)
     began, ended = log.began.get(number), log.ended.get(number)
     stage, code, text = _find_stage(began, ended, run_path, waits=waits)
     return DriveState(
@@ -451,10 +451,10 @@ def _find_state(log: BatchLog, number: int, shown: DriveShown, run_path: Path, *
 
 
 def find_elsewhere(
-    shown: DriveShown, heard: RemoteDriveLine | None, run_path: Path, *, confirmed: bool, followed: bool
+    shown: DriveShown, report: RemoteDriveLine | None, run_path: Path, *, confirmed: bool, followed: bool
 ) -> DriveState:
     """Return the state of a drive on another host by the news of it; ``followed``: there may be more."""
-    if heard is None:
+    if report is None:
         if followed:
             stage, text = DriveStage.WAITING, ""
         elif confirmed:  # its host may have begun
@@ -462,19 +462,19 @@ def find_elsewhere(
         else:
             stage, text = DriveStage.CONSENT_ENDED, _WAITED
         return DriveState(shown=shown, run_file=str(run_path), stage=stage, text=text)
-    text = heard.text
-    if not followed and heard.stage in (DriveStage.RUNNING, DriveStage.WAITING):
-        text = f"as of {heard.utc} from {shown.host}"
+    text = report.text
+    if not followed and report.stage in (DriveStage.RUNNING, DriveStage.WAITING):
+        text = f"as of {report.utc} from {shown.host}"
     return DriveState(
         shown=shown,
         run_file=str(run_path),
-        stage=heard.stage,
-        exit_code=heard.exit_code,
+        stage=report.stage,
+        exit_code=report.exit_code,
         text=text,
-        started_utc=heard.started_utc,
-        ended_utc=heard.ended_utc,
-        place=heard.place,
-        again_file=str(again_path(run_path)) if heard.again else None,
+        started_utc=report.started_utc,
+        ended_utc=report.ended_utc,
+        place=report.place,
+        again_file=str(again_path(run_path)) if report.again else None,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tkperf.batch.hosts.all_hosts import Fleet, plan_on
+from tkperf.batch.hosts.all_hosts import BatchHosts, plan_on
 from tkperf.batch.hosts.messages import Options
 from tkperf.batch.hosts.ssh import push_archive
 from tkperf.batch.ledger import BatchLog, Ledger, read_batch
@@ -26,7 +26,7 @@ def _passed_on(options: BatchOptions) -> Options:
     return Options(**{key: getattr(options, key) for key in Options.__struct_fields__})
 
 
-def run_fleet(request: BatchRequest, options: BatchOptions) -> int:
+def run_batch_on_hosts(request: BatchRequest, options: BatchOptions) -> int:
     """Run ``tkperf batch`` over hosts: return its exit code."""
     choose_new(request, options)
     departure = depart(options)
@@ -51,7 +51,7 @@ def _push(archive: Path, request: BatchRequest) -> None:
         raise DeviceError("; ".join(faults))
 
 
-def resume_fleet(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
+def resume_batch_on_hosts(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
     """Run ``tkperf resume NAME.batch`` over hosts: follow what goes on there, and begin the rest after consent."""
     departure = depart(options)
     ledger = Ledger.open(options.path)
@@ -66,7 +66,7 @@ def resume_fleet(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
     return _conduct(request, options, departure, ledger, log, without)
 
 
-def plan_fleet(request: BatchRequest, options: BatchOptions, *, no_probe: bool, as_json: bool) -> str:
+def plan_batch_on_hosts(request: BatchRequest, options: BatchOptions, *, no_probe: bool, as_json: bool) -> str:
     """Return the plan of each host, one after the other; of one that makes none, its reason."""
 
     def ask(host: str) -> str:
@@ -95,7 +95,7 @@ def _conduct(
     with until_it_begins() as undone:
         if ledger is not None:
             undone.callback(ledger.close)
-        fleet = Fleet(
+        hosts = BatchHosts(
             request,
             options.folder,
             _passed_on(options),
@@ -104,24 +104,24 @@ def _conduct(
             log=log,
             without=without,
         )
-        undone.callback(fleet.dismiss)
-        if held := fleet.look():
-            print_held(options, held, list(fleet.describe()))
+        undone.callback(hosts.dismiss)
+        if held := hosts.look():
+            print_held(options, held, list(hosts.describe()))
             ask_for(options, [one.shown for one in held])
             # A host may have gone while the question was on the screen.
-            fleet.require_sound()
+            hosts.require_sound()
         if ledger is None:
             ledger = Ledger.create(options.path, request, options.command_line)
             undone.callback(ledger.close)
-        fleet.confirm(ledger)
+        hosts.confirm(ledger)
     leave(departure)
     try:
-        with ended_by_signals(once=False), shown_in_thread(options, lambda: fleet.watched):
-            while not fleet.is_over:
-                fleet.take(LOOK_EVERY_S)
+        with ended_by_signals(once=False), shown_in_thread(options, lambda: hosts.watched):
+            while not hosts.is_over:
+                hosts.take(LOOK_EVERY_S)
     except KeyboardInterrupt:
-        fleet.stop()
-        wait_for_ends(lambda: fleet.is_over, fleet.take, options.path)
+        hosts.stop()
+        wait_for_ends(lambda: hosts.is_over, hosts.take, options.path)
     finally:
         ledger.close()
     return print_answer(read_batch(options.path), options)

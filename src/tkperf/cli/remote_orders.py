@@ -28,10 +28,10 @@ from tkperf.batch.hosts.messages import (
     MOST_BYTES_OF_ORDER,
     PROTOCOL,
     SILENCE_LIMIT_S,
-    Answer,
     BatchEnded,
     Begin,
     Clock,
+    Consent,
     DriveReport,
     EventReport,
     Fetch,
@@ -165,7 +165,7 @@ class _RemoteConsent:
         )
 
     def ask(self, processes: DriveProcesses) -> None:
-        while not isinstance(message := self.lines.receive(SILENCE_LIMIT_S), Answer):
+        while not isinstance(message := self.lines.receive(SILENCE_LIMIT_S), Consent):
             if message is None:
                 raise RefusedError(f"no word came for {SILENCE_LIMIT_S:.0f} s, so the holds end. Nothing was touched")
         if message.digests != {one.number: one.shown.digest for one in processes.members}:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tkperf.analysis.batch_verdict import find_gravity
 from tkperf.batch.batch_watch import WatchedHosts
 from tkperf.batch.drive_processes import KINDS, Held
-from tkperf.batch.hosts.host_thread import DriveNews, HostEnded, HostLost, HostReady, HostWork, News, find_same
+from tkperf.batch.hosts.host_thread import DriveNews, HostEnded, HostLost, HostNews, HostReady, HostWork, find_same
 from tkperf.batch.hosts.messages import (
     BatchEnded,
     Begin,
@@ -46,7 +46,7 @@ _MOST_PIECES = 1000
 _CLOCK_S = 2.0
 
 
-class Fleet:
+class BatchHosts:
     """The hosts of a batch. Call ``look`` first, then ``confirm`` or ``dismiss``.
 
     Args:
@@ -70,17 +70,17 @@ class Fleet:
         without: Sequence[str] = (),
     ) -> None:
         self.request, self._folder, self._warn = request, folder, warn
-        self._heard = {} if log is None else dict(log.heard)
+        self._reports = {} if log is None else dict(log.reports)
         self._shown = {} if log is None else dict(log.shown)
-        self._met = {} if log is None else dict(log.hosts)
+        self._connected = {} if log is None else dict(log.hosts)
         self._notes = [] if log is None else list(log.notes)
         self._resumes = log is not None
         self._began_utc = log.confirmed[0].utc if log is not None and log.confirmed else None
-        self._looked: dict[str, HostReady] = {}
+        self._ready: dict[str, HostReady] = {}
         self._failed: dict[str, TkperfError] = {}
         self._lost: dict[str, str] = {}
         self._over: set[str] = set()
-        self._news: Queue[News] = Queue(_MOST_NEWS)
+        self._news: Queue[HostNews] = Queue(_MOST_NEWS)
         self._ledger: Ledger | None = None
         self._works = [
             self._make_work(host, options, without, events=events)
@@ -101,7 +101,7 @@ class Fleet:
                 files=files,
                 options=options,
                 resumes=self._resumes,
-                has_begun=any(heard.stage.has_begun for n in numbers if (heard := self._heard.get(n))),
+                has_begun=any(report.stage.has_begun for n in numbers if (report := self._reports.get(n))),
                 without=tuple(name for name in without if name in own),
             ),
             numbers=numbers,
@@ -111,7 +111,7 @@ class Fleet:
             here={
                 name
                 for number in numbers
-                if (heard := self._heard.get(number)) and heard.stage is DriveStage.DONE
+                if (report := self._reports.get(number)) and report.stage is DriveStage.DONE
                 for name in (self.request.drives[number - 1].name,)
                 if self._path_of(name).exists()
             },
@@ -127,17 +127,17 @@ class Fleet:
             TkperfError: a host or a drive has a fault; the message names all of them.
         """
         for work in self._works:
-            met = self._met.get(work.host)
-            work.start(None if met is None else met.boot_id)
-        while len(self._looked) + len(self._failed) < len(self._works):
+            connected = self._connected.get(work.host)
+            work.start(None if connected is None else connected.boot_id)
+        while len(self._ready) + len(self._failed) < len(self._works):
             self._wait(1.0)
         self.require_sound()
-        if (twins := _find_twins([one.met for one in self._looked.values()])) is not None:
+        if (twins := _find_twins([one.connected for one in self._ready.values()])) is not None:
             raise UsageError(f"no drive was touched: {twins}")
-        held = {host: one.held for host, one in self._looked.items()}
+        held = {host: one.held for host, one in self._ready.items()}
         if (same := find_same(held)) is not None:
             raise RefusedError(f"no drive was touched: {same}")
-        if faults := tuple(_find_old_fio([one.met for one in self._looked.values()])):
+        if faults := tuple(_find_old_fio([one.connected for one in self._ready.values()])):
             raise DeviceError(f"no drive was touched: {'; '.join(faults)}")
         every = (one for several in held.values() for one in several)
         return tuple(sorted(every, key=lambda one: one.shown.number))
@@ -146,10 +146,10 @@ class Fleet:
         """Wait for the next report before consent."""
         with suppress(Empty):
             match self._news.get(timeout=timeout_s):
-                case HostReady() as looked:
-                    self._looked[looked.host] = looked
+                case HostReady() as ready:
+                    self._ready[ready.host] = ready
                 case HostEnded(host=host, error=TkperfError() as error):
-                    self._looked.pop(host, None)
+                    self._ready.pop(host, None)
                     self._failed[host] = error
 
     def require_sound(self) -> None:
@@ -173,7 +173,7 @@ class Fleet:
 
     def describe(self) -> Iterator[tuple[str, str]]:
         """Yield what the user sees below the drives before the question, each with its label."""
-        outlined = [(host, one.outlined) for host, one in self._looked.items() if one.outlined is not None]
+        outlined = [(host, one.outlined) for host, one in self._ready.items() if one.outlined is not None]
         bounds_s = [(one.shortest_s, one.longest_s) for _, one in outlined]
         longest = tuple(map(max, zip(*bounds_s, strict=True)))
         yield "time", f"{format_durations(*longest)}, hosts at the same time"
@@ -181,8 +181,8 @@ class Fleet:
             yield host, one.groups
             for note in one.notes:
                 yield host, note
-        for looked in self._looked.values():
-            yield from (("clock", text) for text in _describe_clock(looked.met))
+        for ready in self._ready.values():
+            yield from (("clock", text) for text in _describe_clock(ready.connected))
 
     def confirm(self, ledger: Ledger) -> None:
         """Write the confirmed drives to the ledger, and send the answer to each host. Each host then works on its own.
@@ -191,19 +191,19 @@ class Fleet:
             RunFileError: it cannot be written.
         """
         self._ledger = ledger
-        shown = tuple(held.shown for one in self._looked.values() for held in one.held)
-        for one in self._looked.values():
-            if one.host not in self._met:
-                ledger.write(one.met)
-                self._met[one.host] = one.met
-                for text in _describe_clock(one.met):
+        shown = tuple(held.shown for one in self._ready.values() for held in one.held)
+        for one in self._ready.values():
+            if one.host not in self._connected:
+                ledger.write(one.connected)
+                self._connected[one.host] = one.connected
+                for text in _describe_clock(one.connected):
                     self._note(text)
         if shown:
             ledger.write(DrivesConfirmed(utc=now_utc(), drives=shown))
         self._began_utc = self._began_utc or now_utc()
         for drive in shown:
             self._shown[drive.number] = drive
-            self._heard.pop(drive.number, None)
+            self._reports.pop(drive.number, None)
         self._show()
         for work in self._works:
             work.answer()
@@ -239,20 +239,20 @@ class Fleet:
         if changed:
             self._show()
 
-    def _take(self, news: News) -> bool:
+    def _take(self, news: HostNews) -> bool:
         """Process a report. Return whether it may change the state of a drive."""
         match news:
             case EventReport(number=number, event=event):
                 self.watched.pass_on(number, event)
                 return False
             case DriveNews(line=line, brief=brief):
-                self._hear(line)
+                self._take_report(line)
                 self.watched.runs = {
                     **{n: one for n, one in self.watched.runs.items() if n != line.number},
                     **({} if brief is None else {line.number: brief}),
                 }
             case ConnectedHost():
-                self._meet(news)
+                self._take_connection(news)
             case HostLost(host=host, text=text):
                 since = self._lost.setdefault(host, now_utc())
                 self._warn(f"no word from {host} since {since}: {text}; it is tried again")
@@ -263,30 +263,30 @@ class Fleet:
                 self._leave(host, str(error))
         return True
 
-    def _hear(self, line: RemoteDriveLine) -> None:
-        before = self._heard.get(line.number)
-        self._heard[line.number] = line
+    def _take_report(self, line: RemoteDriveLine) -> None:
+        before = self._reports.get(line.number)
+        self._reports[line.number] = line
         if before is None or replace(line, utc=before.utc) != before:
             self._write(line)
 
-    def _meet(self, met: ConnectedHost) -> None:
-        before = self._met.get(met.host)
-        self._met[met.host] = met
-        if self._lost.pop(met.host, None) is not None:
-            self._warn(f"{met.host} is heard of again")
-        if before is None or abs(before.ahead_s - met.ahead_s) > _CLOCK_S:
-            self._write(met)
-        if before is not None and before.boot_id != met.boot_id:
-            self._write(met)
-            self._note(f"{met.host} was rebooted meanwhile")
+    def _take_connection(self, connected: ConnectedHost) -> None:
+        before = self._connected.get(connected.host)
+        self._connected[connected.host] = connected
+        if self._lost.pop(connected.host, None) is not None:
+            self._warn(f"{connected.host} is heard of again")
+        if before is None or abs(before.ahead_s - connected.ahead_s) > _CLOCK_S:
+            self._write(connected)
+        if before is not None and before.boot_id != connected.boot_id:
+            self._write(connected)
+            self._note(f"{connected.host} was rebooted meanwhile")
 
     def _leave(self, host: str, why_not: str) -> None:
         self._over.add(host)
         self._lost.pop(host, None)
         for number, drive in enumerate(self.request.drives, 1):
-            if drive.host == host and number not in self._heard and number in self._shown:
+            if drive.host == host and number not in self._reports and number in self._shown:
                 ended = DriveStage.CONSENT_ENDED
-                self._hear(RemoteDriveLine(number=number, utc=now_utc(), stage=ended, text=why_not))
+                self._take_report(RemoteDriveLine(number=number, utc=now_utc(), stage=ended, text=why_not))
 
     def _note(self, text: str) -> None:
         self._notes.append(text)
@@ -315,7 +315,7 @@ class Fleet:
             )
             state = find_elsewhere(
                 shown,
-                self._heard.get(number),
+                self._reports.get(number),
                 self._path_of(drive.name),
                 confirmed=number in self._shown,
                 followed=drive.host in followed,
@@ -412,9 +412,10 @@ def _by_number(version: str) -> tuple[tuple[int, ...], str]:
     return tuple(map(int, re.findall(r"\d{1,6}", version))), version
 
 
-def _describe_clock(met: ConnectedHost) -> Iterator[str]:
-    if abs(met.ahead_s) - met.within_s > _CLOCK_S:
-        way = "ahead of" if met.ahead_s > 0 else "behind"
+def _describe_clock(connected: ConnectedHost) -> Iterator[str]:
+    if abs(connected.ahead_s) - connected.within_s > _CLOCK_S:
+        way = "ahead of" if connected.ahead_s > 0 else "behind"
         yield (
-            f"the clock of {met.host} is {format_duration(abs(met.ahead_s))} {way} the one here; times are corrected"
+            f"the clock of {connected.host} is {format_duration(abs(connected.ahead_s))} {way} the one here; "
+            "times are corrected"
         )

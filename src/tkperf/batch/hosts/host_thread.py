@@ -23,9 +23,9 @@ from tkperf.batch.drive_processes import LOOK_LIMIT_S, Held
 from tkperf.batch.hosts.messages import (
     HEARTBEAT_S,
     SILENCE_LIMIT_S,
-    Answer,
     BatchEnded,
     Begin,
+    Consent,
     DriveReport,
     EventReport,
     Fetch,
@@ -65,7 +65,7 @@ class HostReady:
     """A host holds its drives. ``outlined`` is None if the host needs no consent."""
 
     host: str
-    met: ConnectedHost
+    connected: ConnectedHost
     held: tuple[Held, ...] = ()
     outlined: Outlined | None = None
 
@@ -94,7 +94,7 @@ class HostLost:
     text: str
 
 
-News = HostReady | HostEnded | DriveNews | EventReport | ConnectedHost | HostLost
+HostNews = HostReady | HostEnded | DriveNews | EventReport | ConnectedHost | HostLost
 """What a host's thread reports. The drives have their numbers in the whole batch.
 
 A ``ConnectedHost`` is news that the connection exists, for the first time or again.
@@ -124,16 +124,16 @@ class HostWork:
     begin: Begin
     numbers: tuple[int, ...]
     folder: Path
-    news: Queue[News]
+    news: Queue[HostNews]
     here: set[str] = field(default_factory=set)
     events: bool = False
     _orders: SimpleQueue[_Order] = field(default_factory=SimpleQueue)
     _stops: bool = False
     _answered_s: float = 0.0
     _thread: threading.Thread | None = None
-    _met: ConnectedHost | None = None
+    _connected: ConnectedHost | None = None
     _boot_id: str | None = None
-    _heard: dict[int, RemoteDriveLine] = field(default_factory=dict)
+    _reports: dict[int, RemoteDriveLine] = field(default_factory=dict)
     _copied_s: dict[int, float] = field(default_factory=dict)
     _unfetched: dict[int, tuple[DriveReport, float]] = field(default_factory=dict)
 
@@ -185,7 +185,7 @@ class HostWork:
         The connection stays open meanwhile, because the holds on the host end with the connection.
         """
         with self.remote_host.connect() as connection:
-            self._met = connection.order(self.begin)
+            self._connected = connection.order(self.begin)
             digests: dict[int, str] = {}
             held: list[Held] = []
             while isinstance(found := self._next(connection), HeldDrive):
@@ -200,7 +200,7 @@ class HostWork:
                 raise HostSilentError(f"{self.host}: it does not show its drives, but {type(found).__name__}")
             if outlined is not None and not (self.begin.resumes or len(held) == len(self.numbers)):
                 raise HostSilentError(f"{self.host}: it shows {len(held)} of {len(self.numbers)} drives")
-            self.news.put(HostReady(host=self.host, met=self._met, held=tuple(held), outlined=outlined))
+            self.news.put(HostReady(host=self.host, connected=self._connected, held=tuple(held), outlined=outlined))
             while (order := self._take_order(HEARTBEAT_S)) is None:
                 if outlined is not None:
                     connection.send(StillHere())
@@ -211,7 +211,7 @@ class HostWork:
                 return False
             self._answered_s = time.monotonic()
             if outlined is not None:
-                connection.send(Answer(digests=digests))
+                connection.send(Consent(digests=digests))
                 with suppress(HostSilentError):  # the next connection shows whether the batch has begun
                     if (word := connection.receive(BEGIN_LIMIT_S)) is not None:
                         raise _unexpected(self.host, word)
@@ -249,11 +249,11 @@ class HostWork:
             began_s = time.monotonic()
             try:
                 with self.remote_host.connect() as connection:
-                    self._meet(connection.order(Follow(name=self._name, events=self.events)))
+                    self._take_connection(connection.order(Follow(name=self._name, events=self.events)))
                     fault = ""
                     return self._listen(connection)
             except TkperfError as error:
-                if isinstance(error, HostRefusedError) and not self._heard:
+                if isinstance(error, HostRefusedError) and not self._reports:
                     # The host has no batch of that name. The answer may still arrive there until the hold ends.
                     if time.monotonic() > self._answered_s + SILENCE_LIMIT_S:
                         return None
@@ -268,10 +268,10 @@ class HostWork:
                 self._stops = True
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def _meet(self, met: ConnectedHost) -> None:
-        self._boot_id = self._boot_id or met.boot_id
-        self._met = met
-        self.news.put(met)
+    def _take_connection(self, connected: ConnectedHost) -> None:
+        self._boot_id = self._boot_id or connected.boot_id
+        self._connected = connected
+        self.news.put(connected)
 
     def _listen(self, connection: SshConnection) -> None:
         """Receive messages until the batch is over and its files are fetched."""
@@ -315,9 +315,9 @@ class HostWork:
         return self.numbers[message.number - 1]
 
     def _take(self, seen: DriveReport, connection: SshConnection, early: deque[FromHost]) -> None:
-        assert self._met is not None
+        assert self._connected is not None
         text = seen.text
-        if seen.stage is DriveStage.KILLED and self._met.boot_id != self._boot_id:
+        if seen.stage is DriveStage.KILLED and self._connected.boot_id != self._boot_id:
             text = f"{self.host} was rebooted meanwhile"
         if seen.stage in _OVER:
             text = self._fetch_ended(seen, text, connection, early)
@@ -327,12 +327,12 @@ class HostWork:
             stage=seen.stage,
             exit_code=seen.exit_code,
             text=text,
-            started_utc=_utc(seen.started_s, self._met),
-            ended_utc=_utc(seen.ended_s, self._met),
+            started_utc=_utc(seen.started_s, self._connected),
+            ended_utc=_utc(seen.ended_s, self._connected),
             place=seen.place,
             again=seen.again,
         )
-        self._heard[seen.number] = line
+        self._reports[seen.number] = line
         self.news.put(DriveNews(line=line, brief=seen.brief))
 
     def _fetch_ended(self, seen: DriveReport, text: str, connection: SshConnection, early: deque[FromHost]) -> str:
@@ -358,7 +358,7 @@ class HostWork:
 
     def _copy_one(self, now_s: float, connection: SshConnection, early: deque[FromHost]) -> None:
         """Fetch the snapshot of one run under way, if one is due."""
-        for number, line in self._heard.items():
+        for number, line in self._reports.items():
             began_s = self._copied_s.setdefault(number, now_s)
             if line.stage is DriveStage.RUNNING and now_s - began_s >= SNAPSHOT_EVERY_S:
                 self._copied_s[number] = now_s
@@ -368,8 +368,8 @@ class HostWork:
 
     def _fetch(self, run: str, connection: SshConnection, early: deque[FromHost]) -> None:
         """Fetch a run file. Messages that arrive before it are added to ``early``."""
-        assert self._met is not None
-        order = Fetch(run=run, host=self.host, ahead_s=self._met.ahead_s)
+        assert self._connected is not None
+        order = Fetch(run=run, host=self.host, ahead_s=self._connected.ahead_s)
         path = self.folder / f"{run}{RUN_FILE_SUFFIX}"
         # Always the same name, so that files of killed processes do not accumulate.
         new = path.with_name(f".{path.name}.new")
@@ -454,11 +454,11 @@ def _unexpected(host: str, message: object) -> TkperfError:
     return HostSilentError(f"{host}: {type(message).__name__} came, for which nothing asked")
 
 
-def _utc(at_s: float | None, met: ConnectedHost) -> str | None:
+def _utc(at_s: float | None, connected: ConnectedHost) -> str | None:
     """Convert a time on a host's clock to the clock of this host."""
     if at_s is None:
         return None
     try:
-        return datetime.fromtimestamp(at_s - met.ahead_s, UTC).isoformat(timespec="seconds")
+        return datetime.fromtimestamp(at_s - connected.ahead_s, UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):
         return None

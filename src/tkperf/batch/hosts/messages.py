@@ -192,7 +192,7 @@ class StillHere(_ToHost, frozen=True, kw_only=True):
     """The question is still on the screen."""
 
 
-class Answer(_ToHost, frozen=True, kw_only=True):
+class Consent(_ToHost, frozen=True, kw_only=True, tag="Answer"):
     """The user's consent: the digest of each drive as it was shown, by its number."""
 
     digests: dict[int, str]
@@ -222,7 +222,7 @@ class Stop(_ToHost, frozen=True, kw_only=True):
 # A text of theirs may have lines: it is shown only as JSON, or as it is.
 _LONG = (Planned, EventReport)
 
-ToHost: TypeAlias = Begin | PlanBatch | StillHere | Answer | Follow | Fetch | Stop
+ToHost: TypeAlias = Begin | PlanBatch | StillHere | Consent | Follow | Fetch | Stop
 
 Message = TypeVar("Message")
 

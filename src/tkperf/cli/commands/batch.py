@@ -264,9 +264,9 @@ def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:
     if batch_options.push is not None and not request.hosts:
         raise click.UsageError("--push is for drives of other hosts, and the batch names none")
     if request.hosts:
-        from tkperf.cli.hosts_session import run_fleet
+        from tkperf.cli.hosts_session import run_batch_on_hosts
 
-        raise click.exceptions.Exit(run_fleet(request, batch_options))
+        raise click.exceptions.Exit(run_batch_on_hosts(request, batch_options))
     raise click.exceptions.Exit(run_batch(request, batch_options))
 
 

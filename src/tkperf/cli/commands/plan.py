@@ -91,10 +91,10 @@ def _look_at_batch(name: str, suite: str | None, options: dict[str, Any]) -> Non
     draft, batch_options = read_batch(name, suite, options)
     settled = draft.settle(name)
     if settled.request.hosts:
-        from tkperf.cli.hosts_session import plan_fleet
+        from tkperf.cli.hosts_session import plan_batch_on_hosts
 
         request = settled.require_sound()
-        click.echo(plan_fleet(request, batch_options, no_probe=no_probe, as_json=as_json))
+        click.echo(plan_batch_on_hosts(request, batch_options, no_probe=no_probe, as_json=as_json))
         return
     from tkperf.cli.batch_plan import print_plan_of_batch
 

@@ -119,7 +119,7 @@ def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
     asked = {name: value for name, value in options.items() if name in own}
     batch_options = BatchOptions(name=path.stem, folder=path.parent, command_line=tuple(sys.argv), **asked)
     if read_log(path).begun.request.hosts:
-        from tkperf.cli.hosts_session import resume_fleet
+        from tkperf.cli.hosts_session import resume_batch_on_hosts
 
-        raise click.exceptions.Exit(resume_fleet(batch_options, without=without))
+        raise click.exceptions.Exit(resume_batch_on_hosts(batch_options, without=without))
     raise click.exceptions.Exit(resume_batch(batch_options, without=without))
