@@ -12,7 +12,7 @@ from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.characteristics import CHARACTERISTICS, Characteristic
 from tkperf.analysis.characteristics_search import with_characteristics
-from tkperf.analysis.claim_findings import ClaimState
+from tkperf.analysis.claim_results import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import METRICS, parse_claims
 from tkperf.analysis.comparing.comparison import compare
@@ -61,7 +61,7 @@ def timeline(**found: object) -> Timeline:
 def check(run: RunResult, test: str, metric: str, limit: str) -> tuple[ClaimState, float | None, str]:
     text = f'[[claim]]\ntest = "{test}"\nmetric = "{metric}"\n{limit}\n'
     claims = parse_claims(text, file="claims.toml")
-    (finding,) = check_claims(claims, run, load=lambda _: run, folder=Path()).findings
+    (finding,) = check_claims(claims, run, load=lambda _: run, folder=Path()).claim_results
     return finding.state, finding.value, finding.note or ""
 
 

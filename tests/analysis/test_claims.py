@@ -16,7 +16,7 @@ from rich.console import Console
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import at, run_info, simulate, work
-from tkperf.analysis.claim_findings import Checked, ClaimState
+from tkperf.analysis.claim_results import Checked, ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult
@@ -76,7 +76,7 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
             claim(f"at_most = {mean_us / 2!r}", metric="latency_mean_us"),
         )
     )
-    found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).findings
+    found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).claim_results
     assert [each.state for each in found] == [ClaimState.MET, ClaimState.NOT_MET, ClaimState.MET, ClaimState.NOT_MET]
     assert [each.margin_percent for each in found] == pytest.approx([0, -50, 100, -100])
 
@@ -87,7 +87,7 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     assert 100_000 < (cell.value(IOS) or 0) < 1_000_000  # one to nine are expected beyond 99.999 %
     rare = claim("at_most = 1e9", metric="p99.999_us") + claim("at_least = 0", metric="p99.999_us")
     text = claim("at_least = 0", read_percent=70) + rare + claim("at_most = 1e9", metric="p99_us")
-    found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).findings
+    found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).claim_results
     assert [each.state for each in found] == [*[ClaimState.NOT_MEASURED] * 3, ClaimState.MET]
     assert [each.value for each in found[:3]] == [None] * 3
     too_few = "fewer than 10 I/Os expected beyond that percentile"
@@ -107,7 +107,7 @@ def test_what_was_not_measured_says_why(result: RunResult, old: str, new: str, r
     """The first thing that the run has not, and what it has instead."""
     text = claim("at_least = 1").replace(old, new, 1)
     alone = replace(result, tests=result.tests[:1])
-    (found,) = check_claims(parse_claims(text, file="c"), alone, load=never, folder=Path()).findings
+    (found,) = check_claims(parse_claims(text, file="c"), alone, load=never, folder=Path()).claim_results
     assert found.state is ClaimState.NOT_MEASURED
     assert found.note is not None
     assert found.note.startswith(reason)
@@ -119,7 +119,7 @@ def test_steady_state_not_reached_is_noted(result: RunResult) -> None:
     section = replace(test.sections[0], steady=False)
     unsteady = replace(result, tests=(replace(test, sections=(section,)),))
     claims = parse_claims(claim("at_least = 1"), file="c")
-    (found,) = check_claims(claims, unsteady, load=never, folder=Path()).findings
+    (found,) = check_claims(claims, unsteady, load=never, folder=Path()).claim_results
     assert found.note == "steady state was not reached"
 
 
@@ -132,7 +132,7 @@ def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None
         seen.append(path)
         return result
 
-    found = check_claims(parse_claims(text, file="c"), result, load=load, folder=folder).findings
+    found = check_claims(parse_claims(text, file="c"), result, load=load, folder=folder).claim_results
     assert seen == [folder / "run.tkperf"]
     cells = sum(len(section.cells) for test in result.tests for section in test.sections)
     assert len(found) == cells
@@ -253,7 +253,7 @@ def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[
 def test_a_baseline_allows_what_it_says(test: str, seen: float, state: ClaimState, margin: float) -> None:
     """By hand: less is worse for rates, more is worse for latencies; imports of fio, too."""
     earlier = made_up_run("old", one_test(test, (100.0, 100.0)))
-    (found,) = check_against(earlier, made_up_run("new", one_test(test, (seen, seen)))).findings
+    (found,) = check_against(earlier, made_up_run("new", one_test(test, (seen, seen)))).claim_results
     assert found.state is state
     assert found.margin_percent == pytest.approx(margin)
     assert found.source == "old within 10 %"
@@ -293,7 +293,7 @@ def test_a_baseline_of_other_conditions_is_said() -> None:
         "new", one_test("iops", (100.0, 100.0), host_limited=True, steady=False), profile={"iops": {"step_s": 1}}
     )
     checked = check_against(earlier, later)
-    assert [(each.state, each.note) for each in checked.findings] == [
+    assert [(each.state, each.note) for each in checked.claim_results] == [
         (ClaimState.MET, "the baseline was not steady; steady state was not reached; limited by the host's CPUs")
     ]
     assert tuple(find_check_warnings(checked)) == (
@@ -328,7 +328,7 @@ def test_documents_say_what_the_run_says(result: RunResult) -> None:
     assert document["run"] == info.name
     assert document["notices"] == [notice]
     assert document["warnings"] == list(find_check_warnings(checked))
-    assert len(document["findings"]) == len(checked.findings)
+    assert len(document["findings"]) == len(checked.claim_results)
     suite = ET.fromstring(render_junit(checked))
     assert suite.get("name") == "tkperf check x<y>"
     said = [(each.get("name"), each.get("value")) for each in suite.iterfind("properties/property")]
@@ -359,7 +359,7 @@ def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) ->
     )
     (section,) = result.tests[3].sections
     assert not section.window
-    (finding,) = read_and_check(claims, result).findings
+    (finding,) = read_and_check(claims, result).claim_results
     assert finding.note is not None
     assert "whole stream" in finding.note
 
@@ -384,7 +384,7 @@ def test_a_claim_may_be_of_any_test_that_somebody_knows(result: RunResult) -> No
         ("fio", result, ClaimState.NOT_MEASURED),
     ):
         claims = parse_claims(text.replace('"iops"', f'"{test}"', 1), file="c.toml")
-        (finding,) = check_claims(claims, run, load=never, folder=Path()).findings
+        (finding,) = check_claims(claims, run, load=never, folder=Path()).claim_results
         assert finding.state is state
     claims = parse_claims(text.replace('"iops"', '"iosp"', 1), file="c.toml")
     with pytest.raises(UsageError, match=r"claim 1, key test: 'iosp' is not one of .*iops, lat"):
@@ -455,11 +455,11 @@ def test_a_claim_names_what_tells_workloads_apart(condition: str) -> None:
     result = made_up_run("r", {"iops": [made_up_section("S", cells)]})
     text = claim("at_least = 60", read_percent=0)
     claims = parse_claims(f"{text}{condition}\n{text}", file="c")
-    named, open_ = check_claims(claims, result, load=never, folder=Path()).findings
+    named, open_ = check_claims(claims, result, load=never, folder=Path()).claim_results
     assert (named.state, named.value) == (ClaimState.MET, 70.0)
     assert (open_.state, open_.note) == (
         ClaimState.NOT_MEASURED,
         f"measured of several workloads: name {condition.split(maxsplit=1)[0]}",
     )
-    for finding in check_against(result, result).findings:
+    for finding in check_against(result, result).claim_results:
         assert finding.margin_percent == pytest.approx(100 / 9)

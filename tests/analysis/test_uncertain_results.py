@@ -16,7 +16,7 @@ from rich.console import Console
 import tkperf
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, work
-from tkperf.analysis.claim_findings import LOWER_LIMIT, ClaimResult, ClaimState
+from tkperf.analysis.claim_results import LOWER_LIMIT, ClaimResult, ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.comparing.compared_rows import Change, ComparedRow, Entry
@@ -242,7 +242,7 @@ block_size = "4k"
 def found(limit: str, uncertainty: Uncertainty | None) -> ClaimResult:
     claims = parse_claims(CLAIM.format(limit=limit), file="claims.toml")
     run = run_with([100, 100], uncertainty)
-    (finding,) = check_claims(claims, run, load=lambda path: pytest.fail(f"no {path}"), folder=Path()).findings
+    (finding,) = check_claims(claims, run, load=lambda path: pytest.fail(f"no {path}"), folder=Path()).claim_results
     return finding
 
 
@@ -317,7 +317,9 @@ def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
     section = replace(section, cells=(cell,))
     run = replace(run, tests=(replace(run.tests[0], sections=(section,)),))
     text = CLAIM.format(limit="at_most = 110").replace('"iops"\nread', '"p99.9_us"\nread')
-    (finding,) = check_claims(parse_claims(text, file="claims.toml"), run, load=lambda _: run, folder=Path()).findings
+    (finding,) = check_claims(
+        parse_claims(text, file="claims.toml"), run, load=lambda _: run, folder=Path()
+    ).claim_results
     assert (finding.state, finding.certain) == (ClaimState.MET, certain)
     assert finding.note == (f"{LOWER_LIMIT}{doubt}" if doubt else None)
 
@@ -332,10 +334,10 @@ def test_a_baseline_is_as_uncertain_as_the_run() -> None:
     """Of both halves of 8 the difference has one of 11."""
     claims = parse_claims('[baseline]\nrun = "b.tkperf"\nwithin_percent = 0.001', file="claims.toml")
     run, earlier = run_with([110, 110], even(110, 8)), run_with([100, 100], even(100, 8))
-    findings = check_claims(claims, run, load=lambda _: earlier, folder=Path()).findings
+    findings = check_claims(claims, run, load=lambda _: earlier, folder=Path()).claim_results
     assert [(finding.state, finding.certain) for finding in findings] == [(ClaimState.MET, False)]
     of_unknown = run_with([100, 100], None)
-    findings = check_claims(claims, run, load=lambda _: of_unknown, folder=Path()).findings
+    findings = check_claims(claims, run, load=lambda _: of_unknown, folder=Path()).claim_results
     assert [(finding.state, finding.certain) for finding in findings] == [(ClaimState.MET, None)]
 
 
@@ -347,7 +349,7 @@ def test_a_baseline_is_compared_by_levels() -> None:
     for claims, certain in ((text, True), (CLAIM.format(limit="at_least = 90"), False)):
         (finding,) = check_claims(
             parse_claims(claims, file="claims.toml"), earlier, load=lambda _: earlier, folder=Path()
-        ).findings
+        ).claim_results
         assert (finding.state, finding.certain) == (ClaimState.MET, certain)
         assert finding.uncertainty == narrow
 

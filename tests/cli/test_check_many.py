@@ -17,7 +17,7 @@ from rich.console import Console
 
 import tkperf
 from tests.builders import run_info, simulate
-from tkperf.analysis.claim_findings import CheckedFile, ClaimKind, ClaimState, fold_copies
+from tkperf.analysis.claim_results import CheckedFile, ClaimKind, ClaimState, fold_copies
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult
@@ -157,8 +157,8 @@ def test_runs_that_fail_come_first_and_runs_alike_share_their_lines(good: RunRes
     ]
     *files, last = judge(results)
     assert last.checked is not None
-    (finding,) = last.checked.findings
-    failing = replace(last.checked, findings=(replace(finding, state=ClaimState.NOT_MET),))
+    (finding,) = last.checked.claim_results
+    failing = replace(last.checked, claim_results=(replace(finding, state=ClaimState.NOT_MET),))
     page = build_check_page((*files, replace(last, checked=failing)))
     (table,) = page.tables
     assert [row[0] for row in table.rows] == ["d3", "d1", "d2", "d0"]

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tests.builders import run_info, simulate
-from tkperf.analysis.claim_findings import Checked, ClaimResult, ClaimState
+from tkperf.analysis.claim_results import Checked, ClaimResult, ClaimState
 from tkperf.analysis.claims_file import Claim
 from tkperf.analysis.comparing.comparison import Comparison, compare
 from tkperf.analysis.results import RunResult
@@ -130,7 +130,7 @@ def test_claims_are_legible_at_any_width(result: RunResult, width: int) -> None:
     """No line is wider than the terminal, no word is cut; a margin has separators."""
     file = io.StringIO()
     quiet = replace(result, info=replace(result.info, notices=()))
-    view = build_claims_page(Checked(findings=(FINDING,), result=quiet))
+    view = build_claims_page(Checked(claim_results=(FINDING,), result=quiet))
     print_check(view, Console(file=file, width=width))
     text = file.getvalue()
     assert all(len(line) <= width for line in text.splitlines())

@@ -98,7 +98,7 @@ def test_a_set_made_anew_is_counted_again(made_up_sysfs: Path) -> None:
 
 
 def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
-    """Glances tell whether tkperf stood still even where nothing is counted."""
+    """Looks tell whether tkperf stood still even where nothing is counted."""
     path = tmp_path / "file"
     path.write_bytes(b"x" * 4096)
     with watching(read_identity(path)) as counters:

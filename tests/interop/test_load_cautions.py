@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop.fio_files import document, job, written
 from tests.interop.test_pts_rounds import imported
-from tkperf.analysis.claim_findings import Checked, ClaimKind
+from tkperf.analysis.claim_results import Checked, ClaimKind
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult
@@ -88,7 +88,7 @@ def test_a_claim_on_a_load_with_a_caution_is_not_judged(tmp_path: Path, how: str
     run = imported(tmp_path, ("a.json", written(500, options=options)))
     for at_least in (1.0, 1e9):
         checked = checked_against(run, at_least, tmp_path)
-        (one,) = checked.findings
+        (one,) = checked.claim_results
         assert one.load_cautions == (code,)
         assert one.note
         reaches = code == "rate-limited" and at_least == 1.0
@@ -101,7 +101,7 @@ def test_a_claim_on_a_load_without_cautions_is_judged(tmp_path: Path) -> None:
     run = imported(tmp_path, ("a.json", written(500, options={"direct": "1"})))
     for at_least, kind in ((1.0, ClaimKind.MET), (1e9, ClaimKind.FAILED)):
         checked = checked_against(run, at_least, tmp_path)
-        assert [checked.judge(one) for one in checked.findings] == [kind]
+        assert [checked.judge(one) for one in checked.claim_results] == [kind]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import tkperf
 from tests.interop.fio_files import document, job, written
 from tests.interop.test_fio_rounds import rounds_of, run_of, said
-from tkperf.analysis.claim_findings import ClaimState
+from tkperf.analysis.claim_results import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.comparing.comparison import compare
@@ -291,7 +291,7 @@ metric = "iops"\nat_least = 1\n"""
 
     def check(run: Any) -> Any:
         claims = parse_claims(text, file="c")
-        (found,) = check_claims(claims, run, load=tkperf.load, folder=tmp_path).findings
+        (found,) = check_claims(claims, run, load=tkperf.load, folder=tmp_path).claim_results
         return found
 
     alone = check(imported(tmp_path / "1", fill))

@@ -59,10 +59,10 @@ class Model:
         while self._next_s() <= self.now_s:
             self.looked_s = self._next_s()
             if not any(begin < self.looked_s < end for begin, end in self.stops):
-                device_looks.append(self._glance(self.looked_s))
-        return [*device_looks, self._glance(self.now_s)]
+                device_looks.append(self._device_look(self.looked_s))
+        return [*device_looks, self._device_look(self.now_s)]
 
-    def _glance(self, at_s: float) -> DeviceLook:
+    def _device_look(self, at_s: float) -> DeviceLook:
         read, written = (
             round(sum(flow.moved(at_s) for flow in self.flows if flow.reads is reads)) for reads in (True, False)
         )

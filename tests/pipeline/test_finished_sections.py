@@ -14,7 +14,7 @@ from tests.procedures.test_own_workloads import EVERYTHING
 from tests.resuming import cuts, find_faults
 from tkperf import load, make_plan
 from tkperf.analysis import characteristics_search
-from tkperf.analysis.claim_findings import ClaimState
+from tkperf.analysis.claim_results import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
@@ -166,7 +166,7 @@ def test_levels_of_a_demand_that_was_cut_off_are_shown(cut_off: list[RunResult])
 def checked(result: RunResult, *claims: str) -> list[tuple[ClaimState, str | None]]:
     text = "".join(f"[[claim]]\n{claim}\n" for claim in claims)
     read = parse_claims(text, file="claims.toml")
-    findings = check_claims(read, result, load=load, folder=Path()).findings
+    findings = check_claims(read, result, load=load, folder=Path()).claim_results
     return [(finding.state, finding.note) for finding in findings]
 
 

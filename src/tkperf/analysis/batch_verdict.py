@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimKind
+from tkperf.analysis.claim_results import Checked, CheckedFile, ClaimKind
 from tkperf.analysis.comparing.arrangements import CohortValue, Outlier
 from tkperf.analysis.comparing.comparison import FEWEST_TOGETHER, Arrangement, Comparison, compare
 from tkperf.analysis.drive_telemetry import DriveTelemetry

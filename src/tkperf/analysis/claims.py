@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tkperf.analysis.characteristics import AFTER_RECOVERY, CHARACTERISTICS, RECOVERY, Characteristic
-from tkperf.analysis.claim_findings import (
+from tkperf.analysis.claim_results import (
     Checked,
     ClaimResult,
     ClaimState,
@@ -99,7 +99,7 @@ def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path]
         findings += [_check(promise, result, cells, note, of_limit) for promise, note, of_limit in promises]
         left = sum(len(section.cells) for test in earlier.tests for section in _judged_sections(test))
         left -= len(promises)
-    return Checked(findings=tuple(findings), result=result, baseline=earlier, not_checked=left)
+    return Checked(claim_results=tuple(findings), result=result, baseline=earlier, not_checked=left)
 
 
 def _require_tests(claims: ClaimsFile, result: RunResult) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic, Protocol, Self, TypeVar
 
-from tkperf.analysis.claim_findings import CheckedFile, ClaimKind, ClaimResult, Doubt
+from tkperf.analysis.claim_results import CheckedFile, ClaimKind, ClaimResult, Doubt
 from tkperf.analysis.results import END_LOST, CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.io import find_doubtful
 from tkperf.model.figures import LoadCaution

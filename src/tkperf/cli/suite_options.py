@@ -201,7 +201,7 @@ CONSENT = (
     ),
 )
 # Facts of the device, for the estimates of time and amount before a run.
-OUTLOOK = (
+ENDURANCE = (
     common(
         "--rated", metavar="TBW|DWPD", help="Endurance of the drive, as 600TBW or 1DWPD, to show the run's share of it."
     ),

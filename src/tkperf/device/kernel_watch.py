@@ -26,7 +26,7 @@ SELDOM_SHARE = 0.02
 LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
 # Users switch the kernel's counting on and off by hand, so it rarely changes.
 ASK_EVERY_S = 1.0
-# No glances are taken during a purge of hours: only the latest can matter then.
+# No looks are taken during a purge of hours: only the latest can matter then.
 MOST_DEVICE_LOOKS = 30_000
 # Seventeen numbers of up to twenty digits take less.
 LONGEST_STAT_BYTES = 1024
@@ -155,7 +155,7 @@ def parse_stat(stat: bytes) -> list[int]:
 
 
 class _Look(NamedTuple):  # made faster than a frozen dataclass
-    """A glance with its counts not yet parsed: that can wait until ``take``."""
+    """A look with its counts not yet parsed: that can wait until ``take``."""
 
     at_s: float
     suspended_s: float
@@ -170,7 +170,7 @@ class DeviceCounters:
         self._stat_files = StatFiles(majors_minors, sys_root)
         self._counting_files = CountingFiles(majors_minors, sys_root)
         self._looks: deque[_Look] = deque(maxlen=MOST_DEVICE_LOOKS)
-        # Keeps the glances in the order of time.
+        # Keeps the looks in the order of time.
         self._looking = threading.Lock()
         self._closed = False
         self._seldom_from_s = self._seldom_until_s = 0.0

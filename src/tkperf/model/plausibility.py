@@ -113,30 +113,32 @@ class Evidence:
 Check = Callable[[Measurement, RequestedLoad, Evidence], str | None]
 
 
-def why_implausible(measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
+def why_implausible(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
     """Return in words for the user why a measurement cannot be true; None: nothing contradicts it."""
     for check in _CHECKS:
-        if reason := check(measurement, plan, evidence):
+        if reason := check(measurement, requested, evidence):
             return reason
     return None
 
 
-def require_plausible(measurement: Measurement, plan: RequestedLoad, evidence: Evidence, *, device: object) -> None:
+def require_plausible(
+    measurement: Measurement, requested: RequestedLoad, evidence: Evidence, *, device: object
+) -> None:
     """Require a plausible measurement; every measurement passes this check before any part of it is kept.
 
     Raises:
         StepFailedError: the measurement cannot be true.
     """
-    reason = why_implausible(measurement, plan, evidence)
+    reason = why_implausible(measurement, requested, evidence)
     if reason is not None:
-        raise StepFailedError(f"{plan.workload} on {device} cannot be believed: {reason}")
+        raise StepFailedError(f"{requested.workload} on {device} cannot be believed: {reason}")
 
 
-def _stopped(_measurement: Measurement, _plan: RequestedLoad, evidence: Evidence) -> str | None:
+def _stopped(_measurement: Measurement, _requested: RequestedLoad, evidence: Evidence) -> str | None:
     return "fio was stopped by a signal while it measured" if evidence.stopped else None
 
 
-def _numbers(measurement: Measurement, plan: RequestedLoad, _evidence: Evidence) -> str | None:
+def _numbers(measurement: Measurement, requested: RequestedLoad, _evidence: Evidence) -> str | None:
     duration_s = measurement.duration_s
     if not (math.isfinite(duration_s) and duration_s > 0):
         return f"it lasted {duration_s} s"
@@ -151,7 +153,7 @@ def _numbers(measurement: Measurement, plan: RequestedLoad, _evidence: Evidence)
         math.isfinite(percent) and percent >= 0 for percent in (cpu.busiest_thread_percent, cpu.all_threads_percent)
     ):
         return "the CPU time is negative or no number"
-    workload = plan.workload
+    workload = requested.workload
     if (workload.read_percent == 0 and measurement.read.ios) or (
         workload.read_percent == 100 and measurement.write.ios
     ):
@@ -159,18 +161,18 @@ def _numbers(measurement: Measurement, plan: RequestedLoad, _evidence: Evidence)
     return None
 
 
-def _duration(measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
-    duration_s, planned_s = measurement.duration_s, plan.duration_s
+def _duration(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
+    duration_s, planned_s = measurement.duration_s, requested.duration_s
     own_s, wall_s = evidence.own_clock_s, evidence.wall_clock_s
     if own_s is not None:
         if duration_s > own_s * (1 + CLOCK_SHARE) + CLOCK_SLACK_S:
             return f"it reports {duration_s:g} s, only {own_s:.2f} s after its start"
         # A late report looks late by one clock, a clock that was set looks late by the other.
         since_s = own_s if wall_s is None else min(own_s, wall_s)
-        slack_s = RUNNING_LAG_SLACK_S if plan.running else LAG_SLACK_S
+        slack_s = RUNNING_LAG_SLACK_S if requested.running else LAG_SLACK_S
         if duration_s < since_s * (1 - LAG_SHARE) - slack_s:
             return f"it reports {duration_s:g} s, {since_s:.0f} s after its start"
-    if planned_s is None or plan.running:
+    if planned_s is None or requested.running:
         return None
     if duration_s < planned_s * SHORTEST_SHARE - SHORTEST_SLACK_S:
         return f"it lasted {duration_s:g} s instead of {planned_s:g} s"
@@ -183,9 +185,9 @@ def _duration(measurement: Measurement, plan: RequestedLoad, evidence: Evidence)
     return None
 
 
-def _activity(measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
-    if plan.running:
-        return _silence(plan.workload, evidence)
+def _activity(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
+    if requested.running:
+        return _silence(requested.workload, evidence)
     if not measurement.ios:
         return "no I/O was done"
     for number, job in enumerate(evidence.jobs or (), start=1):
@@ -194,7 +196,7 @@ def _activity(measurement: Measurement, plan: RequestedLoad, evidence: Evidence)
             return f"{which} did no I/O"
         if job.planned_bytes is not None and job.bytes != job.planned_bytes:
             return f"{which} moved {job.bytes} bytes where exactly {job.planned_bytes} were asked"
-        planned_s = plan.duration_s
+        planned_s = requested.duration_s
         if planned_s and job.elapsed_s < planned_s * SHORTEST_SHARE - SHORTEST_SLACK_S:
             return f"{which} ran for {job.elapsed_s:g} s instead of {planned_s:g} s"
     return None
@@ -212,27 +214,27 @@ def _silence(workload: Workload, evidence: Evidence) -> str | None:
     return None
 
 
-def _trailing_ios(ios: int, measurement: Measurement, plan: RequestedLoad) -> float:
+def _trailing_ios(ios: int, measurement: Measurement, requested: RequestedLoad) -> float:
     """Return the number of I/Os by which counters of a running job may disagree."""
     share = min(1.0, RUNNING_TRAIL_S / measurement.duration_s)
-    return share * ios + RUNNING_TRAIL_IOS + plan.workload.total_outstanding_ios
+    return share * ios + RUNNING_TRAIL_IOS + requested.workload.total_outstanding_ios
 
 
-def _bytes(measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
+def _bytes(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
     if any(job.planned_bytes is not None for job in evidence.jobs or ()):
         return None  # each job has a planned amount, and some jobs have another block size
-    ios, block_bytes = measurement.ios, plan.workload.mean_block_bytes
-    off_ios = BYTES_TOLERANCE * ios + _chance_ios(plan.workload, ios)
-    if plan.running:
-        off_ios += _trailing_ios(ios, measurement, plan)
-    elif plan.duration_s is None:
+    ios, block_bytes = measurement.ios, requested.workload.mean_block_bytes
+    off_ios = BYTES_TOLERANCE * ios + _chance_ios(requested.workload, ios)
+    if requested.running:
+        off_ios += _trailing_ios(ios, measurement, requested)
+    elif requested.duration_s is None:
         off_ios += 1  # the remainder of a fill
     if abs(measurement.bytes / block_bytes - ios) <= off_ios:
         return None
     fewer = measurement.bytes < ios * block_bytes
     return (
         f"{measurement.bytes / ios if ios else measurement.bytes:.0f} bytes an I/O were moved where "
-        f"blocks of {_blocks(plan.workload)} were asked"
+        f"blocks of {_blocks(requested.workload)} were asked"
         + (": the device has failed or was removed; check the kernel log" if fewer else "")
     )
 
@@ -250,9 +252,9 @@ def _blocks(load: Workload) -> str:
     return format_block_size(load.block_size_bytes)
 
 
-def _latencies(measurement: Measurement, plan: RequestedLoad, _evidence: Evidence) -> str | None:
+def _latencies(measurement: Measurement, requested: RequestedLoad, _evidence: Evidence) -> str | None:
     for stats in (measurement.read, measurement.write):
-        reason = _running_latencies(stats, measurement, plan) if plan.running else _exact_latencies(stats)
+        reason = _running_latencies(stats, measurement, requested) if requested.running else _exact_latencies(stats)
         if reason:
             return reason
     return None
@@ -289,8 +291,8 @@ def _exact_latencies(stats: IoStats) -> str | None:
     return None
 
 
-def _running_latencies(stats: IoStats, measurement: Measurement, plan: RequestedLoad) -> str | None:
-    trailing = _trailing_ios(stats.ios, measurement, plan)
+def _running_latencies(stats: IoStats, measurement: Measurement, requested: RequestedLoad) -> str | None:
+    trailing = _trailing_ios(stats.ios, measurement, requested)
     for count in (stats.latency_ios, stats.histogram.total):
         if abs(stats.ios - count) > BYTES_TOLERANCE * stats.ios + trailing:
             return f"of {format_count(stats.ios, 'I/O')}, {count} have a latency"
@@ -302,14 +304,14 @@ def _running_latencies(stats: IoStats, measurement: Measurement, plan: Requested
     return None
 
 
-def _outstanding(measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
-    workload, duration_s = plan.workload, measurement.duration_s
+def _outstanding(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
+    workload, duration_s = requested.workload, measurement.duration_s
     jobs = workload.jobs if evidence.jobs is None else len(evidence.jobs)
     most = jobs * workload.io_depth
     both = measurement.both
     busy_s = both.latency_sum_ns / 1e9
     # I/Os that end in a slice may have begun before it.
-    within_s = duration_s + ((both.latency_max_ns or 0) / 1e9 if plan.running else 0.0)
+    within_s = duration_s + ((both.latency_max_ns or 0) / 1e9 if requested.running else 0.0)
     if busy_s > MOST_OUTSTANDING * most * within_s:
         return (
             f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} µs "
@@ -318,11 +320,11 @@ def _outstanding(measurement: Measurement, plan: RequestedLoad, evidence: Eviden
     if measurement.iops > MOST_IOPS_OF_A_JOB * jobs:
         return f"{measurement.iops:.0f} IOPS are more than {format_count(jobs, 'thread')} can do"
     full = evidence.jobs is not None and all(job.reached_depth for job in evidence.jobs)
-    if plan.running or plan.duration_s is None or workload.io_depth < 2 or not full:
+    if requested.running or requested.duration_s is None or workload.io_depth < 2 or not full:
         return None
     if workload.offered_iops is not None:
         return None  # as many as the offered rate needs, which may be none most of the time
-    if busy_s < LEAST_OUTSTANDING * most * min(duration_s, plan.duration_s):
+    if busy_s < LEAST_OUTSTANDING * most * min(duration_s, requested.duration_s):
         return (
             f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} µs "
             f"are {busy_s / duration_s:.1f} I/Os outstanding on average, where {most} were asked"
@@ -330,27 +332,29 @@ def _outstanding(measurement: Measurement, plan: RequestedLoad, evidence: Eviden
     return None
 
 
-def _offered(measurement: Measurement, plan: RequestedLoad, _evidence: Evidence) -> str | None:
+def _offered(measurement: Measurement, requested: RequestedLoad, _evidence: Evidence) -> str | None:
     """Check that I/Os do not exceed the offered rate: a load generator that missed it measured another workload."""
-    offered_iops = plan.workload.offered_iops
+    offered_iops = requested.workload.offered_iops
     if offered_iops is None:
         return None
     due = offered_iops * measurement.duration_s
     # I/Os of a slice may have been due before it; a random process has spread.
-    spread = max(math.sqrt(due), plan.workload.arrivals_deviation(due))
-    late = plan.workload.total_outstanding_ios + RANDOM_ARRIVALS_SPREAD * spread
-    if plan.running or measurement.ios <= due * (1 + OFFERED_SHARE) + late:
+    spread = max(math.sqrt(due), requested.workload.arrivals_deviation(due))
+    late = requested.workload.total_outstanding_ios + RANDOM_ARRIVALS_SPREAD * spread
+    if requested.running or measurement.ios <= due * (1 + OFFERED_SHARE) + late:
         return None
     return f"{measurement.iops:,.0f} IOPS were done where {offered_iops:,.6g} were offered"
 
 
-def _depth(_measurement: Measurement, plan: RequestedLoad, evidence: Evidence) -> str | None:
-    if plan.workload.offered_iops is not None:
+def _depth(_measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
+    if requested.workload.offered_iops is not None:
         return None  # a device that keeps up with an offered rate never fills its queue
-    enough = FULL_QUEUE_ROUNDS * plan.workload.io_depth
+    enough = FULL_QUEUE_ROUNDS * requested.workload.io_depth
     for number, job in enumerate(evidence.jobs or (), start=1):
         if job.reached_depth is False and job.ios >= enough:
-            return f"job {number} of {len(evidence.jobs or ())} never had {plan.workload.io_depth} I/Os outstanding"
+            return (
+                f"job {number} of {len(evidence.jobs or ())} never had {requested.workload.io_depth} I/Os outstanding"
+            )
     return None
 
 

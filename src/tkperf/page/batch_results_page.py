@@ -17,7 +17,7 @@ from tkperf.analysis.batch_verdict import (
     is_simulated,
     judge_batch,
 )
-from tkperf.analysis.claim_findings import ClaimKind, ClaimResult
+from tkperf.analysis.claim_results import ClaimKind, ClaimResult
 from tkperf.analysis.comparing.arrangements import FEWEST_SCORED, CohortValue, Outlier
 from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.results import RunResult, SectionResult
@@ -526,7 +526,7 @@ def _find_addresses(one: BatchDriveResult) -> Iterator[str]:
     """Yield for each claim the address of the seconds behind its value, on the drive's own page; empty:
     there is none.
     """
-    findings = () if one.checked is None else one.checked.findings
+    findings = () if one.checked is None else one.checked.claim_results
     for finding in {finding.title: finding for finding in findings}.values():
         key = _find_cell_key(one.result, finding)
         yield f"{quote_address(one.report)}#{key}" if one.report and key else ""

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from tkperf.analysis.characteristics import CHARACTERISTICS
-from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimKind, ClaimResult, Doubt, limit_of
+from tkperf.analysis.claim_results import Checked, CheckedFile, ClaimKind, ClaimResult, Doubt, limit_of
 from tkperf.analysis.verdict import CheckCode, CheckReason, Judgement, judge_check
 from tkperf.analysis.workload_axes import ACCESS, AXES, BLOCKS, MIX
 from tkperf.model.quantity import QUANTITIES, Direction, Measure
@@ -152,9 +152,9 @@ def _describe_margin(margin: float | None) -> str:
 
 def build_claims_table(checked: Checked) -> TableView:
     """Return the findings as a report shows them."""
-    names = name_claims(checked.findings)
-    kinds = Counter(map(checked.judge, checked.findings))
-    rows = [(finding, describe_claim(finding)) for finding in checked.findings]
+    names = name_claims(checked.claim_results)
+    kinds = Counter(map(checked.judge, checked.claim_results))
+    rows = [(finding, describe_claim(finding)) for finding in checked.claim_results]
 
     def describe_state(row: tuple[ClaimResult, ClaimText]) -> Cell:
         finding, words = row
@@ -219,7 +219,7 @@ def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
 
 def name_columns(files: Sequence[CheckedFile]) -> dict[str, str]:
     """Return ``4 KiB random read IOPS ≥ 75,000`` by the title of each claim."""
-    findings = [finding for one in files if one.checked for finding in one.checked.findings]
+    findings = [finding for one in files if one.checked for finding in one.checked.claim_results]
     names = name_claims(findings)
     return {
         finding.title: f"{names[finding.claim]} {_describe_limit(finding, names[finding.claim])}"
@@ -252,7 +252,7 @@ def describe_cells(checked: Checked | None) -> list[tuple[str, ClaimKind]]:
     """Return ``not steady, met +12.3 %`` and the outcome of each claim, equal ones once; empty: not checked."""
     if checked is None:
         return []
-    by_title = {finding.title: finding for finding in checked.findings}
+    by_title = {finding.title: finding for finding in checked.claim_results}
     return [(_describe_cell(checked, one), checked.judge(one)) for one in by_title.values()]
 
 
@@ -277,7 +277,7 @@ def describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
     if failed or open_:
         words = (f"fails {failed}" * bool(failed), f"{open_} not judged" * bool(open_))
         return ", ".join(filter(None, words)), NoteLevel.FAILURE if failed else NoteLevel.CAUTION
-    margins = [one.margin_percent for one in checked.findings if one.margin_percent is not None]
+    margins = [one.margin_percent for one in checked.claim_results if one.margin_percent is not None]
     by = f" by {_describe_margin(min(margins)).lstrip('+')}" if margins else ""
     return f"passes{by}", None
 

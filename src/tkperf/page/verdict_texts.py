@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from tkperf.analysis.claim_findings import Checked, ClaimKind
+from tkperf.analysis.claim_results import Checked, ClaimKind
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import NO_PURGE, Judgement, ReasonCode, VerdictReason, VerdictState, judge_run
 from tkperf.model.disturbance.io import WORDS, DisturbanceCode
@@ -121,7 +121,7 @@ def describe_verdict(result: RunResult, checked: Checked | None = None, not_pass
     verdict = word_verdict(judged, (describe_reason(reason, result) for reason in judged.reasons))
     if checked is None:
         return verdict
-    kinds = {checked.judge(finding) for finding in checked.findings}
+    kinds = {checked.judge(finding) for finding in checked.claim_results}
     return replace(
         verdict,
         level=find_gravest((verdict.level, *(CLAIM_LEVELS.get(kind, NoteLevel.INFORMATION) for kind in kinds))),
@@ -132,9 +132,9 @@ def describe_verdict(result: RunResult, checked: Checked | None = None, not_pass
 
 def count_passed(checked: Checked) -> str:
     """Return ``3 of 4 claims pass``."""
-    claims = format_count(len(checked.findings), "claim")
-    verb = "passes" if len(checked.findings) == 1 else "pass"
-    return f"{len(checked.findings) - len(checked.not_passed)} of {claims} {verb}"
+    claims = format_count(len(checked.claim_results), "claim")
+    verb = "passes" if len(checked.claim_results) == 1 else "pass"
+    return f"{len(checked.claim_results) - len(checked.not_passed)} of {claims} {verb}"
 
 
 def describe_reason(reason: VerdictReason, result: RunResult) -> str:

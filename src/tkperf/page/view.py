@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tkperf.analysis.characteristics import NO_BACKLOG
-from tkperf.analysis.claim_findings import Checked
+from tkperf.analysis.claim_results import Checked
 from tkperf.analysis.details import CellDetail, LoadsOfTest
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.selected_part import SelectedPart

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from tkperf.analysis.claim_findings import Checked
+from tkperf.analysis.claim_results import Checked
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import ClaimsFile, parse_claims
 from tkperf.analysis.results import RunResult

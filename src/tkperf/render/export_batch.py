@@ -96,8 +96,8 @@ def _facts(one: BatchDriveResult, answer: BatchResult) -> dict[str, str | int | 
         "because": drive.text or one.error or None,
         "verdict": None if one.result is None else judge_run(one.result).state.value,
         "passes": None if not answer.has_claims else one in answer.passing,
-        "claims_passed": None if checked is None else len(checked.findings) - len(checked.not_passed),
-        "claims": None if checked is None else len(checked.findings),
+        "claims_passed": None if checked is None else len(checked.claim_results) - len(checked.not_passed),
+        "claims": None if checked is None else len(checked.claim_results),
         "unlike_the_others": len(answer.outliers.get(one.number, ())),
         "hottest_c": one.hottest_c,
         "throttled_s": one.throttled_s,
@@ -176,7 +176,7 @@ def _figure_rows(answer: BatchResult) -> Iterator[tuple[str | int | float | None
 def _claim_rows(answer: BatchResult) -> Iterator[tuple[str | int | float | None, ...]]:
     for one in answer.drives:
         shown, checked = one.state.shown, one.checked
-        for finding in () if checked is None else checked.findings:
+        for finding in () if checked is None else checked.claim_results:
             assert checked is not None
             yield (
                 shown.number,

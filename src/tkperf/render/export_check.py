@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
-from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimKind
+from tkperf.analysis.claim_results import Checked, CheckedFile, ClaimKind
 from tkperf.model.units import drop_controls
 from tkperf.page.check import (
     answer_check,
@@ -98,8 +98,8 @@ def write_junit(root: ET.Element) -> str:
 
 
 def _document(checked: Checked) -> dict[str, object]:
-    findings = msgspec.to_builtins(checked.findings)
-    for finding, one in zip(findings, checked.findings, strict=True):
+    findings = msgspec.to_builtins(checked.claim_results)
+    for finding, one in zip(findings, checked.claim_results, strict=True):
         del finding["about"], finding["workload"]
         finding["kind"] = checked.judge(one)
     return {
@@ -122,7 +122,7 @@ def _build_suite(checked: Checked, *, confirmed: bool) -> ET.Element:
         properties = ET.SubElement(suite, "properties")
         for name, value in remarks:
             ET.SubElement(properties, "property", name=name, value=drop_controls(value))
-    for finding in checked.findings:
+    for finding in checked.claim_results:
         case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
         text = describe_claim(finding)
         message = f"{text.state}: {text.measured}, claimed {finding.limit}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.claim_findings import Checked
+from tkperf.analysis.claim_results import Checked
 from tkperf.analysis.details import build_details, loads_by_test
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import is_of_usual_size

@@ -271,8 +271,8 @@ class Performer:
     def _believe(self, step: StepStarted, execution: Execution, *, continues: bool = False) -> Observations:
         """Return the observations of a step apart from fio's report, or raise if the report cannot be true."""
         device = self.run.info.device.get("path") or "the device"
-        plan = RequestedLoad(workload=step.workload, duration_s=step.planned_s, running=continues)
-        require_plausible(execution.measurement, plan, execution.evidence, device=device)
+        requested = RequestedLoad(workload=step.workload, duration_s=step.planned_s, running=continues)
+        require_plausible(execution.measurement, requested, execution.evidence, device=device)
         return self.watch.step_ended(
             step.kind,
             step.workload,

@@ -26,7 +26,7 @@ from tkperf.model.workload import Workload
 SETTLE_S = 5.0
 # The engine reports fio's beginning to within this: it finds out later beginnings itself.
 BEGINNING_S = 0.02
-# The counters at a moment are unknown if the glances around it are farther apart than this.
+# The counters at a moment are unknown if the looks around it are farther apart than this.
 BLIND_S = 0.35
 # fio reports each second: a report that covers this much more time than its bytes take has a pause in it.
 LEAST_PAUSE_S = 1.0
@@ -34,9 +34,9 @@ LEAST_PAUSE_S = 1.0
 # tkperf wait for a CPU lets fio wait as long.
 USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
-# Number of glances from which the usual rate before an idle time is computed.
+# Number of looks from which the usual rate before an idle time is computed.
 USUAL_DEVICE_LOOKS = 6
-# With fewer I/Os between two glances, chance alone would make a part of the time look idle.
+# With fewer I/Os between two looks, chance alone would make a part of the time look idle.
 LEAST_USUAL_IOS = 30
 # The time after a step's end from which the rate of its follower is taken.
 FOLLOWER_S = 0.3
@@ -92,7 +92,7 @@ _NOTHING = _Document(0.0, 0, 0)
 
 @dataclass(slots=True)
 class StepWatch:
-    """The watch over one step. Times are on the clock of the glances."""
+    """The watch over one step. Times are on the clock of the looks."""
 
     idle_spans: list[tuple[float, float]] = field(default_factory=list)
     stops: list[tuple[float, float]] = field(default_factory=list)
@@ -112,7 +112,7 @@ class StepWatch:
     _bytes_per_s: _Pair = field(default_factory=_nothing)
     # The bytes that the steps before lacked; after ``finish`` with this step's.
     _lacked_bytes: _Pair = field(default_factory=_nothing)
-    # The beginning of the step is clear only after its end: keep the glances until its first document.
+    # The beginning of the step is clear only after its end: keep the looks until its first document.
     _first_device_looks: list[DeviceLook] = field(default_factory=list)
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
@@ -120,7 +120,7 @@ class StepWatch:
     _usual_ios_per_s: float = 0.0
 
     def follow_on(self, before: StepWatch) -> None:
-        """Take over the glances of the watch before, from the end of its step on."""
+        """Take over the looks of the watch before, from the end of its step on."""
         self._previous_end_s, self._ahead_bytes = before._ended_s, before._follower_bytes
         self._before_bytes_per_s = before._bytes_per_s
         self._lacked_bytes = before._lacked_bytes
@@ -136,7 +136,7 @@ class StepWatch:
         self.sleeps = [sleep for sleep in self.sleeps if sleep[0] >= self._previous_end_s]
 
     def look(self, device_looks: Sequence[DeviceLook]) -> None:
-        """Take in glances at the device; stretches without I/O are kept."""
+        """Take in looks at the device; stretches without I/O are kept."""
         for device_look in device_looks:
             if self._device_looks:
                 self._follow(self._device_looks[-1], device_look)
@@ -167,7 +167,7 @@ class StepWatch:
             self.idle_spans[-1] = (self.idle_spans[-1][0], before.at_s + idle_s)
 
     def _usual_rate(self) -> float:
-        """Return the I/Os a second before the last two glances; 0 if the rate is not known."""
+        """Return the I/Os a second before the last two looks; 0 if the rate is not known."""
         earlier = self._device_looks[-USUAL_DEVICE_LOOKS - 1 : -1]
         if len(earlier) < 2 or earlier[0].counts is None or earlier[-1].counts is None:
             return 0.0
@@ -176,7 +176,7 @@ class StepWatch:
         return ios / lasted_s if lasted_s > 0 else 0.0
 
     def _idle_part_s(self, *device_looks: DeviceLook) -> float:
-        """Return for how long the device was idle between two glances. An idle time is next to this
+        """Return for how long the device was idle between two looks. An idle time is next to this
         interval.
 
         The device is assumed to have done I/O at the usual rate for the rest of the interval.
@@ -240,7 +240,7 @@ class StepWatch:
         """Return the comparison of the whole step; None where there is nothing to compare with.
 
         Args:
-            started_s: when its first I/O was let go, by the clock of the glances.
+            started_s: when its first I/O was let go, by the clock of the looks.
             handed_over_s: when its follower was let go before its end; None: it was not.
             earliest_s: no I/O of the step can have been done before, however late its beginning was noticed.
             alone: the step has ended, and no load follows for a moment.
@@ -373,7 +373,7 @@ class StepWatch:
 
     @staticmethod
     def _counts_at(moment_s: float, device_looks: Sequence[DeviceLook]) -> Counts | None:
-        """Return the counters at a moment, interpolated between glances; None if these lie far apart."""
+        """Return the counters at a moment, interpolated between looks; None if these lie far apart."""
         after = bisect_left(device_looks, moment_s, key=_at_s)
         if after in (0, len(device_looks)):
             return None
@@ -412,7 +412,7 @@ class StepWatch:
         return (_moved(later[-1].counts) - _moved(start)) / (later[-1].at_s - ended_s)
 
     def _forget_before(self, moment_s: float) -> None:
-        """Forget glances before a moment: a fill takes hours, and nothing needs them later."""
+        """Forget looks before a moment: a fill takes hours, and nothing needs them later."""
         keep = next((index for index, device_look in enumerate(self._device_looks) if device_look.at_s >= moment_s), 0)
         del self._device_looks[:keep]
 

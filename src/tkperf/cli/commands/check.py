@@ -171,13 +171,13 @@ def _check_one(run_file: Path, work: _Work) -> None:
         work.outputs.write(work.junit_file, junit)
     if checked.not_passed:
         raise ClaimsNotMetError(f"{run_file}: {'; '.join(answer_claims(checked).reasons)}")
-    claims = format_count(len(checked.findings), "claim")
+    claims = format_count(len(checked.claim_results), "claim")
     if work.require_confidence and (doubted := len(checked.unconfirmed)):
         raise ClaimsNotMetError(f"{run_file}: {doubted} of {claims} met, but not beyond the uncertainty")
 
 
 def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
-    from tkperf.analysis.claim_findings import CheckedFile, fold_copies
+    from tkperf.analysis.claim_results import CheckedFile, fold_copies
     from tkperf.model.errors import ClaimsNotMetError
     from tkperf.page.check import answer_check, build_check_page
     from tkperf.pipeline.api import load, read_and_check, read_claims

@@ -9,8 +9,8 @@ from tkperf.cli.suite_options import (
     AUTO_DEMAND,
     CONSENT,
     DEMAND,
+    ENDURANCE,
     LOAD,
-    OUTLOOK,
     PURGE,
     RESULT,
     RUN_ARGUMENTS,
@@ -59,7 +59,7 @@ def _run(suite: str, options: dict[str, object]) -> None:
         *PURGE,
         *TRUST,
         *CONSENT,
-        *OUTLOOK,
+        *ENDURANCE,
         *RESULT,
     ],
 )
@@ -91,7 +91,7 @@ def ssd(**options: object) -> None:
         SIZE,
         *TRUST,
         *CONSENT,
-        *OUTLOOK,
+        *ENDURANCE,
         *RESULT,
     ],
 )
@@ -124,7 +124,7 @@ def hdd(**options: object) -> None:
         *PURGE,
         *TRUST,
         *CONSENT,
-        *OUTLOOK,
+        *ENDURANCE,
         *RESULT,
     ],
     epilog="""\b

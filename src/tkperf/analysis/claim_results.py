@@ -125,7 +125,7 @@ class Checked:
         not_checked: results of the baseline that have no value.
     """
 
-    findings: tuple[ClaimResult, ...]
+    claim_results: tuple[ClaimResult, ...]
     result: RunResult
     baseline: RunResult | None = None
     not_checked: int = 0
@@ -133,12 +133,12 @@ class Checked:
     @property
     def not_passed(self) -> tuple[ClaimResult, ...]:
         """Claims that do not pass: not met, or not judged."""
-        return tuple(one for one in self.findings if self.judge(one) is not ClaimKind.MET)
+        return tuple(one for one in self.claim_results if self.judge(one) is not ClaimKind.MET)
 
     @property
     def unconfirmed(self) -> tuple[ClaimResult, ...]:
         """Claims that pass, but not beyond the uncertainty."""
-        return tuple(one for one in self.findings if self.judge(one) is ClaimKind.MET and not one.is_confirmed)
+        return tuple(one for one in self.claim_results if self.judge(one) is ClaimKind.MET and not one.is_confirmed)
 
     def find_doubts(self, finding: ClaimResult) -> tuple[Doubt, ...]:
         """Return the reasons not to judge the drive by the value of a claim."""
