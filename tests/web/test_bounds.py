@@ -33,7 +33,7 @@ from tkperf.web.bounds import (
 )
 from tkperf.web.library_page import render_library
 from tkperf.web.library_search import FACETS, Query, parse_query, select
-from tkperf.web.shared_parts import ListAnswers
+from tkperf.web.server_state import ListAnswers
 from tkperf.web.workers import BusyError
 
 
@@ -297,7 +297,7 @@ def test_lists_are_made_one_at_a_time_and_once_for_all(monkeypatch: pytest.Monke
 
     Requests over the bound are refused.
     """
-    monkeypatch.setattr("tkperf.web.shared_parts.MOST_FOR_LISTS", 5)
+    monkeypatch.setattr("tkperf.web.server_state.MOST_FOR_LISTS", 5)
     listing = list_rows({"a": a_row()})
     made: list[str] = []
 

@@ -45,7 +45,7 @@ from tkperf.web.library_rows import BatchRow, RunRow
 from tkperf.web.live_pages import LivePages
 from tkperf.web.page_cache import PageCache
 from tkperf.web.result_pages import BatchPages, ComparisonPages
-from tkperf.web.shared_parts import ChartScript, SharedParts
+from tkperf.web.server_state import ChartScript, ServerState
 from tkperf.web.workers import BusyError, JobError
 
 FRAME = {"script_address": "/static/x/charts.js", "head": "", "above": "<nav>bar</nav>"}
@@ -231,7 +231,7 @@ class Library:
 
 
 @pytest.fixture
-def parts(served: Path) -> SharedParts:
+def state(served: Path) -> ServerState:
     files = [known(served / f"{name}.tkperf") for name in NAMES] + [known(served / "rack.batch")]
     index = Index(None)
     rows: tuple[RunRow | BatchRow, ...] = (a_row(1), a_row(2), a_batch(*(f"{name}.tkperf" for name in NAMES)))
@@ -239,12 +239,12 @@ def parts(served: Path) -> SharedParts:
         index.put(file.stamp, row)
     library: Any = Library(build_listing(FoundFiles(files=tuple(files)), index))
     workers: Any = Workers()
-    return SharedParts(library=library, workers=workers, kept=PageCache(None), charts=ChartScript(workers))
+    return ServerState(library=library, workers=workers, kept=PageCache(None), charts=ChartScript(workers))
 
 
 @pytest.fixture
-def browser(parts: SharedParts) -> Iterator[TestClient]:
-    pages = (LivePages(parts), ComparisonPages(parts), BatchPages(parts))
+def browser(state: ServerState) -> Iterator[TestClient]:
+    pages = (LivePages(state), ComparisonPages(state), BatchPages(state))
     routes = [route for each in pages for route in each.build_routes()]
     with TestClient(Starlette(routes=routes)) as client:
         yield client
@@ -253,10 +253,10 @@ def browser(parts: SharedParts) -> Iterator[TestClient]:
 ONE, TWO = f"{1:032x}", f"{2:032x}"
 
 
-def test_the_address_of_a_comparison_has_all_of_it(browser: TestClient, parts: SharedParts) -> None:
+def test_the_address_of_a_comparison_has_all_of_it(browser: TestClient, state: ServerState) -> None:
     answer = browser.get(f"/compare?run={TWO}&run={ONE}&run={TWO}&as=runs")
     assert answer.text == "made"
-    (asked,) = cast("Workers", parts.workers).asked
+    (asked,) = cast("Workers", state.workers).asked
     assert asked["order"] == [TWO, ONE]
     assert asked["arrangement"] == "runs"
     assert asked[ONE].place == "rack-01.tkperf"
@@ -284,9 +284,9 @@ def test_an_address_of_the_list_becomes_that_of_the_comparison(browser: TestClie
         (f"/batches/{'b' * 32}/exe", 404),
     ],
 )
-def test_addresses_of_nothing_are_refused(browser: TestClient, parts: SharedParts, address: str, status: int) -> None:
+def test_addresses_of_nothing_are_refused(browser: TestClient, state: ServerState, address: str, status: int) -> None:
     assert browser.get(address).status_code == status
-    assert not cast("Workers", parts.workers).asked
+    assert not cast("Workers", state.workers).asked
 
 
 def test_downloads_are_saved_under_a_name(browser: TestClient) -> None:
@@ -306,7 +306,7 @@ def test_nothing_under_way_has_no_events(browser: TestClient) -> None:
 
 @pytest.mark.parametrize("error", [None, JobError("too busy")])
 def test_metrics_read_one_file_at_a_time_and_rest(
-    served: Path, parts: SharedParts, monkeypatch: pytest.MonkeyPatch, error: JobError | None
+    served: Path, state: ServerState, monkeypatch: pytest.MonkeyPatch, error: JobError | None
 ) -> None:
     """For all who ask at once, and however often a file changes: a long run costs a long look, and pages
     need workers.
@@ -324,13 +324,13 @@ def test_metrics_read_one_file_at_a_time_and_rest(
             raise error
         return msgspec.msgpack.encode([])
 
-    monkeypatch.setattr(parts.workers, "run", read_points, raising=False)
+    monkeypatch.setattr(state.workers, "run", read_points, raising=False)
     monkeypatch.setattr(RunRow, "is_running", True)
     monkeypatch.setattr(data, "REST", 1e9)
     request = Request({"type": "http"})
 
     async def scrape() -> None:
-        pages = DataPages(parts)
+        pages = DataPages(state)
         for _ in range(2):
             await asyncio.gather(*(pages.show_metrics(request) for _ in range(3)))
             assert len(read) == len(NAMES)
@@ -342,23 +342,23 @@ def test_metrics_read_one_file_at_a_time_and_rest(
     asyncio.run(scrape())
 
 
-def test_a_run_under_way_is_watched_once(served: Path, browser: TestClient, parts: SharedParts) -> None:
+def test_a_run_under_way_is_watched_once(served: Path, browser: TestClient, state: ServerState) -> None:
     """HEAD asks for nothing; the events of each browser end with the run."""
     with (served / "rack-01.tkperf").open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         head = browser.head(f"/runs/{ONE}/live")
         assert head.status_code == 200
         assert not head.content
-        assert not cast("Workers", parts.workers).followed
+        assert not cast("Workers", state.workers).followed
         answer = browser.get(f"/runs/{ONE}/live")
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.text.endswith("data: <p>second\n\n:\n\nevent: ended\ndata:\n\n")
     assert "data: <p>first\ndata: line\n\n" in answer.text
 
 
-def test_browsers_share_one_watch(served: Path, parts: SharedParts) -> None:
+def test_browsers_share_one_watch(served: Path, state: ServerState) -> None:
     async def look() -> list[bytes]:
-        pages = LivePages(parts)
+        pages = LivePages(state)
         events = pages._watch("/runs/1/live", "follow_run", {})
         others = pages._watch("/runs/1/live", "follow_run", {})
         first, second = await asyncio.gather(anext(events), anext(others))
@@ -369,39 +369,39 @@ def test_browsers_share_one_watch(served: Path, parts: SharedParts) -> None:
 
     first, second = asyncio.run(look())
     assert first == second
-    assert cast("Workers", parts.workers).followed == 1
+    assert cast("Workers", state.workers).followed == 1
 
 
-def test_a_watch_that_fails_gives_the_reason_and_no_end(parts: SharedParts) -> None:
+def test_a_watch_that_fails_gives_the_reason_and_no_end(state: ServerState) -> None:
     """At an end, browsers load the page again, which would ask for the same watch at once."""
-    cast("Workers", parts.workers).error = JobError("<b> is busy")
+    cast("Workers", state.workers).error = JobError("<b> is busy")
 
     async def look() -> list[bytes]:
-        return [event async for event in LivePages(parts)._watch("/runs/1/live", "follow_run", {})]
+        return [event async for event in LivePages(state)._watch("/runs/1/live", "follow_run", {})]
 
     event, _ = asyncio.run(look())
     assert b"&lt;b&gt; is busy" in event
 
 
-def test_events_end_with_the_server(parts: SharedParts) -> None:
+def test_events_end_with_the_server(state: ServerState) -> None:
     """Without the word that the run has ended: a browser asks again."""
 
     async def look() -> list[bytes]:
-        parts.ending.set()
-        return [event async for event in LivePages(parts)._watch("/runs/1/live", "follow_run", {})]
+        state.ending.set()
+        return [event async for event in LivePages(state)._watch("/runs/1/live", "follow_run", {})]
 
     assert asyncio.run(look())[0].startswith(b"data: <p>first")
     assert b"event: ended" not in b"".join(asyncio.run(look()))
 
 
-def test_events_that_wait_for_browsers_are_bounded(parts: SharedParts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_that_wait_for_browsers_are_bounded(state: ServerState, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one browser does not receive its event, other browsers get none. They get the newest
     event later.
     """
     monkeypatch.setattr(live_pages, "KEEP_ALIVE_S", 0.0)
 
     async def look() -> list[bytes]:
-        pages = LivePages(parts)
+        pages = LivePages(state)
         stalled = pages._watch("/runs/1/live", "follow_run", {})
         others = pages._watch("/runs/1/live", "follow_run", {})
         taken = await anext(stalled)
@@ -420,13 +420,13 @@ def test_events_that_wait_for_browsers_are_bounded(parts: SharedParts, monkeypat
     assert later.startswith(b"data: <p>")
 
 
-def test_streams_and_watches_are_bounded(served: Path, parts: SharedParts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_and_watches_are_bounded(served: Path, state: ServerState, monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams that have not sent anything yet count, too.
 
     A browser that has left frees its place.
     """
     monkeypatch.setattr(live_pages, "MOST_STREAMS", 2)
-    pages, arguments = LivePages(parts), {"file": known(served / "rack-01.tkperf")}
+    pages, arguments = LivePages(state), {"file": known(served / "rack-01.tkperf")}
 
     async def answer() -> Response:
         scope = {"type": "http", "method": "GET", "path": "/"}
@@ -445,7 +445,7 @@ def test_streams_and_watches_are_bounded(served: Path, parts: SharedParts, monke
         await first({"type": "http"}, leave, send)
         await answer()
         pages._streams = 0
-        cast("Workers", parts.workers).busy = True
+        cast("Workers", state.workers).busy = True
         with pytest.raises(BusyError, match="16 other runs"):
             await answer()
 

@@ -25,7 +25,7 @@ from tkperf.web.live_pages import LivePages
 from tkperf.web.page_cache import PageCache
 from tkperf.web.pages import render_error, serve_static
 from tkperf.web.result_pages import BatchPages, ComparisonPages, RunPages
-from tkperf.web.shared_parts import AmbiguousError, ChartScript, SharedParts
+from tkperf.web.server_state import AmbiguousError, ChartScript, ServerState
 from tkperf.web.workers import JobError, Workers
 
 
@@ -45,7 +45,7 @@ def build_app(
     library = Library(served, index, read_rows_with(workers))
     charts = ChartScript(workers)
     kept = PageCache(find_cache_folder("pages"))
-    parts = SharedParts(library=library, workers=workers, kept=kept, charts=charts, ending=ending or asyncio.Event())
+    state = ServerState(library=library, workers=workers, kept=kept, charts=charts, ending=ending or asyncio.Event())
 
     @asynccontextmanager
     async def live(_: Starlette) -> AsyncIterator[None]:
@@ -61,14 +61,14 @@ def build_app(
 
     app = Starlette(
         routes=[
-            *LivePages(parts).build_routes(),
-            *RunPages(parts).build_routes(),
-            *DataPages(parts).build_routes(),
-            *ComparisonPages(parts).build_routes(),
-            *BatchPages(parts).build_routes(),
+            *LivePages(state).build_routes(),
+            *RunPages(state).build_routes(),
+            *DataPages(state).build_routes(),
+            *ComparisonPages(state).build_routes(),
+            *BatchPages(state).build_routes(),
             Route("/static/{version}/charts.js", charts.serve),
             Route("/static/{version}/{name}", serve_static),
-            *library_page.build_routes(parts),
+            *library_page.build_routes(state),
         ],
         exception_handlers={JobError: _show_job_error, HTTPException: _show_http_error, Exception: _show_defect},
         lifespan=live,

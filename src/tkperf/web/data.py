@@ -21,7 +21,7 @@ from tkperf.web.bounds import MOST_FOR_LISTS
 from tkperf.web.files import look_again
 from tkperf.web.library import ListedRun, Listing
 from tkperf.web.pages import answer_in_pieces, encode_json
-from tkperf.web.shared_parts import SharedParts
+from tkperf.web.server_state import ServerState
 from tkperf.web.workers import BusyError, JobError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -43,8 +43,8 @@ class _Points(NamedTuple):
 class DataPages:
     """Pages ``/api/runs`` and ``/metrics``."""
 
-    def __init__(self, parts: SharedParts) -> None:
-        self._parts = parts
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         # Of each run under way, whose file changes with each step.
         self._points: dict[str, _Points] = {}
         self._reading = asyncio.Lock()
@@ -55,14 +55,14 @@ class DataPages:
 
     async def list_runs(self, request: Request) -> Response:
         """Answer with all runs that the library has read, the newest first."""
-        await self._parts.library.wait_for_look()
-        listing = self._parts.library.listing
-        content = await self._parts.lists.get(listing, "/api/runs", lambda: encode_json(_describe(listing)))
+        await self._state.library.wait_for_look()
+        listing = self._state.library.listing
+        content = await self._state.lists.get(listing, "/api/runs", lambda: encode_json(_describe(listing)))
         return answer_in_pieces(content, "application/json")
 
     async def show_metrics(self, _: Request) -> Response:
         """Answer with the progress and the latest figures of runs under way, for Prometheus."""
-        await self._parts.library.wait_for_look()
+        await self._state.library.wait_for_look()
         if self._waiting >= MOST_FOR_LISTS:
             raise BusyError(f"{self._waiting} other requests wait for metrics: ask again later")
         self._waiting += 1
@@ -70,7 +70,7 @@ class DataPages:
             # One file is read at a time, for all requests that wait, because pages need workers,
             # too.
             async with self._reading:
-                listing = self._parts.library.listing
+                listing = self._state.library.listing
                 running = [run for run in listing.runs.values() if run.row.is_running]
                 points = [await self._read_points(run) for run in running]
                 self._points = {run.run_id: self._points[run.run_id] for run in running if run.run_id in self._points}
@@ -92,7 +92,7 @@ class DataPages:
         stamp: FileStamp | None = None
         points: list[SeriesPoint] = []
         with suppress(JobError):
-            content = await self._parts.workers.run("points", file=known)
+            content = await self._state.workers.run("points", file=known)
             # Two runs may have the same name and device, but never the same id.
             points = [replace(point, labels={**point.labels, "id": run.run_id}) for point in _POINTS.decode(content)]
             stamp = known.stamp

@@ -14,7 +14,7 @@ from tkperf.web.library import Listing, describe_difference
 from tkperf.web.library_rows import RunRow
 from tkperf.web.library_search import SORTS, FoundRuns, Query, parse_query, select
 from tkperf.web.pages import answer_in_pieces, draw_course, render_page
-from tkperf.web.shared_parts import SharedParts
+from tkperf.web.server_state import ServerState
 
 # A page about slow folders says that they are being looked through.
 _LOOK_LIMIT_S = 2.0
@@ -41,7 +41,7 @@ _SIGNS = {NoteLevel.INFORMATION: "✓", NoteLevel.CAUTION: "!", NoteLevel.FAILUR
 _UNJUDGED = ("running", "interrupted", "not judged")
 
 
-def build_routes(parts: SharedParts) -> list[Route]:
+def build_routes(state: ServerState) -> list[Route]:
     """Return the route of the library."""
 
     async def show(request: Request) -> Response:
@@ -49,10 +49,10 @@ def build_routes(parts: SharedParts) -> list[Route]:
         if (without := request.query_params.get("without")) is not None:
             key, _, value = without.partition("=")
             return RedirectResponse(query.without(key, value), status_code=303)
-        await parts.library.wait_for_look(_LOOK_LIMIT_S)
-        listing = parts.library.listing
+        await state.library.wait_for_look(_LOOK_LIMIT_S)
+        listing = state.library.listing
         asked = (query.address(page=query.page), "page of the list")
-        page = await parts.lists.get(listing, asked, lambda: bytes(render_library(listing, query).body))
+        page = await state.lists.get(listing, asked, lambda: bytes(render_library(listing, query).body))
         return answer_in_pieces(page, "text/html; charset=utf-8")
 
     return [Route("/", show)]

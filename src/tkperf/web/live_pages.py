@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from tkperf.web.bounds import MOST_SENT_BYTES, MOST_STREAMS
 from tkperf.web.files import KnownFile
 from tkperf.web.pages import render_page
-from tkperf.web.shared_parts import SharedParts, find_batch, find_run
+from tkperf.web.server_state import ServerState, find_batch, find_run
 from tkperf.web.workers import BusyError, JobError
 
 # A browser that has left without a word is noticed at the next line; the end of the server as soon.
@@ -77,8 +77,8 @@ class LivePages:
     browser's asking.
     """
 
-    def __init__(self, parts: SharedParts) -> None:
-        self._parts = parts
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         self._watched: dict[str, _Watched] = {}
         self._streams = 0
         self._sent_bytes = 0
@@ -87,12 +87,12 @@ class LivePages:
         return [Route("/runs/{id}/live", self.watch_run), Route("/batches/{id}/live", self.watch_batch)]
 
     async def watch_run(self, request: Request) -> Response:
-        run = find_run(self._parts, request)
+        run = find_run(self._state, request)
         key = f"/runs/{run.run_id}"
         return await self._answer(request, key, run.known, "follow_run", {"file": run.known})
 
     async def watch_batch(self, request: Request) -> Response:
-        batch, runs = find_batch(self._parts, request)
+        batch, runs = find_batch(self._state, request)
         addresses = {run.known.name: f"/runs/{run.run_id}" for run in runs.values()}
         arguments = {"ledger": batch.known, "addresses": addresses}
         key = f"/batches/{batch.batch_id}"
@@ -101,12 +101,12 @@ class LivePages:
     async def _answer(
         self, request: Request, key: str, known: KnownFile, job: str, arguments: Mapping[str, object]
     ) -> Response:
-        if not await self._parts.is_written(known):
+        if not await self._state.is_written(known):
             return Response(status_code=204, headers=_HEADERS)
         if self._streams >= MOST_STREAMS:
             raise BusyError(f"{self._streams} other browsers watch runs: this page asks again later")
         if key not in self._watched:
-            self._parts.workers.require_follower()
+            self._state.workers.require_follower()
         if request.method == "HEAD":
             return Response(media_type="text/event-stream", headers=_HEADERS)
         self._streams += 1
@@ -135,7 +135,7 @@ class LivePages:
                         yield _NOTHING
                     finally:
                         self._sent_bytes -= len(event)
-                elif self._parts.ending.is_set():
+                elif self._state.ending.is_set():
                     return
                 elif watched.number > seen:
                     # Other browsers have not taken their events yet. This one gets a later state.
@@ -162,7 +162,7 @@ class LivePages:
 
     async def _follow(self, watched: _Watched, job: str, arguments: Mapping[str, object]) -> None:
         try:
-            async with aclosing(self._parts.workers.follow(job, **arguments)) as messages:
+            async with aclosing(self._state.workers.follow(job, **arguments)) as messages:
                 async for content in messages:
                     await watched.show(content)
         except JobError as error:

@@ -18,7 +18,7 @@ from tkperf.web.library import ListedBatch, ListedRun, describe_difference
 from tkperf.web.live_pages import render_live
 from tkperf.web.page_cache import DOWNLOADS, stream
 from tkperf.web.pages import render_page, render_text
-from tkperf.web.shared_parts import SharedParts, find_batch, find_listed_run, find_run
+from tkperf.web.server_state import ServerState, find_batch, find_listed_run, find_run
 
 _MAIL_BYTES = 1 << 16
 BATCH_DOWNLOADS = DOWNLOADS | {"mail": (".txt", "text/plain")}
@@ -27,19 +27,19 @@ BATCH_DOWNLOADS = DOWNLOADS | {"mail": (".txt", "text/plain")}
 class BatchPages:
     """Pages ``/batches/ID``, and files to save at ``/batches/ID/KIND``."""
 
-    def __init__(self, parts: SharedParts) -> None:
-        self._parts = parts
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
     def build_routes(self) -> list[Route]:
         return [Route("/batches/{id}", self.show), Route("/batches/{id}/{kind}", self.download)]
 
     async def show(self, request: Request) -> Response:
         """Answer with the page of the batch."""
-        batch, runs = find_batch(self._parts, request)
+        batch, runs = find_batch(self._state, request)
         mail = await self._make(request, batch, runs, kind="mail")
         with mail:
             text = os.pread(mail.fileno(), _MAIL_BYTES, 0).decode(errors="replace")
-        running = await self._parts.is_written(batch.known)
+        running = await self._state.is_written(batch.known)
         run_ids = dict.fromkeys(run.run_id for run in runs.values())
         above = render_text(
             "batch_bar.html.j2",
@@ -49,7 +49,7 @@ class BatchPages:
             running=running,
             compared=urlencode([("run", run_id) for run_id in run_ids]) if 1 < len(run_ids) <= MOST_COMPARED else "",
         )
-        frame = await self._parts.find_frame(above)
+        frame = await self._state.find_frame(above)
         if running:
             frame["live"] = render_text("batch_state.html.j2", batch=batch)
         page = await self._make(request, batch, runs, kind="page", frame=frame)
@@ -60,7 +60,7 @@ class BatchPages:
         kind = request.path_params["kind"]
         if kind not in BATCH_DOWNLOADS:
             raise HTTPException(404)
-        batch, runs = find_batch(self._parts, request)
+        batch, runs = find_batch(self._state, request)
         ending, media_type = BATCH_DOWNLOADS[kind]
         page = await self._make(request, batch, runs, kind=kind)
         return stream(page, media_type, name=f"{batch.known.name}{ending}")
@@ -74,7 +74,7 @@ class BatchPages:
         kind: str,
         frame: dict[str, str] | None = None,
     ) -> BinaryIO:
-        return await self._parts.make(
+        return await self._state.make(
             request,
             "batch",
             {"ledger": batch.known} | {name: run.known for name, run in runs.items()},
@@ -91,8 +91,8 @@ RUN_DOWNLOADS = DOWNLOADS | {"run": (".tkperf", "application/vnd.sqlite3")}
 class RunPages:
     """Pages below ``/runs/ID`` and ``/api/runs/ID``."""
 
-    def __init__(self, parts: SharedParts) -> None:
-        self._parts = parts
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
     def build_routes(self) -> list[Route]:
         return [
@@ -103,11 +103,11 @@ class RunPages:
 
     async def show(self, request: Request) -> Response:
         """Answer with the report, or the page of a run under way; ``?report``: with the report so far."""
-        run = find_run(self._parts, request)
+        run = find_run(self._state, request)
         differs = describe_difference(run)
-        if "report" not in request.query_params and await self._parts.is_written(run.known):
+        if "report" not in request.query_params and await self._state.is_written(run.known):
             return render_live(run_id=run.run_id, name=run.known.name, differs=differs)
-        script = await self._parts.charts.find_address()
+        script = await self._state.charts.find_address()
         page = await self._make(request, "page", run_id=run.run_id, script_address=script, differs=differs)
         return stream(page, "text/html; charset=utf-8")
 
@@ -117,7 +117,7 @@ class RunPages:
         if kind not in RUN_DOWNLOADS:
             raise HTTPException(404)
         ending, media_type = RUN_DOWNLOADS[kind]
-        name = find_run(self._parts, request).known.name + ending
+        name = find_run(self._state, request).known.name + ending
         return stream(await self._make(request, kind), media_type, name=name)
 
     async def show_json(self, request: Request) -> Response:
@@ -126,9 +126,9 @@ class RunPages:
 
     async def _make(self, request: Request, job: str, **arguments: str) -> BinaryIO:
         """Return what a job makes of the run that the address names; kept unless its run still writes the file."""
-        known = find_run(self._parts, request).known
+        known = find_run(self._state, request).known
         keep, alone = job != "run", job == "pdf"
-        return await self._parts.make(request, job, {"file": known}, keep=keep, alone=alone, **arguments)
+        return await self._state.make(request, job, {"file": known}, keep=keep, alone=alone, **arguments)
 
 
 COMPARISON_DOWNLOADS = DOWNLOADS | {"csv": (".csv", "text/csv")}
@@ -143,8 +143,8 @@ _ARRANGEMENTS = (
 class ComparisonPages:
     """Pages ``/compare?run=ID&run=ID...[&as=...]``, and files to save at ``/compare/KIND?...``."""
 
-    def __init__(self, parts: SharedParts) -> None:
-        self._parts = parts
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
     def build_routes(self) -> list[Route]:
         return [Route("/compare", self.show), Route("/compare/{kind}", self.download)]
@@ -167,7 +167,7 @@ class ComparisonPages:
                 if len(runs) >= FEWEST_TOGETHER
             ],
         )
-        frame = await self._parts.find_frame(above)
+        frame = await self._state.find_frame(above)
         return await self._make(request, runs, arrangement, kind="page", frame=frame)
 
     async def download(self, request: Request) -> Response:
@@ -183,7 +183,7 @@ class ComparisonPages:
         asked = dict.fromkeys(request.query_params.getlist("run"))
         if arrangement not in ("", *Arrangement) or len(asked) > MOST_COMPARED:
             raise HTTPException(400, f"A comparison takes at most {MOST_COMPARED} runs, as runs, cohort or history")
-        listed = {run_id: find_listed_run(self._parts, run_id) for run_id in asked}
+        listed = {run_id: find_listed_run(self._state, run_id) for run_id in asked}
         # Two ids can lead to one run: the id of the run, and the id of a copy.
         found = {run.run_id: run for run in listed.values() if run is not None}
         if missing := sum(run is None for run in listed.values()):
@@ -203,7 +203,7 @@ class ComparisonPages:
         kind: str,
         frame: dict[str, str] | None = None,
     ) -> Response:
-        page = await self._parts.make(
+        page = await self._state.make(
             request,
             "comparison",
             {run.run_id: run.known for run in runs},

@@ -102,7 +102,7 @@ class ChartScript:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedParts:
+class ServerState:
     """Parts that every page may use; ``ending`` is set when the server ends."""
 
     library: Library
@@ -176,37 +176,37 @@ class AmbiguousError(HTTPException):
         self.more = f"/?{urlencode({'q': shared_id})}"
 
 
-def find_listed_run(parts: SharedParts, run_id: str) -> ListedRun | None:
+def find_listed_run(state: ServerState, run_id: str) -> ListedRun | None:
     """Return the run with an id; None: the library has no such run.
 
     Raises:
         AmbiguousError: several files have this id, and differ.
     """
-    listing = parts.library.listing
+    listing = state.library.listing
     if (count := listing.ambiguous_runs.get(run_id)) is not None:
         raise AmbiguousError("run files", run_id, count)
     return listing.find_run(run_id)
 
 
-def find_run(parts: SharedParts, request: Request) -> ListedRun:
+def find_run(state: ServerState, request: Request) -> ListedRun:
     """Return the run that the address names.
 
     Raises:
         HTTPException: 404, the library has no such run; 300, files of that run differ.
     """
-    run = find_listed_run(parts, request.path_params["id"])
+    run = find_listed_run(state, request.path_params["id"])
     if run is None:
         raise HTTPException(404)
     return run
 
 
-def find_batch(parts: SharedParts, request: Request) -> tuple[ListedBatch, dict[str, ListedRun]]:
+def find_batch(state: ServerState, request: Request) -> tuple[ListedBatch, dict[str, ListedRun]]:
     """Return the batch that the address names, and those of its runs that the library has, by the names of their files.
 
     Raises:
         HTTPException: 404, the library has no such batch; 300, files of that batch differ.
     """
-    listing = parts.library.listing
+    listing = state.library.listing
     batch_id = request.path_params["id"]
     if (count := listing.ambiguous_batches.get(batch_id)) is not None:
         raise AmbiguousError("batch files", batch_id, count)
