@@ -234,16 +234,16 @@ def judge_stages(state: BatchState) -> Judgement[NamedReason]:
     return _judge(found, state)
 
 
-def judge_batch(answer: BatchResult) -> Judgement[NamedReason]:
+def judge_batch(batch_result: BatchResult) -> Judgement[NamedReason]:
     """Return the verdict on a batch with its results; the names are the drives' numbers."""
     found: dict[VerdictCode, list[str]] = {}
-    for one in answer.drives:
+    for one in batch_result.drives:
         for code in dict.fromkeys(_codes_of(one)):
             found.setdefault(code, []).append(str(one.number))
-    if answer.outliers:
-        found[BatchCode.OUTLIER] = list(map(str, answer.outliers))
-    best = VerdictState.PASS if answer.has_claims else VerdictState.VALID
-    return _judge(found, answer.state, best)
+    if batch_result.outliers:
+        found[BatchCode.OUTLIER] = list(map(str, batch_result.outliers))
+    best = VerdictState.PASS if batch_result.has_claims else VerdictState.VALID
+    return _judge(found, batch_result.state, best)
 
 
 def _judge(

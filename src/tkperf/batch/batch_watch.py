@@ -181,7 +181,7 @@ class WatchedBatch:
         return status.st_size, status.st_mtime_ns
 
 
-def read_answer(
+def read_batch_result(
     state: BatchState,
     *,
     claims: ClaimsFile | None = None,
@@ -217,14 +217,14 @@ def read_answer(
     return BatchResult(state=state, drives=drives, has_claims=claims is not None, groups=groups, not_compared=why_not)
 
 
-def with_reports(answer: BatchResult, folder: Path) -> BatchResult:
-    """Return the answer with the reports of drives that lie in the folder of its page."""
+def with_reports(batch_result: BatchResult, folder: Path) -> BatchResult:
+    """Return the result with the reports of drives that are in the folder of its page."""
     drives = []
-    for one in answer.drives:
+    for one in batch_result.drives:
         report = Path(one.state.run_file).with_suffix(".html")
         is_there = (folder / report.name).is_file()
         drives.append(replace(one, report=report.name) if is_there else one)
-    return replace(answer, drives=tuple(drives))
+    return replace(batch_result, drives=tuple(drives))
 
 
 def _read(drive: DriveState) -> BatchDriveResult:

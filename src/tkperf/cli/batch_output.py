@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tkperf.analysis.batch_verdict import BatchResult
-from tkperf.batch.batch_watch import read_answer, with_reports
+from tkperf.batch.batch_watch import read_batch_result, with_reports
 from tkperf.batch.ledger import read_batch
 from tkperf.cli.ending import MOST_ATTACHED_BYTES, begin_mail, run_notify_command, send_mail, write_own_page
 from tkperf.cli.output import Outputs, files_in
@@ -45,41 +45,41 @@ class BatchFiles:
     csv_folder: Path | None = None
 
 
-def read_batch_answer(path: Path, claims_file: Path | None = None) -> BatchResult:
+def load_batch_result(path: Path, claims_file: Path | None = None) -> BatchResult:
     """Read a batch and its runs, with other claims than its own if a file is given."""
     claims = None if claims_file is None else read_claims(claims_file)
     folder = None if claims_file is None else claims_file.parent
-    return read_answer(read_batch(path), claims=claims, folder=folder)
+    return read_batch_result(read_batch(path), claims=claims, folder=folder)
 
 
 def show_batch(path: Path, *, as_json: bool) -> None:
     """Print the results of a batch on stdout."""
-    answer = read_batch_answer(path)
+    batch_result = load_batch_result(path)
     if as_json:
-        click.echo(render_batch_json(answer))
+        click.echo(render_batch_json(batch_result))
     else:
-        print_page(build_batch_page(answer), open_console())
+        print_page(build_batch_page(batch_result), open_console())
 
 
 def end_batch(state: BatchState, options: BatchOptions) -> BatchResult:
     """Print the short end of a batch, and write the reports of its drives and its page next to them."""
-    answer = read_answer(state)
+    batch_result = read_batch_result(state)
     if not options.quiet and options.progress != "json":
-        print_batch_end(build_batch_page(answer), open_console())
+        print_batch_end(build_batch_page(batch_result), open_console())
     if options.no_report:
-        return answer
+        return batch_result
     with _warning_of("not all reports were written"):
         require_packages()
-        for one in answer.drives:
+        for one in batch_result.drives:
             if one.result is not None:
                 _write_run_report(Path(one.state.run_file))
             if one.state.again_file is not None:
                 _write_run_report(Path(one.state.again_file))
-        page = render_html(build_batch_page(with_reports(answer, options.folder)))
+        page = render_html(build_batch_page(with_reports(batch_result, options.folder)))
         write_own_page(options.report_path, page, options.path)
         if not options.quiet:
             print_facts([("page", str(options.report_path))])
-    return answer
+    return batch_result
 
 
 def _write_run_report(run_file: Path) -> None:
@@ -106,12 +106,12 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
         if files.html or files.pdf:
             require_packages()
         printer = stack.enter_context(start_printer()) if files.pdf else None
-        answer = read_batch_answer(path, claims_file)
+        batch_result = load_batch_result(path, claims_file)
         if files.html is not None:
-            answer = with_reports(answer, files.html.parent)
+            batch_result = with_reports(batch_result, files.html.parent)
         paged = files.html or files.pdf or files.markdown
-        page = build_batch_page(answer) if paged else None
-        tables = tuple(build_batch_tables(answer)) if files.csv_folder else ()
+        page = build_batch_page(batch_result) if paged else None
+        tables = tuple(build_batch_tables(batch_result)) if files.csv_folder else ()
         csv_files = files_in(files.csv_folder, (f"{table.name}.csv" for table in tables))
         outputs = Outputs(
             (files.html, files.pdf, files.json, files.markdown, files.junit, files.mail, *csv_files),
@@ -121,11 +121,11 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
         for file, table in zip(csv_files, tables, strict=True):
             outputs.write(file, render_csv(table))
         if files.json is not None:
-            outputs.write(files.json, (render_batch_json(answer), "\n"))
+            outputs.write(files.json, (render_batch_json(batch_result), "\n"))
         if files.junit is not None:
-            outputs.write(files.junit, render_batch_junit(answer))
+            outputs.write(files.junit, render_batch_junit(batch_result))
         if files.mail is not None:
-            outputs.write(files.mail, "\n".join((*build_batch_mail(answer), "")))
+            outputs.write(files.mail, "\n".join((*build_batch_mail(batch_result), "")))
         if page is not None:
             if files.markdown is not None:
                 outputs.write(files.markdown, render_markdown(page))
@@ -135,7 +135,7 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
                 outputs.write(files.html, render_html(page))
             if printer is not None and files.pdf is not None:
                 outputs.write(files.pdf, printer.finish())
-    return answer
+    return batch_result
 
 
 def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:

@@ -23,7 +23,7 @@ from tkperf.batch.neighbours import Neighbours, find_neighbours
 from tkperf.batch.question import BatchQuestion, confirm_by_file
 from tkperf.batch.request import BatchRequest
 from tkperf.cli.batch_drive import DriveTask, run_drive_process
-from tkperf.cli.batch_view import LOOK_EVERY_S, complain_in_thread, print_answer, shown_in_thread
+from tkperf.cli.batch_view import LOOK_EVERY_S, complain_in_thread, print_batch_result, shown_in_thread
 from tkperf.cli.consent_prompt import type_answer
 from tkperf.cli.run_options import BatchOptions
 from tkperf.cli.session import Departure, depart
@@ -223,7 +223,7 @@ class _Terminal:
         ask_for(self.options, [one.shown for one in processes.members])
 
     def end(self, state: BatchState) -> int:
-        return print_answer(state, self.options)
+        return print_batch_result(state, self.options)
 
 
 def print_held(options: BatchOptions, held: Sequence[Held], facts: Sequence[tuple[str, str]]) -> None:

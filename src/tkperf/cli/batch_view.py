@@ -267,17 +267,17 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
     print_lines(*describe_batch_end(watched.state))
 
 
-def print_answer(state: BatchState, options: BatchOptions) -> int:
+def print_batch_result(state: BatchState, options: BatchOptions) -> int:
     """Print what the batch came to, and write its page and those of its drives; return its exit code."""
     from tkperf.cli.batch_output import describe_outcome, end_batch, notify_of_batch  # noqa: PLC0415
     from tkperf.page.batch_results_page import build_batch_mail  # noqa: PLC0415
 
     try:
-        answer = end_batch(state, options)
+        batch_result = end_batch(state, options)
     except (TkperfError, KeyboardInterrupt) as error:  # all runs are in their files
         reason = f"no results are shown: {error or 'stopped by the user'}"
         complain(f"tkperf: {reason}")
         notify_of_batch(options, state, (f"{state.name}: {describe_outcome(state)}", reason))
         return exit_code_of(state)
-    notify_of_batch(options, state, build_batch_mail(answer))
-    return exit_code_of(state, claims_pass=answer.passes)
+    notify_of_batch(options, state, build_batch_mail(batch_result))
+    return exit_code_of(state, claims_pass=batch_result.passes)

@@ -12,7 +12,7 @@ from tkperf.batch.hosts.ssh import push_archive
 from tkperf.batch.ledger import BatchLog, Ledger, read_batch
 from tkperf.batch.request import BatchRequest
 from tkperf.cli.batch_session import ask_for, choose_new, leave, print_held, until_it_begins, wait_for_ends
-from tkperf.cli.batch_view import LOOK_EVERY_S, complain_in_thread, print_answer, shown_in_thread
+from tkperf.cli.batch_view import LOOK_EVERY_S, complain_in_thread, print_batch_result, shown_in_thread
 from tkperf.cli.run_options import BatchOptions
 from tkperf.cli.session import Departure, depart
 from tkperf.cli.standard_streams import ended_by_signals
@@ -124,4 +124,4 @@ def _conduct(
         wait_for_ends(lambda: hosts.is_over, hosts.take, options.path)
     finally:
         ledger.close()
-    return print_answer(read_batch(options.path), options)
+    return print_batch_result(read_batch(options.path), options)

@@ -83,37 +83,42 @@ _WORDS = (
 )
 
 
-def build_batch_page(answer: BatchResult) -> ReportView:
+def build_batch_page(batch_result: BatchResult) -> ReportView:
     """Return the page of a batch's results."""
-    state = answer.state
-    results = [one.result for one in answer.drives if one.result is not None]
+    state = batch_result.state
+    results = [one.result for one in batch_result.drives if one.result is not None]
     notices = _find_notices(results)
-    tables = (build_drives_table(answer), build_drives_matrix(answer), _rest(answer), _measured_again(answer))
-    groups = _find_differences(answer)
+    tables = (
+        build_drives_table(batch_result),
+        build_drives_matrix(batch_result),
+        _rest(batch_result),
+        _measured_again(batch_result),
+    )
+    groups = _find_differences(batch_result)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
-    verdict = describe_batch_verdict(answer)
+    verdict = describe_batch_verdict(batch_result)
     page = ReportView(
         title=drop_controls(state.name),
-        subtitle=_subtitle(answer, results),
+        subtitle=_subtitle(batch_result, results),
         device=f"batch {drop_controls(state.name)}",
         footer="tkperf report",
         banners=leave_out_said(notices, simulated=is_simulated(state)),
         stamp=notices,
         verdict=verdict,
-        answer=tuple(_find_sentences(answer)),
+        answer=tuple(_find_sentences(batch_result)),
         warnings_line=f"Differences, and remarks of the runs: {counts}" if counts else "",
         grouped_warnings=tuple(groups),
         words=(*_WORDS, UNITS),
         overview=tuple(each for each in tables if each is not None),
-        tests=(*_build_figures(answer), *_build_small_multiples(answer)),
+        tests=(*_build_figures(batch_result), *_build_small_multiples(batch_result)),
     )
     return mark_charts(page)
 
 
-def _find_differences(answer: BatchResult) -> list[WarningGroup]:
+def _find_differences(batch_result: BatchResult) -> list[WarningGroup]:
     """Return the conditions that differ among the drives of each model."""
     texts: dict[str, dict[str, None]] = {}
-    for group in answer.groups:
+    for group in batch_result.groups:
         for found in find_conditions(group.compared.names, group.compared.results):
             texts.setdefault(found.title, {}).update(dict.fromkeys(found.texts))
     return [WarningGroup(title=title, count=len(of_title), texts=tuple(of_title)) for title, of_title in texts.items()]
@@ -124,59 +129,59 @@ def _find_notices(results: Sequence[RunResult]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notices))
 
 
-def _subtitle(answer: BatchResult, results: Sequence[RunResult]) -> str:
-    models = Counter(one.state.shown.model for one in answer.drives)
-    count = format_count(len(answer.drives), "drive")
+def _subtitle(batch_result: BatchResult, results: Sequence[RunResult]) -> str:
+    models = Counter(one.state.shown.model for one in batch_result.drives)
+    count = format_count(len(batch_result.drives), "drive")
     model, _ = models.most_common(1)[0] if models else (None, 0)
     parts = [f"{count} of {drop_controls(model)}" if model and len(models) == 1 else count]
     if results:
         tests = dict.fromkeys(test.title for result in results for test in result.tests)
         profiles = dict.fromkeys(result.info.profile_name for result in results)
         parts += [", ".join(tests), f"profile {', '.join(profiles)}"]
-    if answer.state.began_utc:
-        parts.append(f"began {format_moment(answer.state.began_utc)}")
+    if batch_result.state.began_utc:
+        parts.append(f"began {format_moment(batch_result.state.began_utc)}")
     return "; ".join(filter(None, parts))
 
 
 # ---- the verdict
 
 
-def describe_batch_verdict(answer: BatchResult) -> Verdict:
+def describe_batch_verdict(batch_result: BatchResult) -> Verdict:
     """Return the verdict on a batch: ``Fail: 23 of 24 drives pass; slot 7 (S4510-17) fails 3 claims (...)``.
 
     Without claims: ``24 drives measured: slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower``.
     """
-    judged = judge_batch(answer)
-    drives = {str(one.number): one for one in answer.drives}
-    texts = [_describe(reason, answer, drives) for reason in judged.reasons]
+    judged = judge_batch(batch_result)
+    drives = {str(one.number): one for one in batch_result.drives}
+    texts = [_describe(reason, batch_result, drives) for reason in judged.reasons]
     shown = list(texts)
-    if answer.has_claims:
-        shown.insert(0, f"{len(answer.passing)} of {format_count(len(answer.drives), 'drive')} pass")
+    if batch_result.has_claims:
+        shown.insert(0, f"{len(batch_result.passing)} of {format_count(len(batch_result.drives), 'drive')} pass")
     if (more := len(shown) - _MOST_REASONS) > 1:
         shown[_MOST_REASONS:] = [f"and {more} more remarks"]
-    return replace(word_verdict(judged, texts, title=_title(answer), reasons=shown), level=level_of(judged.state))
+    return replace(word_verdict(judged, texts, title=_title(batch_result), reasons=shown), level=level_of(judged.state))
 
 
-def _title(answer: BatchResult) -> str:
-    simulated = "SIMULATED. " if is_simulated(answer.state) else ""
-    count, done = len(answer.drives), len(answer.done)
-    if not answer.has_claims:
+def _title(batch_result: BatchResult) -> str:
+    simulated = "SIMULATED. " if is_simulated(batch_result.state) else ""
+    count, done = len(batch_result.drives), len(batch_result.done)
+    if not batch_result.has_claims:
         of = format_count(count, "drive") if done == count else f"{done} of {format_count(count, 'drive')}"
         return f"{simulated}{of} measured"
     kinds = {
         one.checked.judge(finding)
-        for one in answer.drives
+        for one in batch_result.drives
         if one.checked is not None
         for finding in one.checked.not_passed
     }
-    if len(answer.passing) == count:
+    if len(batch_result.passing) == count:
         return f"{simulated}Pass"
     return f"{simulated}{'Fail' if ClaimKind.FAILED in kinds else 'Not judged'}"
 
 
-def _describe(reason: NamedReason, answer: BatchResult, drives: Mapping[str, BatchDriveResult]) -> str:
+def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[str, BatchDriveResult]) -> str:
     about = [drives[number] for number in reason.names]
-    everyone = 1 < len(about) == len(answer.drives)
+    everyone = 1 < len(about) == len(batch_result.drives)
     names = "all" if everyone else list_names([_label(one) for one in about])
     match reason.code:
         case BatchCode.DRIVE_FAILED | BatchCode.NOT_ENDED:
@@ -195,7 +200,7 @@ def _describe(reason: NamedReason, answer: BatchResult, drives: Mapping[str, Bat
         case BatchCode.NOT_CHECKED:
             return f"{names} could not be checked"
         case BatchCode.OUTLIER:
-            return "; ".join(_describe_outlier(one, answer) for one in about)
+            return "; ".join(_describe_outlier(one, batch_result) for one in about)
     return _describe_runs(about)
 
 
@@ -235,10 +240,10 @@ def _find_doubts(drives: Sequence[BatchDriveResult]) -> dict[str, None]:
     )
 
 
-def _describe_outlier(one: BatchDriveResult, answer: BatchResult) -> str:
+def _describe_outlier(one: BatchDriveResult, batch_result: BatchResult) -> str:
     """Return ``slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower and 3 more figures``."""
-    (group,) = (group for group in answer.groups if one in group.drives)
-    names, found = name_headlines(group.compared), answer.outliers[one.number]
+    (group,) = (group for group in batch_result.groups if one in group.drives)
+    names, found = name_headlines(group.compared), batch_result.outliers[one.number]
     parts = [
         f"{_in_sentence(names[figure.row.place])} {describe_distance(outlier)}"
         for outlier, figure in found[:_MOST_FIGURES]
@@ -278,36 +283,36 @@ def _describe_runs(drives: Sequence[BatchDriveResult]) -> str:
 # ---- sentences and remarks
 
 
-def _find_sentences(answer: BatchResult) -> Iterator[str]:
+def _find_sentences(batch_result: BatchResult) -> Iterator[str]:
     """Yield the first answers: the spread of the figures, heat, drives at once."""
-    if answer.groups:
+    if batch_result.groups:
         # The verdict names the outliers.
-        left_out = ("Outlier ", "No outlier") if answer.outliers else "Outlier "
-        found = (text for group in answer.groups for text in find_conclusions(group.compared))
+        left_out = ("Outlier ", "No outlier") if batch_result.outliers else "Outlier "
+        found = (text for group in batch_result.groups for text in find_conclusions(group.compared))
         yield from dict.fromkeys(text for text in found if not text.startswith(left_out))
-        if others := [_label(one) for one in answer.without_group if one not in answer.damaged]:
+        if others := [_label(one) for one in batch_result.without_group if one not in batch_result.damaged]:
             yield f"Not compared, as of another model or capacity: {list_names(others)}."
-    elif answer.not_compared:
-        yield f"The drives are not compared with each other: {answer.not_compared}."
-    if damaged := [_label(one) for one in answer.damaged]:
+    elif batch_result.not_compared:
+        yield f"The drives are not compared with each other: {batch_result.not_compared}."
+    if damaged := [_label(one) for one in batch_result.damaged]:
         yield f"Not compared, as the run file is damaged: {list_names(damaged)}."
-    hot = [(one.hottest_c, one) for one in answer.drives if one.hottest_c is not None]
+    hot = [(one.hottest_c, one) for one in batch_result.drives if one.hottest_c is not None]
     if hot:
         most, hottest = max(hot, key=lambda pair: pair[0])
         least = min(heat for heat, _ in hot)
         rest = f"; the coolest reached {least:.0f} °C" if len(hot) > 1 else ""
         yield f"Hottest: {_label(hottest)}, {most:.0f} °C{rest}."
-    throttled = [one for one in answer.drives if one.throttled_s]
+    throttled = [one for one in batch_result.drives if one.throttled_s]
     if throttled:
         times = (f"{_label(one)} ({format_duration(one.throttled_s or 0)})" for one in throttled)
         yield f"Throttled for heat: {', '.join(times)}."
-    yield from (drop_controls(note) for note in answer.state.notes)
+    yield from (drop_controls(note) for note in batch_result.state.notes)
 
 
-def _rest(answer: BatchResult) -> NotesView | None:
+def _rest(batch_result: BatchResult) -> NotesView | None:
     """Return the drives that were not measured to their end, with the reason and what to do."""
     notes = []
-    for one in answer.drives:
+    for one in batch_result.drives:
         drive = one.state
         if one.error:
             notes.append(Note(text=f"{_label(one)}: {drop_controls(one.error)}", level=NoteLevel.FAILURE))
@@ -319,19 +324,19 @@ def _rest(answer: BatchResult) -> NotesView | None:
             notes.append(Note(text=text, level=level_of_stage(drive.stage)))
     if not notes:
         return None
-    if any(one.state.stage in IN_TROUBLE for one in answer.drives):
-        notes.append(Note(text="Continue these drives:", command=f"tkperf resume {quote(answer.state.path)}"))
+    if any(one.state.stage in IN_TROUBLE for one in batch_result.drives):
+        notes.append(Note(text="Continue these drives:", command=f"tkperf resume {quote(batch_result.state.path)}"))
     return NotesView(title="Not measured to their end", notes=tuple(notes))
 
 
-def _measured_again(answer: BatchResult) -> NotesView | None:
+def _measured_again(batch_result: BatchResult) -> NotesView | None:
     """Return the drives that were measured once more, alone, and the comparison of both runs."""
     notes = tuple(
         Note(
             text=f"{_label(one)}: both runs compared:",
             command=f"tkperf compare {quote(one.state.run_file)} {quote(one.state.again_file)}",
         )
-        for one in answer.drives
+        for one in batch_result.drives
         if one.state.again_file is not None
     )
     return NotesView(title="Measured once more, alone", notes=notes) if notes else None
@@ -340,41 +345,41 @@ def _measured_again(answer: BatchResult) -> NotesView | None:
 # ---- tables
 
 
-def _sort(answer: BatchResult) -> list[BatchDriveResult]:
+def _sort(batch_result: BatchResult) -> list[BatchDriveResult]:
     """Return the drives: those that failed anything, those unlike the others, the rest; each in their order."""
 
     def rank(one: BatchDriveResult) -> tuple[bool, bool, int]:
-        fails = answer.has_claims and one not in answer.passing
-        return one.is_done and not fails, one.number not in answer.outliers, one.number
+        fails = batch_result.has_claims and one not in batch_result.passing
+        return one.is_done and not fails, one.number not in batch_result.outliers, one.number
 
-    return sorted(answer.drives, key=rank)
+    return sorted(batch_result.drives, key=rank)
 
 
-def build_drives_table(answer: BatchResult) -> TableView:
+def build_drives_table(batch_result: BatchResult) -> TableView:
     """Return a row for each drive: what it came to, its first headline figures, its heat, what differs among them."""
-    drives = _sort(answer)
+    drives = _sort(batch_result)
     return build_table(
         "Drives",
         drives,
-        [Column("Drive", _label), *map(_keep_cells_together, _find_columns(answer))],
+        [Column("Drive", _label), *map(_keep_cells_together, _find_columns(batch_result))],
         pages=[one.report for one in drives],
-        notes=tuple(_find_common(answer)),
+        notes=tuple(_find_common(batch_result)),
     )
 
 
-def _find_columns(answer: BatchResult) -> Iterator[Column[BatchDriveResult]]:
-    if answer.has_claims:
+def _find_columns(batch_result: BatchResult) -> Iterator[Column[BatchDriveResult]]:
+    if batch_result.has_claims:
         yield Column("Claims", lambda one: describe_outcome(one.checked) if one.is_done else _NOTHING, 1)
     yield Column("Measurement", _describe_measurement, 2)
-    if answer.outliers:
-        yield Column("Unlike the others", lambda one: _describe_strays(one, answer), 3)
-    yield from _find_figure_columns(answer)
+    if batch_result.outliers:
+        yield Column("Unlike the others", lambda one: _describe_strays(one, batch_result), 3)
+    yield from _find_figure_columns(batch_result)
     yield Column("Hottest (°C)", lambda one: NOT_MEASURED if one.hottest_c is None else f"{one.hottest_c:.0f}", 5)
     yield Column("Throttled", _describe_throttled, 10)
     for rank, (title, fact) in enumerate(_FACTS.items(), start=11):
-        if len({fact(one) for one in answer.drives}) > 1:
+        if len({fact(one) for one in batch_result.drives}) > 1:
             yield Column(title, partial(_describe_fact, fact), rank)
-    if any(_label(one) != one.state.shown.name for one in answer.drives):
+    if any(_label(one) != one.state.shown.name for one in batch_result.drives):
         yield Column("Run", lambda one: one.state.shown.name, 20)
 
 
@@ -417,27 +422,27 @@ _FACTS: dict[str, Callable[[BatchDriveResult], object]] = {
 }
 
 
-def _describe_strays(one: BatchDriveResult, answer: BatchResult) -> Cell:
-    strays = answer.outliers.get(one.number, ())
-    if not strays:
+def _describe_strays(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
+    outliers = batch_result.outliers.get(one.number, ())
+    if not outliers:
         return _NOTHING
-    most = max(abs(outlier.from_median_percent) for outlier, _ in strays)
-    return f"{format_count(len(strays), 'figure')}, up to {two_digits(most)} %", NoteLevel.CAUTION
+    most = max(abs(outlier.from_median_percent) for outlier, _ in outliers)
+    return f"{format_count(len(outliers), 'figure')}, up to {two_digits(most)} %", NoteLevel.CAUTION
 
 
-def _find_figure_columns(answer: BatchResult) -> Iterator[Column[BatchDriveResult]]:
+def _find_figure_columns(batch_result: BatchResult) -> Iterator[Column[BatchDriveResult]]:
     cells: dict[str, dict[int, Cell]] = {}
-    for group in answer.groups:
+    for group in batch_result.groups:
         loads = describe_loads(group.compared)
-        alone = {one.number: _find_values(one, group) for one in answer.without_group}
+        alone = {one.number: _find_values(one, group) for one in batch_result.without_group}
         for figure in _choose_figures(group):
             quantity, place = figure.row.quantity, figure.row.place
             column = cells.setdefault(f"{loads[place]}: {quantity.title}", {})
             for number, values in alone.items():
                 column.setdefault(number, (format_number(values.get(place), quantity.digits), None))
             for one, entry in zip(group.drives, figure.row.entries, strict=True):
-                is_stray = any(of is figure for _, of in answer.outliers.get(one.number, ()))
-                level = NoteLevel.CAUTION if is_stray else None
+                is_outlier = any(of is figure for _, of in batch_result.outliers.get(one.number, ()))
+                level = NoteLevel.CAUTION if is_outlier else None
                 column[one.number] = format_number(entry.value, quantity.digits), level
     for rank, (title, column) in enumerate(list(cells.items())[:_MOST_COLUMNS], start=6):
         yield Column(title, partial(_find_cell, column), rank)
@@ -461,11 +466,11 @@ def _choose_figures(group: ModelGroup) -> tuple[CohortValue, ...]:
     """Return the figures that get a column: those with outliers, then the first of each test."""
     by_place = {figure.row.place: figure for figure in group.figures}
     ordered = [by_place[row.place] for row in sort_headlines(group.compared) if row.place in by_place]
-    strays = [figure for figure in ordered if figure.outliers]
+    outliers = [figure for figure in ordered if figure.outliers]
     firsts: dict[str, CohortValue] = {}
     for figure in group.figures:
         firsts.setdefault(figure.row.test, figure)
-    chosen = {id(figure): figure for figure in (*strays, *firsts.values(), *ordered)}
+    chosen = {id(figure): figure for figure in (*outliers, *firsts.values(), *ordered)}
     return tuple(chosen.values())[:_MOST_COLUMNS]
 
 
@@ -487,14 +492,14 @@ def _describe_throttled(one: BatchDriveResult) -> Cell:
     return (format_duration(one.throttled_s), NoteLevel.CAUTION) if one.throttled_s else ("no", None)
 
 
-def _find_common(answer: BatchResult) -> Iterator[str]:
+def _find_common(batch_result: BatchResult) -> Iterator[str]:
     """Yield how it was judged whether drives that were measured at once disturb each other."""
     for title, fact in _FACTS.items():
-        known = {fact(one) for one in answer.drives}
-        if len(known) == 1 and len(answer.drives) > 1 and None not in known:
+        known = {fact(one) for one in batch_result.drives}
+        if len(known) == 1 and len(batch_result.drives) > 1 and None not in known:
             yield f"{title}: {known.pop()} (all drives)."
     alike: dict[str, list[str]] = {}
-    for one in answer.drives:
+    for one in batch_result.drives:
         if (place := one.state.place) is not None and place.others:
             alike.setdefault(describe_sharing(place.sharing), []).append(_label(one))
     measured = sum(len(names) for names in alike.values())
@@ -507,9 +512,9 @@ def _name_claims(drives: Sequence[BatchDriveResult]) -> dict[str, str]:
     return name_columns([one.file for one in drives])
 
 
-def build_drives_matrix(answer: BatchResult) -> TableView | None:
+def build_drives_matrix(batch_result: BatchResult) -> TableView | None:
     """Return drives and claims; None without claims on any drive."""
-    checked = [one for one in _sort(answer) if one.checked is not None]
+    checked = [one for one in _sort(batch_result) if one.checked is not None]
     if not checked:
         return None
     return build_claims_matrix(
@@ -545,13 +550,13 @@ def _find_cell_key(result: RunResult | None, finding: ClaimResult) -> str:
 # ---- charts
 
 
-def _build_figures(answer: BatchResult) -> Iterator[TestView]:
+def _build_figures(batch_result: BatchResult) -> Iterator[TestView]:
     """Yield the part of the headline figures of each model: their distributions, all drives on one axis first."""
-    for number, group in enumerate(answer.groups):
+    for number, group in enumerate(batch_result.groups):
         table = build_headline_table(group.compared)
         if table is None:
             continue
-        of, suffix = _name_model(answer, group), f"-{number + 1}" if number else ""
+        of, suffix = _name_model(batch_result, group), f"-{number + 1}" if number else ""
         title = f"Distribution over {format_count(len(group.drives), 'drive')}{of}"
         *bars, spread = (_with_suffix(view, suffix) for view in build_headline_charts(group.compared))
         yield TestView(
@@ -572,9 +577,9 @@ def _build_figures(answer: BatchResult) -> Iterator[TestView]:
             )
 
 
-def _name_model(answer: BatchResult, group: ModelGroup) -> str:
+def _name_model(batch_result: BatchResult, group: ModelGroup) -> str:
     """Return the model of a group and its capacity as an end of a title; empty: all groups are one."""
-    if len(answer.groups) < 2:
+    if len(batch_result.groups) < 2:
         return ""
     device = group.compared.results[0].info.device
     capacity = device.get("capacity_bytes")
@@ -589,12 +594,12 @@ def _with_suffix(view: ChartView, suffix: str) -> ChartView:
     return replace(view, key=view.key + suffix, others=others)
 
 
-def _build_small_multiples(answer: BatchResult) -> Iterator[TestView]:
+def _build_small_multiples(batch_result: BatchResult) -> Iterator[TestView]:
     """Yield a part for each section that is a stream: a small chart of its IOPS for each drive, all with
     the same axes.
     """
     by_section: dict[tuple[str, str], list[tuple[BatchDriveResult, SectionResult]]] = {}
-    for one in answer.drives:
+    for one in batch_result.drives:
         for test in () if one.result is None else one.result.tests:
             for section in test.sections:
                 if len(section.slices) > 1 and not section.plan.prepares:
@@ -618,7 +623,7 @@ def _build_small_multiples(answer: BatchResult) -> Iterator[TestView]:
                         title=_label(one),
                         x=Axis(title=unit, domain=(0.0, longest_s / unit_s)),
                         y=Axis(title="IOPS", includes=(most,)),
-                        curves=(Curve(points=points, colour=PALETTE[one.number in answer.outliers]),),
+                        curves=(Curve(points=points, colour=PALETTE[one.number in batch_result.outliers]),),
                         legend=Legend.NONE,
                         low=True,
                     ),
@@ -641,26 +646,26 @@ def _course(section: SectionResult, unit_s: float) -> tuple[Point, ...]:
 # ---- a mail
 
 
-def build_batch_mail(answer: BatchResult) -> tuple[str, ...]:
+def build_batch_mail(batch_result: BatchResult) -> tuple[str, ...]:
     """Return the results as at most twelve lines for a mail."""
-    verdict = describe_batch_verdict(answer)
-    lines = [f"{drop_controls(answer.state.name)}: {verdict.title}", *(f"- {text}" for text in verdict.reasons)]
-    stages = describe_stages(answer.state)
-    if len(answer.done) < len(answer.drives):
+    verdict = describe_batch_verdict(batch_result)
+    lines = [f"{drop_controls(batch_result.state.name)}: {verdict.title}", *(f"- {text}" for text in verdict.reasons)]
+    stages = describe_stages(batch_result.state)
+    if len(batch_result.done) < len(batch_result.drives):
         lines.insert(1, "; ".join(stages.reasons))
-    rest = [text for text in _find_sentences(answer) if not text.startswith("Headline")]
+    rest = [text for text in _find_sentences(batch_result) if not text.startswith("Headline")]
     figures = []
-    for group in answer.groups:
-        names, of = name_headlines(group.compared), _name_model(answer, group).removeprefix(": ")
-        for figure in _choose_figures(group)[: _MOST_COLUMNS // len(answer.groups) or 1]:
+    for group in batch_result.groups:
+        names, of = name_headlines(group.compared), _name_model(batch_result, group).removeprefix(": ")
+        for figure in _choose_figures(group)[: _MOST_COLUMNS // len(batch_result.groups) or 1]:
             found, measure = figure.distribution, figure.row.quantity
             ends = [format_number(end, measure.digits) for end in (found.lowest, found.highest)]
             median = format_number(found.median, measure.digits)
             text = f"{names[figure.row.place]}: median {median}, {ends[0]} to {ends[1]}"
             figures.append(f"{of}: {text}" if of else text)
     del figures[_MOST_COLUMNS:]
-    end = f"Page: tkperf report {quote(answer.state.path)}"
-    if any(one.state.stage in IN_TROUBLE for one in answer.drives):
-        end += f"; continue: tkperf resume {quote(answer.state.path)}"
+    end = f"Page: tkperf report {quote(batch_result.state.path)}"
+    if any(one.state.stage in IN_TROUBLE for one in batch_result.drives):
+        end += f"; continue: tkperf resume {quote(batch_result.state.path)}"
     lines = lines[: MOST_MAIL_LINES - 4] + figures + rest
     return (*lines[: MOST_MAIL_LINES - 1], end)

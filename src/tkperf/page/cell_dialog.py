@@ -42,7 +42,7 @@ from tkperf.page.figures.timeline import (
     find_part_starts,
 )
 from tkperf.page.naming import MARKABLE, capitalise, describe_quantities
-from tkperf.page.page import CellView, Facts, PartsView, ScopeView, Stretches, TableView
+from tkperf.page.page import CellView, Facts, PartShownView, PartsView, Stretches, TableView
 from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import figure
 from tkperf.page.words.uncertainty import INTERVAL, add_interval, describe_disturbances, describe_flags, explain_marks
@@ -59,10 +59,10 @@ _DIRECTIONS = {Direction.READ: "reads", Direction.WRITE: "writes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scope:
+class _PartShown:
     """A part of a cell before it becomes words: its I/Os, and the result that has its uncertainties.
 
-    ``parts`` and ``rows`` are as in ``ScopeView``; ``rows`` None: equal to ``parts``.
+    ``parts`` and ``rows`` are as in ``PartShownView``; ``rows`` None: equal to ``parts``.
     """
 
     key: str
@@ -76,38 +76,42 @@ class _Scope:
     rows: Stretches | None = None
 
 
-def build_scopes(shown: ShownSection, detail: CellDetail) -> tuple[tuple[ScopeView, ...], PartsView | None]:
+def build_parts_shown(shown: ShownSection, detail: CellDetail) -> tuple[tuple[PartShownView, ...], PartsView | None]:
     """Return the scopes to show, first the scope of the section's figures; then each round, area or slice.
 
     The second is None for a single part without reads and writes apart.
     """
-    scopes = tuple(_scopes(shown, detail))
-    directions = [scope.stats for scope in scopes if scope.direction is not Direction.ALL]
+    parts_shown = tuple(_parts_shown(shown, detail))
+    directions = [part_shown.stats for part_shown in parts_shown if part_shown.direction is not Direction.ALL]
     apart = len(detail.parts) > 1 or directions
     return (
-        tuple(_view(scope, shown, detail) for scope in scopes),
+        tuple(_view(part_shown, shown, detail) for part_shown in parts_shown),
         _build_parts(shown, detail, directions) if apart else None,
     )
 
 
-def _view(scope: _Scope, shown: ShownSection, detail: CellDetail) -> ScopeView:
-    return ScopeView(
-        key=scope.key,
-        words=scope.words,
+def _view(part_shown: _PartShown, shown: ShownSection, detail: CellDetail) -> PartShownView:
+    return PartShownView(
+        key=part_shown.key,
+        words=part_shown.words,
         facts=(
-            (f"{capitalise(shown.section.part_name)}s", list_numbers(_parts_of(scope, detail))),
-            *_values(scope),
-            *(_in_lines(scope.known, detail) if scope.known is not None and scope.direction is Direction.ALL else ()),
-            *(() if scope.host is None else _host_facts(scope.host)),
+            (f"{capitalise(shown.section.part_name)}s", list_numbers(_parts_of(part_shown, detail))),
+            *_values(part_shown),
+            *(
+                _in_lines(part_shown.known, detail)
+                if part_shown.known is not None and part_shown.direction is Direction.ALL
+                else ()
+            ),
+            *(() if part_shown.host is None else _host_facts(part_shown.host)),
         ),
-        marks=find_marks(scope.stats),
-        latencies=_latencies(scope.figures),
-        parts=scope.parts,
-        rows=scope.rows or scope.parts,
+        marks=find_marks(part_shown.stats),
+        latencies=_latencies(part_shown.figures),
+        parts=part_shown.parts,
+        rows=part_shown.rows or part_shown.parts,
     )
 
 
-def _scopes(shown: ShownSection, detail: CellDetail) -> Iterator[_Scope]:
+def _parts_shown(shown: ShownSection, detail: CellDetail) -> Iterator[_PartShown]:
     section, parts = shown.section, detail.parts
     window_numbers = set(section.window)
     in_window = [part for part in parts if part.number in window_numbers]
@@ -119,7 +123,7 @@ def _scopes(shown: ShownSection, detail: CellDetail) -> Iterator[_Scope]:
         yield whole
         yield from _directions(detail, whole)
         return
-    window = _Scope(
+    window = _PartShown(
         key=WINDOW,
         words=f"{section.part_name}s {list_numbers(in_window)}, the window",
         parts=_stretches(place for place, part in enumerate(parts) if part.number in window_numbers),
@@ -133,7 +137,7 @@ def _scopes(shown: ShownSection, detail: CellDetail) -> Iterator[_Scope]:
     yield from _directions(detail, window)
 
 
-def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) -> _Scope:
+def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) -> _PartShown:
     """Return the scope of the whole cell; ``known``: the section's own figures, if they cover all of it."""
     parts, name = detail.parts, shown.section.part_name
     if shown.section.slices:
@@ -142,7 +146,7 @@ def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) ->
         figures = known.all
     else:
         figures = combine([part.measurement for part in parts], detail.workload)
-    return _Scope(
+    return _PartShown(
         key=ALL,
         words=f"{name} {parts[0].number}" if len(parts) == 1 else f"all {len(parts):,} {name}s",
         parts=((0, len(parts)),),
@@ -153,14 +157,14 @@ def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) ->
     )
 
 
-def _directions(detail: CellDetail, of: _Scope) -> Iterator[_Scope]:
+def _directions(detail: CellDetail, of: _PartShown) -> Iterator[_PartShown]:
     """Yield the reads and the writes of a mix, over the parts that the section's figures cover."""
     if not all(detail.stats_of(direction).histogram.total for direction in _DIRECTIONS):
         return
     parts = _parts_of(of, detail)
     for row, (direction, words) in enumerate(_DIRECTIONS.items(), start=len(detail.parts)):
         known = None if of.known is None else getattr(of.known, direction)
-        yield _Scope(
+        yield _PartShown(
             key=direction.value,
             words=f"{words} of {of.words}",
             parts=of.parts,
@@ -181,8 +185,8 @@ def _stretches(places: Iterable[int]) -> Stretches:
     return tuple(found)
 
 
-def _parts_of(scope: _Scope, detail: CellDetail) -> list[TimedStep]:
-    return [part for stretch in scope.parts for part in detail.parts[slice(*stretch)]]
+def _parts_of(part_shown: _PartShown, detail: CellDetail) -> list[TimedStep]:
+    return [part for stretch in part_shown.parts for part in detail.parts[slice(*stretch)]]
 
 
 def _sum(parts: Sequence[TimedStep], direction: Direction = Direction.ALL) -> IoStats:
@@ -214,10 +218,10 @@ def list_numbers(parts: Sequence[TimedStep]) -> str:
     return ", ".join(str(number) for number in numbers) or "none"
 
 
-def _values(scope: _Scope) -> Facts:
-    sure = {quantity: _sure(scope, quantity) for quantity in SHOWN.values()}
+def _values(part_shown: _PartShown) -> Facts:
+    sure = {quantity: _sure(part_shown, quantity) for quantity in SHOWN.values()}
     facts = [
-        (name, add_interval(scope.figures.get(quantity.key), sure[quantity], quantity.digits))
+        (name, add_interval(part_shown.figures.get(quantity.key), sure[quantity], quantity.digits))
         for name, quantity in SHOWN.items()
     ]
     if any(one is not None and one.known for one in sure.values()):
@@ -225,8 +229,8 @@ def _values(scope: _Scope) -> Facts:
     return tuple(facts)
 
 
-def _sure(scope: _Scope, quantity: Quantity) -> Uncertainty | None:
-    return None if scope.known is None else scope.known.uncertainty_of(quantity, scope.direction)
+def _sure(part_shown: _PartShown, quantity: Quantity) -> Uncertainty | None:
+    return None if part_shown.known is None else part_shown.known.uncertainty_of(quantity, part_shown.direction)
 
 
 def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
@@ -392,7 +396,7 @@ def _build_cell(shown: ShownSection, detail: CellDetail) -> CellView:
     rate = section.rate.key
     buckets = find_buckets(detail.whole)
     seconds = detail.seconds
-    scopes, apart = build_scopes(shown, detail)
+    parts_shown, apart = build_parts_shown(shown, detail)
     return CellView(
         key=shown.links[detail.workload],
         title=f"{section.name}: {detail.workload}",
@@ -408,24 +412,24 @@ def _build_cell(shown: ShownSection, detail: CellDetail) -> CellView:
             for name, column in zip(Bucket._fields, zip(*buckets, strict=True), strict=False)
         },
         # The fine buckets of a stream count all its I/Os, even if it has a window.
-        buckets_of=ALL if section.slices else scopes[0].key,
-        scopes=scopes,
+        buckets_of=ALL if section.slices else parts_shown[0].key,
+        scopes=parts_shown,
         apart=apart,
         window=find_judged(detail),
         parts=find_part_starts(detail),
         flagged=find_flagged(detail),
         host=_host(detail, section.areas),
         rounds=None if section.slices else _rounds(detail, shown),
-        words=_words(shown, detail, scopes),
+        words=_words(shown, detail, parts_shown),
         job=detail.job_file,
     )
 
 
-def _words(shown: ShownSection, detail: CellDetail, scopes: Sequence[ScopeView]) -> str:
+def _words(shown: ShownSection, detail: CellDetail, parts_shown: Sequence[PartShownView]) -> str:
     """Return the explanation of the plots, which holds for every part of the cell."""
     name, parts = shown.section.part_name, detail.parts
     several = "" if shown.section.slices or len(parts) < 2 else f", {name}s end to end"
-    apart = any(len(scope.parts) > 1 for scope in scopes)
+    apart = any(len(part_shown.parts) > 1 for part_shown in parts_shown)
     between = " from the first to the last" if apart else ""
     shaded = " Shaded green: the window that was judged for steady state."
     coarse = (

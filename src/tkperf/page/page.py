@@ -256,7 +256,7 @@ Views = Iterator[TableView | ChartView]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeView:
+class PartShownView:
     """A part of a cell that its dialog can show: the window's rounds, all of them, its reads ...
 
     Attributes:
@@ -328,7 +328,7 @@ class CellView:
     seconds: dict[str, str]
     buckets: dict[str, str]
     buckets_of: str
-    scopes: tuple[ScopeView, ...]
+    scopes: tuple[PartShownView, ...]
     window: tuple[Shade, ...]
     parts: tuple[Rule, ...]
     rounds: TableView | None

@@ -29,7 +29,7 @@ from tkperf.page.facts import describe_end, describe_state
 from tkperf.page.figures.cells import show_over_axis
 from tkperf.page.figures.curves import find_buckets, find_marks, find_time_unit
 from tkperf.page.figures.section_figures import BUILD, build_figures, join_charts, name_views, open_at_spikes
-from tkperf.page.figures.telemetry import align, show_course, show_course_below
+from tkperf.page.figures.telemetry import align, show_drive_reports, show_drive_reports_below
 from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_section
 from tkperf.page.naming import capitalise, describe_quantities, list_words
 from tkperf.page.page import ChartView, EventsView, SectionView, TableView, Views
@@ -49,12 +49,12 @@ def build_test_figures(
     test: TestResult,
     shown_sections: Sequence[ShownSection],
     loads: LoadsOfTest | None,
-    course: TelemetrySeries | None = None,
+    drive_reports: TelemetrySeries | None = None,
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], EventsView]:
     """Return the tables, the charts and the course of a test, as its plan asks for them.
 
     Charts without values are left out. The course has the charts of the work done on the device. The drives'
-    own reports (``course``) come below the first chart of the whole test's time.
+    own reports (``drive_reports``) come below the first chart of the whole test's time.
 
     Args:
         shown_sections: the sections of the test.
@@ -74,13 +74,13 @@ def build_test_figures(
             *(() if loads is None or figure.kind not in _BUILD else _BUILD[figure.kind](figure, loads)),
         ]
         of_whole_test = figure.kind is FigureKind.TIMELINE and not figure.groups
-        if course is not None and drawn and of_whole_test:
-            drawn = [_aligned(drawn[0], course), *show_course_below(course), *drawn[1:]]
-            course = None
+        if drive_reports is not None and drawn and of_whole_test:
+            drawn = [_aligned(drawn[0], drive_reports), *show_drive_reports_below(drive_reports), *drawn[1:]]
+            drive_reports = None
         (done if figure.question == DONE else charts).extend(name_views(figure, drawn))
     # Streams have it below their own charts.
-    if course is not None and not any(shown.course for shown in shown_sections):
-        done += show_course(course, "the whole test")
+    if drive_reports is not None and not any(shown.drive_reports for shown in shown_sections):
+        done += show_drive_reports(drive_reports, "the whole test")
     answers = join_charts(charts, test.name)
     below = EventsView(
         tables=() if telemetry is None else (telemetry,),
@@ -113,10 +113,10 @@ def _over_sections(figure: Figure, merged: ShownSection | None) -> Charts:
     yield from (view for view in views if isinstance(view, ChartView))
 
 
-def _aligned(chart: ChartView, course: TelemetrySeries) -> ChartView:
-    unit_s = find_time_unit(course.length_s)[1]
+def _aligned(chart: ChartView, drive_reports: TelemetrySeries) -> ChartView:
+    unit_s = find_time_unit(drive_reports.length_s)[1]
     assert isinstance(chart.chart, Chart)
-    return replace(chart, chart=align(chart.chart, course.length_s / unit_s))
+    return replace(chart, chart=align(chart.chart, drive_reports.length_s / unit_s))
 
 
 def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:

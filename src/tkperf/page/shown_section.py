@@ -25,7 +25,7 @@ class ShownSection:
         details: the samples and histograms of its cells, if they are available.
         links: the key that a click on each cell opens.
         capacity_bytes: size of one drive fill; None: not known.
-        course: the drives' own reports during its stream; None without any.
+        drive_reports: the drives' own reports during its stream; None without any.
         rounds: the rounds, or areas, of each workload, with its cells in them.
         cells: the results of the section, by their workload.
         slices: the results of each slice, by its number.
@@ -38,7 +38,7 @@ class ShownSection:
     details: Mapping[Workload, CellDetail] = field(default_factory=dict)
     links: Mapping[Workload, str] = field(default_factory=dict)
     capacity_bytes: int | None = None
-    course: TelemetrySeries | None = None
+    drive_reports: TelemetrySeries | None = None
     # Found once: a search for each cell would take the square of their number.
     rounds: Mapping[Workload, Sequence[tuple[RoundResult, CellResult]]] = field(init=False)
     cells: Mapping[Workload, CellResult] = field(init=False)
@@ -59,9 +59,12 @@ class ShownSection:
 
 
 def build_shown_sections(
-    test: TestResult, details: Sequence[CellDetail], capacity_bytes: int | None, courses: Mapping[str, TelemetrySeries]
+    test: TestResult,
+    details: Sequence[CellDetail],
+    capacity_bytes: int | None,
+    drive_reports: Mapping[str, TelemetrySeries],
 ) -> tuple[ShownSection, ...]:
-    """Return the sections of a test with their details; ``courses`` by the sections' names."""
+    """Return the sections of a test with their details; ``drive_reports`` by the sections' names."""
     shown_sections = []
     of_sections: dict[str, dict[Workload, CellDetail]] = {}
     for detail in details:
@@ -77,7 +80,7 @@ def build_shown_sections(
                 details=behind,
                 links=name_links(key, behind),
                 capacity_bytes=capacity_bytes,
-                course=courses.get(section.name),
+                drive_reports=drive_reports.get(section.name),
             )
         )
     return tuple(shown_sections)

@@ -22,50 +22,52 @@ BATCH_SCHEMA = "tkperf-batch/1"
 _SKIPPED = (DriveStage.WAITING, DriveStage.RUNNING)
 
 
-def render_batch_json(answer: BatchResult) -> str:
+def render_batch_json(batch_result: BatchResult) -> str:
     """Return the verdict, the drives with their claims and headline figures, the distributions. "Not
     measured" is null.
     """
-    state = answer.state
+    state = batch_result.state
     document = {
         "schema": BATCH_SCHEMA,
         "name": state.name,
         "began_utc": state.began_utc,
-        "verdict": build_verdict(describe_batch_verdict(answer)),
-        "passes": answer.passes,
+        "verdict": build_verdict(describe_batch_verdict(batch_result)),
+        "passes": batch_result.passes,
         "notes": state.notes,
-        "drives": [_drive(one, answer) for one in answer.drives],
+        "drives": [_drive(one, batch_result) for one in batch_result.drives],
         "figures": [
             {"model": group.compared.cohort and group.compared.cohort.model, **dict(_figure(name, figure))}
-            for group in answer.groups
+            for group in batch_result.groups
             for name, figure in _figures(group)
         ],
-        "not_compared": answer.not_compared or None,
+        "not_compared": batch_result.not_compared or None,
     }
     return json.dumps(finite(document), indent=2, allow_nan=False)
 
 
-def build_batch_tables(answer: BatchResult) -> Iterator[DataTable]:
+def build_batch_tables(batch_result: BatchResult) -> Iterator[DataTable]:
     """Yield the tables: drives, their headline figures, their claims."""
-    rows = [_facts(one, answer) for one in answer.drives]
+    rows = [_facts(one, batch_result) for one in batch_result.drives]
     yield DataTable(
         name="drives", types=dict.fromkeys(rows[0], object), rows=tuple(tuple(row.values()) for row in rows)
     )
     drive = {"number": int, "slot": str, "serial": str}
     of_figure = {"figure": str, "unit": str, "value": float, "from_median_percent": float, "outlier": bool}
-    yield DataTable(name="figures", types={**drive, **of_figure}, rows=tuple(_figure_rows(answer)))
-    if answer.has_claims:
+    yield DataTable(name="figures", types={**drive, **of_figure}, rows=tuple(_figure_rows(batch_result)))
+    if batch_result.has_claims:
         of_claim = {"claim": str, "state": str, "kind": str, "value": float, "unit": str, "margin_percent": float}
-        yield DataTable(name="claims", types={**drive, **of_claim}, rows=tuple(_claim_rows(answer)))
+        yield DataTable(name="claims", types={**drive, **of_claim}, rows=tuple(_claim_rows(batch_result)))
 
 
-def render_batch_junit(answer: BatchResult) -> str:
+def render_batch_junit(batch_result: BatchResult) -> str:
     """Return a suite for each drive with its claims; without claims a suite with a case for each drive."""
-    if answer.has_claims:
-        return render_matrix_junit([one.file for one in answer.drives])
-    suite = ET.Element("testsuite", name=f"tkperf batch {drop_controls(answer.state.name)}")
-    for one in answer.drives:
-        case = ET.SubElement(suite, "testcase", classname=drop_controls(answer.state.name), name=one.state.shown.label)
+    if batch_result.has_claims:
+        return render_matrix_junit([one.file for one in batch_result.drives])
+    suite = ET.Element("testsuite", name=f"tkperf batch {drop_controls(batch_result.state.name)}")
+    for one in batch_result.drives:
+        case = ET.SubElement(
+            suite, "testcase", classname=drop_controls(batch_result.state.name), name=one.state.shown.label
+        )
         if one.is_done:
             continue
         stage = one.state.stage
@@ -76,7 +78,7 @@ def render_batch_junit(answer: BatchResult) -> str:
     return write_junit(suite)
 
 
-def _facts(one: BatchDriveResult, answer: BatchResult) -> dict[str, str | int | float | bool | None]:
+def _facts(one: BatchDriveResult, batch_result: BatchResult) -> dict[str, str | int | float | bool | None]:
     """Return what is known of a drive, by the names of columns."""
     drive, shown = one.state, one.state.shown
     device = {} if one.result is None else one.result.info.device
@@ -95,10 +97,10 @@ def _facts(one: BatchDriveResult, answer: BatchResult) -> dict[str, str | int | 
         "exit_code": drive.exit_code,
         "because": drive.text or one.error or None,
         "verdict": None if one.result is None else judge_run(one.result).state.value,
-        "passes": None if not answer.has_claims else one in answer.passing,
+        "passes": None if not batch_result.has_claims else one in batch_result.passing,
         "claims_passed": None if checked is None else len(checked.claim_results) - len(checked.not_passed),
         "claims": None if checked is None else len(checked.claim_results),
-        "unlike_the_others": len(answer.outliers.get(one.number, ())),
+        "unlike_the_others": len(batch_result.outliers.get(one.number, ())),
         "hottest_c": one.hottest_c,
         "throttled_s": one.throttled_s,
         "others_at_once": None if drive.place is None else drive.place.others,
@@ -110,16 +112,16 @@ def _text(value: object) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
-def _drive(one: BatchDriveResult, answer: BatchResult) -> dict[str, object]:
+def _drive(one: BatchDriveResult, batch_result: BatchResult) -> dict[str, object]:
     figures: dict[str, float | None] = {}
-    for group in answer.groups:
+    for group in batch_result.groups:
         places = {each.number: place for place, each in enumerate(group.drives)}
         place = places.get(one.number)
         for name, figure in _figures(group):
             value = None if place is None else figure.row.entries[place].value
             figures[name] = figures.get(name) if value is None else value
     cells = [{"text": text, "kind": kind} for text, kind in describe_cells(one.checked)]
-    return {**_facts(one, answer), "figures": figures, "cells": cells}
+    return {**_facts(one, batch_result), "figures": figures, "cells": cells}
 
 
 def _figures(group: ModelGroup) -> list[tuple[str, CohortValue]]:
@@ -153,10 +155,10 @@ def _figure(name: str, figure: CohortValue) -> Iterator[tuple[str, object]]:
     )
 
 
-def _figure_rows(answer: BatchResult) -> Iterator[tuple[str | int | float | None, ...]]:
-    for group in answer.groups:
+def _figure_rows(batch_result: BatchResult) -> Iterator[tuple[str | int | float | None, ...]]:
+    for group in batch_result.groups:
         for name, figure in _figures(group):
-            strays = {stray.name for stray in figure.outliers}
+            outliers = {outlier.name for outlier in figure.outliers}
             middle = figure.distribution.median
             for one, entry in zip(group.drives, figure.row.entries, strict=True):
                 shown, value = one.state.shown, entry.value
@@ -169,12 +171,12 @@ def _figure_rows(answer: BatchResult) -> Iterator[tuple[str | int | float | None
                     figure.row.quantity.unit,
                     value,
                     percent,
-                    shown.label in strays,
+                    shown.label in outliers,
                 )
 
 
-def _claim_rows(answer: BatchResult) -> Iterator[tuple[str | int | float | None, ...]]:
-    for one in answer.drives:
+def _claim_rows(batch_result: BatchResult) -> Iterator[tuple[str | int | float | None, ...]]:
+    for one in batch_result.drives:
         shown, checked = one.state.shown, one.checked
         for finding in () if checked is None else checked.claim_results:
             assert checked is not None

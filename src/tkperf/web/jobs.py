@@ -17,7 +17,7 @@ from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.drive_telemetry import place_readings
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_overview import build_overview
-from tkperf.batch.batch_watch import WatchedBatch, read_answer
+from tkperf.batch.batch_watch import WatchedBatch, read_batch_result
 from tkperf.batch.ledger import read_batch
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
@@ -160,18 +160,20 @@ def make_batch(
         files: run files by their names.
         addresses: the pages of runs, by the same names.
     """
-    answer = _read_batch(ledger, files)
+    batch_result = _read_batch(ledger, files)
     match kind:
         case "mail":
-            return "\n".join((*build_batch_mail(answer), "")).encode()
+            return "\n".join((*build_batch_mail(batch_result), "")).encode()
         case "json":
-            return render_batch_json(answer).encode()
+            return render_batch_json(batch_result).encode()
         case "csv":
-            return pack_tables(build_batch_tables(answer), ledger.name)
+            return pack_tables(build_batch_tables(batch_result), ledger.name)
     if frame is not None:
-        drives = tuple(replace(one, report=addresses.get(Path(one.state.run_file).name, "")) for one in answer.drives)
-        answer = replace(answer, drives=drives)
-    return _render(build_batch_page(answer), kind, frame)
+        drives = tuple(
+            replace(one, report=addresses.get(Path(one.state.run_file).name, "")) for one in batch_result.drives
+        )
+        batch_result = replace(batch_result, drives=drives)
+    return _render(build_batch_page(batch_result), kind, frame)
 
 
 def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResult:
@@ -190,7 +192,7 @@ def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResul
         return read_results(path)
 
     drives = tuple(msgspec.structs.replace(drive, run_file=find(drive.run_file)) for drive in state.drives)
-    return read_answer(msgspec.structs.replace(state, drives=drives), load=load_baseline)
+    return read_batch_result(msgspec.structs.replace(state, drives=drives), load=load_baseline)
 
 
 def _read(known: KnownFile) -> RunResult:

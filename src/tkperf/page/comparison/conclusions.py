@@ -324,16 +324,16 @@ def _of_cohort(comparison: Comparison, cohort: Cohort) -> Iterator[str]:
     if not cohort.figures:
         return
     names = name_headlines(comparison)
-    strays = [(one, figure) for figure in cohort.figures for one in figure.outliers]
+    outliers = [(one, figure) for figure in cohort.figures for one in figure.outliers]
     unsure = [(one, figure) for figure in cohort.figures for one in figure.unsure]
-    sure = {one.name for one, _ in strays}
-    yield from _name_far("Outlier {}", strays, names)
+    sure = {one.name for one, _ in outliers}
+    yield from _name_far("Outlier {}", outliers, names)
     others = [pair for pair in unsure if pair[0].name not in sure]
     yield from _name_far("{} may be one, its own uncertainty reaches the median", others, names)
     yield f"{describe_group(comparison)}: {_describe_spreads(cohort.figures, names)}."
-    if not strays and len(comparison.names) < FEWEST_SCORED:
+    if not outliers and len(comparison.names) < FEWEST_SCORED:
         yield f"Outliers are named among {FEWEST_SCORED} runs or more."
-    elif not strays and not unsure:
+    elif not outliers and not unsure:
         yield "No outlier."
 
 
@@ -350,9 +350,9 @@ def _describe_spreads(figures: Sequence[CohortValue], names: _Names) -> str:
     return f"{text}; in {format_count(same, 'figure')} {alike}" if same else text
 
 
-def _name_far(words: str, strays: Sequence[tuple[Outlier, CohortValue]], names: _Names) -> Iterator[str]:
+def _name_far(words: str, outliers: Sequence[tuple[Outlier, CohortValue]], names: _Names) -> Iterator[str]:
     """Yield a sentence for each run far from the median, the furthest first; ``words`` has a place for its name."""
-    furthest = sorted(strays, key=lambda pair: -abs(pair[0].score))
+    furthest = sorted(outliers, key=lambda pair: -abs(pair[0].score))
     for name in list(dict.fromkeys(one.name for one, _ in furthest))[:_MOST_OUTLIERS]:
         of_run = [(one, figure) for one, figure in furthest if one.name == name]
         parts = [

@@ -26,7 +26,7 @@ from tkperf.page.figures.curves import (
     flag,
     over_time,
 )
-from tkperf.page.figures.telemetry import align, show_course_below
+from tkperf.page.figures.telemetry import align, show_drive_reports_below
 from tkperf.page.figures.timeline import draw_seconds, find_recorded
 from tkperf.page.naming import (
     address,
@@ -246,8 +246,8 @@ def show_over_time(shown: ShownSection, figure: Figure) -> Views:
         over = over_time(slices[-1].end_s)
         yield _stream(shown, figure, "time", over, "over time", "over time")
         asked = (each for each in shown.section.plan.figures if each.kind is figure.kind)
-        if shown.course is not None and figure is next(asked):
-            yield from show_course_below(shown.course)
+        if shown.drive_reports is not None and figure is next(asked):
+            yield from show_drive_reports_below(shown.drive_reports)
 
 
 def show_over_written(shown: ShownSection, figure: Figure) -> Views:
@@ -298,8 +298,8 @@ def _stream(shown: ShownSection, figure: Figure, key: str, over: StreamAxis, of:
         link=shown.links.get(workload, ""),
     )
     if over.unit_s is not None:
-        if shown.course is not None:
-            chart = align(chart, shown.course.length_s / over.unit_s)
+        if shown.drive_reports is not None:
+            chart = align(chart, shown.drive_reports.length_s / over.unit_s)
         timelines = preferred(shown.section.timelines)
         marked = mark_found(chart, timelines, quantities, scale=1 / over.unit_s)
         if marked is not chart:

@@ -22,25 +22,25 @@ _FLASH = "How much went to the flash?"
 LEAST_SPAN_C = 10.0
 
 
-def show_course(course: TelemetrySeries, of: str) -> Iterator[ChartView]:
+def show_drive_reports(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
     """Yield the charts that have data, each on the time axis of the chart before it.
 
     Args:
         of: name of that time, for captions.
     """
-    charts = list(_charts(course, of))
+    charts = list(_charts(series, of))
     for chart in charts:
         yield replace(chart, below=chart.question != charts[0].question)
 
 
-def show_course_below(course: TelemetrySeries) -> Iterator[ChartView]:
+def show_drive_reports_below(series: TelemetrySeries) -> Iterator[ChartView]:
     """Yield the charts of the course below a chart of the drive's work."""
-    for chart in _charts(course, "the same time"):
+    for chart in _charts(series, "the same time"):
         yield replace(chart, below=True)
 
 
-def _charts(course: TelemetrySeries, of: str) -> Iterator[ChartView]:
-    drives = course.drives
+def _charts(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
+    drives = series.drives
     if any(len(drive.temperatures) > 1 for drive in drives):
         text = f"Temperature by the drive's own sensor over {of}"
         if any(drive.facts.warning_c is not None for drive in drives):
@@ -48,7 +48,7 @@ def _charts(course: TelemetrySeries, of: str) -> Iterator[ChartView]:
         if any(drive.throttled for drive in drives):
             text += "; shaded: between two readings that say that it was throttled"
         yield ChartView(
-            key="temperature", text=f"{text}.", chart=_draw_temperature(course), question="How warm did it get?"
+            key="temperature", text=f"{text}.", chart=_draw_temperature(series), question="How warm did it get?"
         )
     parts = [part for drive in drives for part in drive.written]
     if any(part.nand_bytes is not None for part in parts):
@@ -56,7 +56,7 @@ def _charts(course: TelemetrySeries, of: str) -> Iterator[ChartView]:
             key="flash",
             text="Written by the host, and to the flash, by the drive's own counters, from reading to reading, over "
             f"{of}.",
-            chart=_draw_written(course),
+            chart=_draw_written(series),
             question=_FLASH,
             choice=("MB/s",),
         )
@@ -65,7 +65,7 @@ def _charts(course: TelemetrySeries, of: str) -> Iterator[ChartView]:
             key="amplification",
             text="Bytes written to the flash for each byte of the host's, from reading to reading; none where too "
             "little was written.",
-            chart=_draw_amplification(course),
+            chart=_draw_amplification(series),
             question=_FLASH,
             choice=("bytes for each of the host's",),
             printed=True,
@@ -79,7 +79,7 @@ def align(chart: Chart, length: float) -> Chart:
 
 
 def _draw(
-    course: TelemetrySeries,
+    series: TelemetrySeries,
     title: str,
     y: Axis,
     values: Mapping[str, Sequence[tuple[float, float | None]]],
@@ -87,7 +87,7 @@ def _draw(
     rules: Iterable[Rule] = (),
 ) -> Chart:
     """Return a low chart on the course's time axis; ``values`` are (time in s, value) by the name of a curve."""
-    unit, unit_s = find_time_unit(course.length_s)
+    unit, unit_s = find_time_unit(series.length_s)
     known = {
         name: tuple(Point(at_s / unit_s, value) for at_s, value in each if value is not None)
         for name, each in values.items()
@@ -112,33 +112,33 @@ def _draw(
         series_word="Drive",
         low=True,
     )
-    return align(chart, course.length_s / unit_s)
+    return align(chart, series.length_s / unit_s)
 
 
-def _draw_temperature(course: TelemetrySeries) -> Chart:
+def _draw_temperature(series: TelemetrySeries) -> Chart:
     """Return the temperatures with the drives' own limits; shaded while a drive was throttled."""
-    values = {drive.facts.drive: drive.temperatures for drive in course.drives}
-    rules = tuple(_limits(course))
+    values = {drive.facts.drive: drive.temperatures for drive in series.drives}
+    rules = tuple(_limits(series))
     every = [celsius for each in values.values() for _, celsius in each]
     every += [rule.y for rule in rules if rule.y is not None]
     beyond = max(0.0, LEAST_SPAN_C - (max(every) - min(every))) / 2
     reached = (min(every) - beyond, max(every) + beyond)
     y = Axis(title="Temperature (°C)", zero=False, includes=reached)
-    return _draw(course, "Temperature", y, values, _throttled(course), rules)
+    return _draw(series, "Temperature", y, values, _throttled(series), rules)
 
 
-def _throttled(course: TelemetrySeries) -> Iterator[Shade]:
-    unit_s = find_time_unit(course.length_s)[1]
-    for drive in course.drives:
+def _throttled(series: TelemetrySeries) -> Iterator[Shade]:
+    unit_s = find_time_unit(series.length_s)[1]
+    for drive in series.drives:
         for began_s, ended_s in drive.throttled:
-            if began_s < course.length_s and ended_s > 0:
-                begin, end = max(0.0, began_s) / unit_s, min(course.length_s, ended_s) / unit_s
+            if began_s < series.length_s and ended_s > 0:
+                begin, end = max(0.0, began_s) / unit_s, min(series.length_s, ended_s) / unit_s
                 yield Shade(kind=ShadeKind.THROTTLED, begin=begin, end=end)
 
 
-def _limits(course: TelemetrySeries) -> Iterator[Rule]:
+def _limits(series: TelemetrySeries) -> Iterator[Rule]:
     """Yield a line for each limit that any of the drives has."""
-    facts = [drive.facts for drive in course.drives]
+    facts = [drive.facts for drive in series.drives]
     for kind, limits in (
         (RuleKind.WARNING, {limits.warning_c for limits in facts}),
         (RuleKind.CRITICAL, {limits.critical_c for limits in facts}),
@@ -147,12 +147,12 @@ def _limits(course: TelemetrySeries) -> Iterator[Rule]:
             yield Rule(kind=kind, y=celsius, name=f"{kind} {celsius:g} °C")
 
 
-def _draw_written(course: TelemetrySeries) -> Chart:
+def _draw_written(series: TelemetrySeries) -> Chart:
     """Return the bytes that the host wrote and the bytes that went to the flash, by the drives' counters."""
     values: dict[str, list[tuple[float, float | None]]] = {}
-    for drive in course.drives:
+    for drive in series.drives:
         for what, amount in (("host", "host_bytes"), ("flash", "nand_bytes")):
-            name = what if len(course.drives) == 1 else f"{drive.facts.drive} {what}"
+            name = what if len(series.drives) == 1 else f"{drive.facts.drive} {what}"
             values[name] = [
                 (at_s, part.megabytes_per_s(bytes_))
                 for part in drive.written
@@ -160,19 +160,19 @@ def _draw_written(course: TelemetrySeries) -> Chart:
                 for at_s in (part.began_s, part.ended_s)
             ]
     title, y = "Written, as the drive counts", Axis(title="Written (MB/s)")
-    return _draw(course, title, y, values)
+    return _draw(series, title, y, values)
 
 
-def _draw_amplification(course: TelemetrySeries) -> Chart:
+def _draw_amplification(series: TelemetrySeries) -> Chart:
     """Return the bytes to the flash for each of the host's, from reading to reading."""
     values = {
         drive.facts.drive: [
             (at_s, part.amplification) for part in drive.written for at_s in (part.began_s, part.ended_s)
         ]
-        for drive in course.drives
+        for drive in series.drives
     }
     y = Axis(title="Write amplification (flash/host)")
-    return _draw(course, "Write amplification", y, values)
+    return _draw(series, "Write amplification", y, values)
 
 
 def find_test_course(
@@ -193,7 +193,7 @@ def find_section_courses(
         if load.step.kind is StepKind.CONTINUOUS:
             streams.setdefault(load.step.section, []).append(load)
     found = {name: _find(result, of_stream, readings) for name, of_stream in streams.items()}
-    return {name: course for name, course in found.items() if course is not None}
+    return {name: series for name, series in found.items() if series is not None}
 
 
 def _find(result: RunResult, loads: Sequence[TimedStep], readings: Sequence[Reading]) -> TelemetrySeries | None:

@@ -239,8 +239,8 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
     cell = section.cells[0]
     name = name_figure(cell.workload)
     fresh, steady = (find_characteristic(section, measure) for measure in (FRESH, STEADY))
-    settled, course = find_settled(section, cell), find_rate_series(section, IOPS)
-    changes = course is not None and course.changes
+    settled, series = find_settled(section, cell), find_rate_series(section, IOPS)
+    changes = series is not None and series.changes
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
         # The mean over the whole stream mixes fresh and settled, and differs from the sentence's number.
         level = _made(test, section, steady, f"{name}, settled (median)", say_value(settled, IOPS), value=settled)
@@ -248,7 +248,7 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
         yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
     else:
         for one in _figure(test, section, cell, shown[0], rank=0):
-            yield _with_course(one, course) if shown[0] is IOPS else one
+            yield _with_series(one, series) if shown[0] is IOPS else one
     if fresh is not None and steady is not None and fresh.value and settled:
         share = 100 * settled / fresh.value
         headline = _made(
@@ -265,14 +265,14 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
         yield from _figure(test, section, cell, _TAIL, rank=2)
 
 
-def _with_course(candidate: _Candidate, course: Timeline | None) -> _Candidate:
+def _with_series(candidate: _Candidate, series: Timeline | None) -> _Candidate:
     """Say that the rate still changed at the end, if the figure is the mean of a stream that no
     rule of steady state judged.
     """
     headline = candidate.headline
-    if course is None or course.settled is not False or headline.verdict:
+    if series is None or series.settled is not False or headline.verdict:
         return candidate
-    verdict = describe_still_changing(course).partition(", ")[0]
+    verdict = describe_still_changing(series).partition(", ")[0]
     return replace(candidate, headline=replace(headline, verdict=verdict))
 
 

@@ -130,24 +130,24 @@ def describe_stream_course(section: SectionResult) -> str:
 
 def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
     """Describe the course of the rate; empty if levels were not sought, or if the rate was not measured."""
-    course = find_rate_series(section, rate)
-    if course is None or find_characteristic(section, STEADY) is None:
+    series = find_rate_series(section, rate)
+    if series is None or find_characteristic(section, STEADY) is None:
         return ""
     value = find_settled(section, cell)
     if value is None:
         mean = say(cell, rate)
         within = ", within the limits of steady state" if section.steady else ""
         fresh = find_characteristic(section, FRESH)
-        falls = course.still_changes_percent is not None
+        falls = series.still_changes_percent is not None
         if falls and fresh is not None and fresh.value:
             within = f", after {say_value(fresh.value, rate)} fresh out of box{within}"
         if not mean:
             return ""
         # The rate is the mean of a whole stream or of a window. At the end, the drive runs at
         # another rate.
-        return f"{mean} on average and were {describe_still_changing(course)}{within}"
+        return f"{mean} on average and were {describe_still_changing(series)}{within}"
     start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
-    changes = start is not None and start.value is not None and course.changes
+    changes = start is not None and start.value is not None and series.changes
     if not changes and not section.steady:
         return say(cell, rate)
     median = "" if section.steady else " (median)"
