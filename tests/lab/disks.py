@@ -48,7 +48,7 @@ def _sata(serial: str, unit: int) -> Disk:
 
 def _virtio(serial: str) -> Disk:
     device = "virtio-blk-pci,drive={drive},serial={serial}"
-    return Disk(serial=serial, size_bytes=128 * MIB, devices=(device,))
+    return Disk(serial=serial, size_bytes=96 * MIB, devices=(device,))
 
 
 NVME = _nvme("LABNVME512", 512, port="port1")

@@ -19,8 +19,8 @@ from tests.lab.machine import CHECKOUT, run_job
 # Several times what it takes where nothing else runs: a slow machine is no failure.
 LIMITS_S = {"core": 2400.0, "full": 7200.0}
 PYTEST = (
-    "export TKPERF_LAB={which} PATH=$PWD/.venv/bin:$PATH; "
-    ".venv/bin/python -m pytest tests/lab/cases -p no:cacheprovider -p no:hypothesispytest "
+    "export TKPERF_LAB={which} PATH=$PWD/.venv/bin:$PATH PYTEST_DISABLE_PLUGIN_AUTOLOAD=1; "
+    ".venv/bin/python -m pytest tests/lab/cases -p no:cacheprovider "
     "-o addopts= --import-mode=importlib --strict-markers -q --tb=no --no-header "
 )
 

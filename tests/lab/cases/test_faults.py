@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.cases.conftest import Drive, Ended, Monitor, shell, tkperf
+from tests.lab.cases.warm import start_warm
 from tkperf.model.record import RunStatus
 from tkperf.runfile.reader import read_run
 
@@ -22,43 +25,28 @@ LONGEST_S = 240
 @contextmanager
 def measuring(folder: Path, drive: Path, confirm: str, *arguments: object) -> Iterator[Callable[[], Ended]]:
     """A run under way, past its first step; call what it yields to wait for its end."""
-    run = subprocess.Popen(
-        [
-            "tkperf",
-            "ssd",
-            "case",
-            drive,
-            "--no-report",
-            "--profile",
-            PROFILE,
-            "--output",
-            folder,
-            "--yes-destroy",
-            confirm,
-            "--progress",
-            "json",
-            "-ssdt",
-            "iops",
-            *map(str, arguments),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert run.stdout is not None
-    for line in run.stdout:
-        if json.loads(line)["event"] == "StepEnded":
-            break
+    words = ("ssd", "case", drive, "--profile", PROFILE, "--output", folder, "--yes-destroy", confirm, "-ssdt", "iops")
+    options = ("--progress", "json", "--no-report", *arguments)
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile() as err, os.fdopen(reading) as events:
+        run = start_warm([str(word) for word in (*words, *options)], writing, err.fileno())
+        os.close(writing)
+        for line in events:
+            if json.loads(line)["event"] == "StepEnded":
+                break
 
-    def wait() -> Ended:
-        out, err = run.communicate(timeout=LONGEST_S)
-        return Ended(run.returncode, out, err)
+        def wait() -> Ended:
+            out = events.read()
+            run.join(LONGEST_S)
+            assert run.exitcode is not None
+            err.seek(0)
+            return Ended(run.exitcode, out, err.read().decode())
 
-    try:
-        yield wait
-    finally:
-        run.kill()
-        run.wait()
+        try:
+            yield wait
+        finally:
+            run.kill()
+            run.join()
 
 
 def check_kept(folder: Path) -> str:

@@ -9,7 +9,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import time
 from bisect import bisect_right
@@ -17,11 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 import pytest
 
 from tests.lab.cases.conftest import Drive, Monitor, shell, tkperf
+from tests.lab.cases.warm import start_warm
 from tkperf.device.device_mapper import create_mapping
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
@@ -72,9 +73,8 @@ def traced(drive: Drive) -> Iterator[list[Issued]]:
             assert "overrun: 0" in cpu.read_text()
 
 
-def start(folder: Path, drive: Drive, *arguments: object) -> subprocess.Popen[bytes]:
+def start(folder: Path, drive: Drive, *arguments: object) -> ForkProcess:
     command = [
-        "tkperf",
         "ssd",
         "case",
         drive.path,
@@ -92,7 +92,7 @@ def start(folder: Path, drive: Drive, *arguments: object) -> subprocess.Popen[by
         *arguments,
     ]
     with (folder / "log.txt").open("wb") as log:
-        return subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return start_warm(list(map(str, command)), log.fileno(), log.fileno())
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -137,7 +137,8 @@ def test_every_io_of_a_test_is_inside_and_each_segment_alike(nvme: Drive, tmp_pa
     """Fills go to 80 % of the drive; what follows to the segments drawn from the seed, uniformly."""
     with traced(nvme) as requests:
         process = start(tmp_path, nvme)
-        assert process.wait(300) == 0, (tmp_path / "log.txt").read_text()
+        process.join(300)
+        assert process.exitcode == 0, (tmp_path / "log.txt").read_text()
     assert mapping_of(nvme) is None
     assert is_free(nvme)
     shown = json.loads(tkperf("show", "--json", tmp_path / "case.tkperf").stdout)
@@ -194,8 +195,8 @@ def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(nvme: Drive, 
         mounted = subprocess.run(["mount", nvme.path, "/mnt"], capture_output=True, check=False)
         assert mounted.returncode != 0
     finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
+        process.join()
     wait_until(lambda: mapping_of(nvme) is None)
     assert "tkperf" not in shell("dmsetup ls")
     assert is_free(nvme)
@@ -211,7 +212,8 @@ def test_a_pulled_drive_ends_the_run_with_its_reason(nvme_pulled: Drive, monitor
     process = start(tmp_path, nvme_pulled, "-rt", "60")
     wait_until(lambda: mapping_of(nvme_pulled) and nvme_pulled.written_bytes() - before > 16 * MIB, 120)
     monitor("device_del", id=nvme_pulled.serial)
-    assert process.wait(200) in {4, 5}
+    process.join(200)
+    assert process.exitcode in {4, 5}
     said = (tmp_path / "log.txt").read_text()
     assert "Traceback" not in said
     assert nvme_pulled.name in said

@@ -7,13 +7,17 @@ import os
 import sys
 import tempfile
 from importlib import import_module
+from multiprocessing.context import ForkProcess
 from typing import IO
 
 from tkperf.cli.main import main
+from tkperf.pipeline import result_cache
 
 # What the commands read when they are called.
 for name in ("cli.session", "cli.ending", "pipeline.diagnosis", "page.doctor"):
     import_module(f"tkperf.{name}")
+# Reading all the code that results depend on takes four seconds here.
+result_cache._made_by()
 
 
 def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:
@@ -23,14 +27,20 @@ def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:
         TimeoutError: it took longer; it was killed.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        copy = multiprocessing.get_context("fork").Process(target=_run, args=(arguments, out.fileno(), err.fileno()))
-        copy.start()
+        copy = start_warm(arguments, out.fileno(), err.fileno())
         copy.join(limit_s)
         if copy.exitcode is None:
             copy.kill()
             copy.join()
             raise TimeoutError(f"tkperf {' '.join(arguments)}: longer than {limit_s} s: {_text(err)}")
         return copy.exitcode, _text(out), _text(err)
+
+
+def start_warm(arguments: list[str], out: int, err: int) -> ForkProcess:
+    """Start ``tkperf`` with these arguments and these descriptors for stdout and stderr."""
+    copy = multiprocessing.get_context("fork").Process(target=_run, args=(arguments, out, err))
+    copy.start()
+    return copy
 
 
 def _run(arguments: list[str], out: int, err: int) -> None:
