@@ -9,6 +9,4 @@ if [ $# -gt 0 ]; then
     exec .venv/bin/pytest "$@"
 fi
 sh scripts/lint.sh
-# By files, in the order of tests/conftest.py: most of the time is spent waiting for fio. No test may mind what else the host does.
-nice .venv/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder
-exec sh scripts/lab.sh core
+exec .venv/bin/python scripts/all_tests.py

@@ -1,0 +1,58 @@
+"""Run pytest and the lab's core cases at the same time. Called by scripts/test.sh.
+
+pytest mostly waits for fio, and the lab for its emulated CPUs, so both together take little longer than one of them.
+pytest prints at once. What the lab says is kept in .lab/core.txt and printed when pytest has ended. Either of them
+that fails makes the status 1. Ctrl-C and SIGTERM end both.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+LAB_SAID = CHECKOUT / ".lab" / "core.txt"
+# By files, in the order of tests/conftest.py. Less urgent than the lab, which takes longer: no test of pytest may
+# depend on what else the host does.
+PYTEST = ("nice", sys.executable, "-m", "pytest", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
+LAB = (sys.executable, "-u", "-m", "tests.lab.run", "core")
+ENDS_WITHIN_S = 60.0
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    LAB_SAID.parent.mkdir(exist_ok=True)
+    print(f"The lab runs meanwhile; what it says is in {LAB_SAID.relative_to(CHECKOUT)} and follows.", flush=True)
+    with LAB_SAID.open("wb") as said:
+        lab = subprocess.Popen(LAB, cwd=CHECKOUT, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+    started = [lab]
+    try:
+        tests = subprocess.Popen(PYTEST, cwd=CHECKOUT)
+        started.append(tests)
+        failed = [name for name, process in (("pytest", tests), ("the lab", lab)) if process.wait() != 0]
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        _end(started)
+        return 130 if isinstance(stopped, KeyboardInterrupt) else 128 + signal.SIGTERM
+    finally:
+        print(LAB_SAID.read_text(errors="replace"), flush=True)
+    for name in failed:
+        print(f"{name} failed", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _end(started: list[subprocess.Popen[bytes]]) -> None:
+    """End what still runs: SIGTERM may have been for this process alone."""
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+    for process in started:
+        try:
+            process.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
