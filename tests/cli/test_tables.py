@@ -55,7 +55,7 @@ def test_every_output_has_the_facts_tables_and_sentences_of_the_page(result: Run
         sections = [section for test in view.tests for section in test.sections]
         tables = [table for section in sections for table in section.tables]
         tables += [section.determination for section in sections if section.determination]
-        tables += [table for test in view.tests for table in (*test.tables, *test.course.tables)]
+        tables += [table for test in view.tests for table in (*test.tables, *test.events.tables)]
         cells = [cell for table in tables for row in table.rows[:10] for cell in row]
         notes = [note for table in tables for note in table.notes]
         facts = [fact for _, block in view.disclosure for pair in block for fact in pair]

@@ -52,7 +52,7 @@ def keep(path: Path, tests: list[Test], chosen: Chosen, profile: Profile | None 
 
 def charts_of(view: ReportView) -> Iterator[ChartView]:
     for test in view.tests:
-        yield from (view for chart in (*test.charts, *test.course.charts) for view in chart.views)
+        yield from (view for chart in (*test.charts, *test.events.charts) for view in chart.views)
         for section in test.sections:
             yield from (view for chart in section.charts for view in chart.views)
 

@@ -85,8 +85,8 @@ def test_cells_open_and_tests_have_courses_of_few_workloads(
         with RunFile(large_path) as run_file:
             views[most] = build_run_view(run_file, record, analyse(record))
     assert [len(list(views[most].cells)) for most in (5, 4)] == [5, 0]
-    assert views[5].tests[0].course.charts
-    assert not views[4].tests[0].course.charts
+    assert views[5].tests[0].events.charts
+    assert not views[4].tests[0].events.charts
     rows = {most: [table.rows for table in view.tests[0].sections[0].tables] for most, view in views.items()}
     assert rows[4] == rows[5]
 

@@ -83,7 +83,7 @@ def chart(view: ReportView, key: str) -> ChartView:
     charts = [
         each
         for test in view.tests
-        for part in (test.charts, test.course.charts, *(section.charts for section in test.sections))
+        for part in (test.charts, test.events.charts, *(section.charts for section in test.sections))
         for shown in part
         for each in shown.views
     ]
@@ -316,7 +316,7 @@ def outline(view: ReportView) -> str:
             for table in tables:
                 lines += [f"table {table.title}", " | ".join(table.columns), *map(" | ".join, table.rows)]
             lines += map(describe, section.charts)
-        lines += map(describe, test.course.charts)
+        lines += map(describe, test.events.charts)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -484,7 +484,7 @@ def test_the_first_chart_is_marked_like_all_others(tmp_path: Path) -> None:
     notice = "SIMULATED: these numbers come from a model"
     simulate(tmp_path, run_info(notices=(notice,)))
     view = view_of(tmp_path / "run.tkperf")
-    assert view.story is not None
-    for chart in view.story.views:
+    assert view.opening_chart is not None
+    for chart in view.opening_chart.views:
         assert chart.chart.keywords == "SIMULATED"
         assert chart.key.startswith("story-")

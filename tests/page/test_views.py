@@ -119,7 +119,7 @@ def view(run: Path) -> ReportView:
 def shown(view: ReportView) -> Iterator[tuple[str, ChartView]]:
     for test in view.tests:
         of_sections = (chart for section in test.sections for chart in section.charts)
-        yield from ((test.key, chart) for chart in (*of_sections, *test.charts, *test.course.charts))
+        yield from ((test.key, chart) for chart in (*of_sections, *test.charts, *test.events.charts))
 
 
 def test_the_plots_of_the_specification_are_printed(view: ReportView) -> None:
@@ -187,10 +187,10 @@ def test_periodic_spikes_come_first(tmp_path: Path) -> None:
     assert view.headlines[0].text == say_value(
         section.cells[0].value(QUANTITIES["latency_max_us"]) or 0.0, QUANTITIES["latency_max_us"]
     )
-    assert view.story is not None
-    assert view.story.figure is not None
-    assert view.story.figure.quantities[-1] == "latency_max_us"
-    assert len(view.story.views) > 1
+    assert view.opening_chart is not None
+    assert view.opening_chart.figure is not None
+    assert view.opening_chart.figure.quantities[-1] == "latency_max_us"
+    assert len(view.opening_chart.views) > 1
     events = [words for words, _ in view.findings[0].sentences if "spikes every" in words]
     assert len(events) == 1, "the mean rises with the maximum: one sentence"
     low = replace(of_maximum, spikes=replace(spikes, height=1.5))

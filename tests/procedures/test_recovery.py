@@ -274,7 +274,7 @@ def test_a_headline_names_its_wait_state(idle: Path) -> None:
 def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
     """A curve for each from its own beginning, bursts where they were in time, then its baseline."""
     view = view_of(idle)
-    shown, course = view.tests[0].charts, view.tests[0].course.charts
+    shown, course = view.tests[0].charts, view.tests[0].events.charts
     assert [chart.key for chart in shown] == ["hiroverlaid"]
     assert shown[0].switches == (("all wait states", "Wait state 1 s", "Wait state 2 s"),)
     charts = {each.key: each for chart in (*shown, *course) for each in chart.on_paper}
@@ -304,7 +304,7 @@ def test_preconditioning_is_drawn_over_time_in_every_test(tmp_path: Path) -> Non
     """A fill is on the timeline of its test, apart from the rounds, and a view of that chart shows it alone."""
     path = tmp_path / "run.tkperf"
     measure(SSD_TESTS["tp"], load_profile("quick"), file=path, range_bytes=GIB)
-    (done,) = view_of(path).tests[0].course.charts
+    (done,) = view_of(path).tests[0].events.charts
     charts = {view.key: view for view in done.views}
     assert list(charts) == ["tptimeline", "tppreconditioning", "tppreconditioning2"]
     assert [view.key for view in done.on_paper] == ["tptimeline"]

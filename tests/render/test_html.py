@@ -68,7 +68,7 @@ def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
 def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
     """A picture that somebody saves of a chart says it, too; also of what opens behind a cell."""
     view = view_of(run_file)
-    charts = [c for test in view.tests for c in (*test.charts, *test.course.charts)]
+    charts = [c for test in view.tests for c in (*test.charts, *test.events.charts)]
     charts += [chart for test in view.tests for each in test.sections for chart in each.charts]
     drawn = [each.chart for chart in charts for each in chart.views]
     assert len(drawn) > len(charts) > 10
@@ -174,7 +174,7 @@ def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) ->
                 *((section.determination,) if section.determination else ()),
                 *(table for table in section.tables if table.folded),
             )
-        tables += test.course.tables
+        tables += test.events.tables
         for table in tables:
             head = [list(table.columns)] if any(table.columns) else []
             expected.append((table.title, [*head, *([*map(typeset, row)] for row in table.rows)]))

@@ -56,7 +56,7 @@ Charts = Mapping[str, Any]
 
 def charts_of(view: ReportView) -> Iterator[tuple[str, AnyChart]]:
     for test in view.tests:
-        for part in (test.charts, test.course.charts, *(section.charts for section in test.sections)):
+        for part in (test.charts, test.events.charts, *(section.charts for section in test.sections)):
             yield from ((each.key, each.chart) for chart in part for each in chart.views)
     yield from ((f"cell {name}", each) for name, each in (view.cell_charts or {}).items())
 

@@ -71,7 +71,7 @@ def render_pdf(run_file: Path) -> bytes:
 
 def charts_of(view: ReportView) -> list[ChartView]:
     sections = (section for test in view.tests for section in test.sections)
-    of_tests = [chart for test in view.tests for chart in (*test.charts, *test.course.charts)]
+    of_tests = [chart for test in view.tests for chart in (*test.charts, *test.events.charts)]
     shown = of_tests + [chart for section in sections for chart in section.charts]
     return [view for chart in shown for view in chart.on_paper]
 
@@ -267,14 +267,14 @@ def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> N
     view = view_of(run_file)
     rows = tuple((f"Fact {number}", str(number)) for number in range(60))
     facts = TableView(title="Drive told", columns=("", ""), rows=rows)
-    tests = tuple(replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests)
+    tests = tuple(replace(test, events=replace(test.events, tables=(facts,))) for test in view.tests)
     printed = set_document(compose(replace(view, tests=tests)))
     pages = text_of(printed, tmp_path)
     told = [page for page in pages if "Drive told" in page]
     assert len(told) == len(tests)
-    titles = [chart.chart.title for test in tests for chart in test.course.charts]
+    titles = [chart.chart.title for test in tests for chart in test.events.charts]
     alone = [page for page in told if not any(title in page for title in titles)]
-    assert len(alone) == sum(not test.course.charts for test in tests)
+    assert len(alone) == sum(not test.events.charts for test in tests)
     for page in pages:
         *_, last, _footer = [line.strip() for line in page.splitlines() if line.strip()]
         assert last not in {"Not known", "Command line", "Kernel command line"}
@@ -287,7 +287,7 @@ def test_long_amounts_cover_no_names(run_file: Path, tmp_path: Path) -> None:
     for value, columns in (("963.194", 3), ("50,833.613", 2), ("1" * 40, 1)):
         rows = tuple((name, value) for _ in range(9))
         facts = TableView(title="Drive told", columns=("", ""), rows=rows)
-        tests = tuple(replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests)
+        tests = tuple(replace(test, events=replace(test.events, tables=(facts,))) for test in view.tests)
         told = replace(view, tests=tests)
         pages = text_of(set_document(compose(told)), tmp_path)
         lines = [line for page in pages for line in page.splitlines() if name in line]

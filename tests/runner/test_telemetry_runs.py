@@ -87,7 +87,7 @@ def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
     """The same domain, labels of the same width: what lies above each other was at the same time."""
     view = view_of(hot)
     (test,) = view.tests
-    charts = {chart.key: chart for chart in (*test.charts, *test.course.charts)}
+    charts = {chart.key: chart for chart in (*test.charts, *test.events.charts)}
     keys = list(charts)
     first = keys.index("tptimeline")
     assert charts["tptimeline"].aligned
@@ -106,7 +106,7 @@ def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
     y = specs[3]["layer"][0]["encoding"]["y"]
     assert y["scale"]["domain"][0] == 0
     assert len(y["axis"]["values"]) > 2, "also of a level line"
-    (table,) = test.course.tables
+    (table,) = test.events.tables
     assert table.title == "The drive's own log"
     assert table.folded
     assert table.columns == ("", "simulated drive")
@@ -156,7 +156,7 @@ def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:
         record = read_run(tmp_path / f"{name}.tkperf")
         assert record.telemetry == ()
         view = view_of(tmp_path / f"{name}.tkperf")
-        assert not [c.key for test in view.tests for c in test.course.charts if "temperature" in c.key]
+        assert not [c.key for test in view.tests for c in test.events.charts if "temperature" in c.key]
         assert "own log" not in run_cli("show", tmp_path / f"{name}.tkperf")
 
 

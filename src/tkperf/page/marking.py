@@ -32,14 +32,14 @@ def mark_charts(view: ReportView) -> ReportView:
 
     return replace(
         view,
-        story=None if view.story is None else mark_all((view.story,))[0],
+        opening_chart=None if view.opening_chart is None else mark_all((view.opening_chart,))[0],
         lead_charts=mark_all(view.lead_charts),
         overview_charts=mark_all(view.overview_charts),
         tests=tuple(
             replace(
                 test,
                 charts=mark_all(test.charts),
-                course=replace(test.course, charts=mark_all(test.course.charts)),
+                events=replace(test.events, charts=mark_all(test.events.charts)),
                 sections=tuple(replace(section, charts=mark_all(section.charts)) for section in test.sections),
             )
             for test in view.tests

@@ -366,7 +366,7 @@ class TestView:
     """A test: its procedure in words and as pseudo code, its sections, tables and charts of all of it.
 
     Attributes:
-        course: the load on the device over the test's time, and the drives' own reports meanwhile; it comes
+        events: the load on the device over the test's time, and the drives' own reports meanwhile; it comes
             below the answers.
         sheet: the name on top of its printed pages; empty: its title.
         header: the facts at the beginning of its print, block by block.
@@ -381,7 +381,7 @@ class TestView:
     procedure: str = ""
     tables: tuple[TableView, ...] = ()
     charts: tuple[ChartView, ...] = ()
-    course: EventsView = EventsView()
+    events: EventsView = EventsView()
     sheet: str = ""
     header: FactBlocks = ()
 
@@ -424,7 +424,7 @@ class ReportView:
         footer: appears at the bottom of printed pages.
         verdict: opens the page.
         headlines: the answer, together with ``findings``.
-        story: the chart that carries the story; it is one of a test's charts again.
+        opening_chart: the chart below the headlines of a run; it is one of a test's charts again.
         warnings_line: counts the warnings by kind.
         grouped_warnings: appear below the answer.
         answer: the sentences of a comparison.
@@ -448,7 +448,7 @@ class ReportView:
     device: str = ""
     footer: str = ""
     headlines: tuple[HeadlineView, ...] = ()
-    story: ChartView | None = None
+    opening_chart: ChartView | None = None
     findings: tuple[FindingsView, ...] = ()
     warnings_line: str = ""
     grouped_warnings: tuple[WarningGroup, ...] = ()

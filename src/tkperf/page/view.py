@@ -92,7 +92,7 @@ def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
     )
 
 
-def choose_lead_chart(
+def choose_opening_chart(
     tests: Sequence[TestView], results: Sequence[TestResult], shown_sections: Mapping[str, Sequence[ShownSection]]
 ) -> ChartView | None:
     """Return the chart that a reader should see first, as a copy with a key of its own; None without charts.
@@ -106,7 +106,7 @@ def choose_lead_chart(
         test, section, timeline = spikes
         views = next(view for view in tests if view.key == test.name)
         key = next(one.key for one in shown_sections[test.name] if one.section.name == section.name)
-        for chart in (*sections[key].charts, *views.charts, *views.course.charts):
+        for chart in (*sections[key].charts, *views.charts, *views.events.charts):
             if (opened := open_over_time(chart, {timeline.quantity})) is not None:
                 return _as_lead_chart(opened)
     for asked in (_has_course, _is_search):
@@ -198,7 +198,7 @@ def build_view(
         cells=Cells([shown for of_test in shown_sections.values() for shown in of_test]),
         cell_charts=build_cell_charts() if details else None,
     )
-    return mark_charts(replace(view, story=choose_lead_chart(view.tests, result.tests, shown_sections)))
+    return mark_charts(replace(view, opening_chart=choose_opening_chart(view.tests, result.tests, shown_sections)))
 
 
 def _in_section_order(result: RunResult) -> RunResult:
@@ -255,7 +255,7 @@ def _test(
         sections=(*(build_section_view(shown) for shown in shown_sections), *build_selected_parts(test.name, selected)),
         tables=tables,
         charts=charts,
-        course=below,
+        events=below,
         sheet=name_sheet(test),
         header=build_page_header(result, user_facts, test),
     )

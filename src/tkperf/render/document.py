@@ -31,8 +31,9 @@ MOST_OF_BANNER = 120
 MOST_OF_ABOUT = 160
 MOST_OF_FACT = 64
 # Heights in print relative to the screen: eight charts of half the width fill a page, and names next to curves need as
-# much. Charts over time have no such names, and have others of the same time below them. The story fills its page.
-CHART_SCALE, TIMELINE_SCALE, STORY_SCALE = 170 / 300, 90 / 300, 410 / 300
+# much. Charts over time have no such names, and have others of the same time below them. The opening chart fills its
+# page.
+CHART_SCALE, TIMELINE_SCALE, OPENING_SCALE = 170 / 300, 90 / 300, 410 / 300
 # Size of an axis, an entry of a legend and its letters, in pixels: the same as on the page, where capitals are few.
 _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 
@@ -44,7 +45,7 @@ def compose(view: ReportView) -> Document:
         replace(
             view,
             overview=overview,
-            story=None,
+            opening_chart=None,
             lead_charts=(),
             overview_charts=(),
             tests=(),
@@ -62,8 +63,8 @@ def compose(view: ReportView) -> Document:
     for headline in report["headlines"]:
         headline["label"] = bind_units(headline["label"])
     report["tests"] = [_without_charts(test) for test in view.tests]
-    story = () if view.story is None else view.story.on_paper[:1]
-    report["story"] = [[_for_print(chart, scale=STORY_SCALE, width=WHOLE_WIDTH)] for chart in story]
+    opening = () if view.opening_chart is None else view.opening_chart.on_paper[:1]
+    report["opening_chart"] = [[_for_print(chart, scale=OPENING_SCALE, width=WHOLE_WIDTH)] for chart in opening]
     if view.decision is not None:
         for row in report["decision"]["rows"]:
             row["colour"] = find_colour(row["colour"])
@@ -77,7 +78,7 @@ def compose(view: ReportView) -> Document:
     charts = [
         of_part
         for test in view.tests
-        for of_part in (test.charts, test.course.charts, *(section.charts for section in test.sections))
+        for of_part in (test.charts, test.events.charts, *(section.charts for section in test.sections))
     ]
     for part, of_part in zip(parts_of(report), charts, strict=True):
         part["charts"] = _lay_out([view for chart in of_part for view in chart.on_paper])
@@ -100,7 +101,7 @@ def _without_charts(test: TestView) -> Document:
         test,
         header=_shorten(test.header),
         charts=(),
-        course=replace(test.course, charts=()),
+        events=replace(test.events, charts=()),
         tables=tuple(table.on_paper for table in test.tables),
         sections=tuple(
             replace(section, charts=(), tables=tuple(table.on_paper for table in section.tables))

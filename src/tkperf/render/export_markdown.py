@@ -115,7 +115,7 @@ def _test(test: TestView) -> Iterator[str]:
     yield from _tables(test.tables)
     for section in test.sections:
         yield from _section(test, section)
-    yield from _tables(test.course.tables)
+    yield from _tables(test.events.tables)
 
 
 def _section(test: TestView, section: SectionView) -> Iterator[str]:

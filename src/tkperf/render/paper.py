@@ -16,7 +16,7 @@ Document = dict[str, Any]
 
 def parts_of(document: Document) -> list[dict[str, Any]]:
     """Return all tests, their courses and their sections: the parts with rows of ``charts``."""
-    return [part for test in document["tests"] for part in (test, test["course"], *test["sections"])]
+    return [part for test in document["tests"] for part in (test, test["events"], *test["sections"])]
 
 
 def charts_of(document: Document) -> list[dict[str, Any]]:
@@ -24,7 +24,7 @@ def charts_of(document: Document) -> list[dict[str, Any]]:
     rows = (row for part in parts_of(document) for row in part["charts"])
     return [
         chart
-        for row in (*document["story"], *document["lead_charts"], *document["overview_charts"], *rows)
+        for row in (*document["opening_chart"], *document["lead_charts"], *document["overview_charts"], *rows)
         for chart in row
     ]
 

@@ -153,7 +153,7 @@ def _print_test(test: TestView, console: Console) -> None:
     _print_tables(test.tables, console)
     for section in test.sections:
         _print_section(test, section, console)
-    _print_tables(test.course.tables, console)
+    _print_tables(test.events.tables, console)
 
 
 def _print_heading(title: str, console: Console) -> None:
