@@ -34,7 +34,7 @@ class RateSource(StrEnum):
 class Rates:
     """Rates in bytes a second: of large sequential writes, and of each workload measured before.
 
-    ``note`` names the source in words, and the reason for having no better one.
+    ``note`` describes the source of the rates, and why there is no better source.
     """
 
     bytes_per_s: float

@@ -29,11 +29,11 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartSelection:
-    """A selection of a part; without ``rounds``, ``seconds`` and ``level`` it is all of the cell.
+    """A selected part of a cell. Without ``rounds``, ``seconds`` and ``level`` the whole cell is selected.
 
     Attributes:
         text: the selection in the user's words.
-        names: names of the test, the section or the workload; all must fit.
+        names: names of the test, the section or the workload; the cell must match all of them.
         rounds: the first and the last round, slice or area.
         seconds: start and end, on the time axis of the charts of every second.
         level: offered IOPS.

@@ -23,18 +23,19 @@ from tkperf.pipeline.run_state import Brief, RunState
 from tkperf.pipeline.running_runs import FollowedFile, find_clock_s
 from tkperf.runner.events import Event, find_place_events
 
-# Looks at run files a second, over all drives: a look costs some milliseconds, also where much has happened.
+# Number of looks at run files per second, for all drives together. A look takes a few milliseconds, even if there are
+# many new events.
 LOOKS_A_SECOND = 4.0
 EACH_EVERY_S = 2.0
-# The ledger says when drives begin and end; a process that was killed says nothing.
+# The ledger tells when drives begin and end, but a killed process writes nothing: look at all drives this often.
 _LOOK_AT_ALL_S = 10.0
-# Events that a view which hangs has missed.
+# A view that hangs loses older events beyond this number.
 _MOST_EVENTS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class DriveEvent:
-    """Something new in the run of a drive; ``record`` is the run at that look."""
+    """A new event in the run of a drive. ``record`` is the state of the run when the event was read."""
 
     number: int
     event: Event
@@ -42,11 +43,11 @@ class DriveEvent:
 
 
 class BatchFollower(Protocol):
-    """A batch for views.
+    """State of a batch and its new events, for a view.
 
     Attributes:
-        news: what the last look found in runs of this host.
-        passed_on: likewise events in runs of other hosts, as JSON has them, by the drive's number.
+        news: new events in runs of this host, which the last look found.
+        passed_on: new events in runs on other hosts, as JSON, each with the number of the drive.
     """
 
     state: BatchState

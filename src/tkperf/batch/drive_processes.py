@@ -278,7 +278,7 @@ class DriveProcesses:
                     self._give_up(member, f"no answer within {LOOK_LIMIT_S:.0f} s")
 
     def require_sound(self, request: BatchRequest) -> None:
-        """Refuse the whole batch if the process of one drive has ended before the word to begin.
+        """Refuse the whole batch if the process of one drive has ended before the order to begin.
 
         Raises:
             TkperfError: of the kind of the gravest fault; the message has all of them.

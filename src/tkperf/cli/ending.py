@@ -117,14 +117,14 @@ Page = str | Exception
 
 
 class Ending:
-    """The end of a run, as far as it has come. A run that never began gets no report."""
+    """Steps after a run: the report and the notification. A run that never began gets no report."""
 
     def __init__(self) -> None:
         self._options: RunOptions | None = None
         self.report: Path | None = None
 
     def ran(self, options: RunOptions) -> None:
-        """Note that the run file is closed, with any outcome."""
+        """Note that the run has ended, successfully or not, and that its file is closed."""
         self._options = options
 
     @property

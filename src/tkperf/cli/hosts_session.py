@@ -52,7 +52,10 @@ def _push(archive: Path, request: BatchRequest) -> None:
 
 
 def resume_batch_on_hosts(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
-    """Run ``tkperf resume NAME.batch`` over hosts: follow what goes on there, and begin the rest after consent."""
+    """Run ``tkperf resume NAME.batch`` over hosts.
+
+    Follow the drives that are being measured, and start the others after consent.
+    """
     departure = depart(options)
     ledger = Ledger.open(options.path)
     try:

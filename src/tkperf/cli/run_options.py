@@ -158,7 +158,7 @@ def smtp_login() -> tuple[str, str] | None:
 
 
 def _is_mail_address(text: str) -> bool:
-    """Return whether a text is one address that the mail's header takes, too."""
+    """Return whether a text is exactly one address that the header of a mail accepts."""
     if not re.fullmatch(r"[^@\s,;]+@[^@\s,;]+", text):
         return False
     try:

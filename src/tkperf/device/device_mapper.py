@@ -77,7 +77,7 @@ def require_device_mapper() -> None:
     """Check that this user can use the device-mapper.
 
     Raises:
-        DeviceError: there is none, or not for this user; the message is a reason only.
+        DeviceError: the device-mapper is missing or not permitted; the message has only the reason.
     """
     _call(_GET_VERSION)
 

@@ -21,7 +21,8 @@ from tkperf.model.disturbance.io import Counts, DeviceLook
 LOOK_EVERY_S = 0.02
 # Inside a step, an event matters if it lasts a fiftieth of the step. Each look takes a CPU from a load that uses up
 # all of them: at 16 I/Os outstanding per thread, fifty looks a second reach nearly a thousandth of the I/Os, and so
-# the 99.9th percentile. A look costs a sixth of a millisecond of CPU time, as it finds nothing in the CPU's caches.
+# the 99.9th percentile. A look takes a sixth of a millisecond of CPU time, because
+# its data are not in the CPU's caches.
 SELDOM_SHARE = 0.02
 LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
 # Users switch the kernel's counting on and off by hand, so it rarely changes.

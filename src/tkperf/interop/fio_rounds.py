@@ -107,7 +107,10 @@ def _track(cells: Sequence[CellSeries], criteria: Criteria) -> CellSeries:
 
 
 def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
-    """Return a plan with rates and latencies for any workloads; the first rate is the one that tests of them report."""
+    """Return a plan that shows rates and latencies of any workloads.
+
+    Its first rate is the rate that tkperf's tests of such workloads report.
+    """
     workloads = [cell.workload for cell in cells]
     order = workloads[0].access.order
     return SectionPlan(
@@ -153,7 +156,9 @@ def _name_state(section: str) -> str:
 
 
 def _rates(workloads: Sequence[Workload]) -> tuple[str, str]:
-    """Return throughput first for large sequential blocks, as in the throughput test; with 4 KiB IOPS come first."""
+    """Return the rates, for large sequential blocks with throughput first, as in the throughput test,
+    else with IOPS first.
+    """
     sizes = {workload.block_size_bytes for workload in workloads}
     large = max(sizes) >= LARGE_BLOCK_BYTES and 4 * KIB not in sizes
     sequential = workloads[0].access is Access.SEQUENTIAL

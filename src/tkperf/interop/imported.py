@@ -257,7 +257,7 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
         return is_attached or not before[: found.start(1)][-1:].isdigit()
     if not is_attached:
         return False
-    if len(word) == 1:  # such as drive D3 and model S4510; p1 and t2 may count anything
+    if len(word) == 1:  # D3 is a drive, S4510 a model; p1 and t2 may be the number of anything
         return word in "Dd" or (is_folder and (word not in "RrIiNnPpTt" or len(digits) > 3))
     if is_folder:
         return True
@@ -398,7 +398,7 @@ NaturalKey: TypeAlias = tuple[tuple[object, ...], str]
 class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault of ours
     """A result that cannot be imported.
 
-    ``kind`` is the reason, in words common to all of its kind; ``detail`` describes this one.
+    ``kind`` is the reason that all results of this kind share; ``detail`` describes this result.
     """
 
     def __init__(self, kind: str, detail: str = "") -> None:

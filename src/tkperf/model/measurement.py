@@ -186,7 +186,7 @@ class Measurement:
     host_limited: bool = False
     rates_known: bool = True
     disturbed_by: tuple[DisturbanceCode, ...] = ()
-    # Read many times, and adding histograms takes long.
+    # The sum is kept, because it is read many times and adding histograms takes long.
     _both: IoStats | None = field(default=None, init=False, repr=False, compare=False)
 
     @property

@@ -59,10 +59,10 @@ CHANCE_DEVIATIONS = 6.0
 # second can pass between them.
 RUNNING_TRAIL_S = 0.5
 RUNNING_TRAIL_IOS = 64
-# In a slice, a job is silent if it did nothing although its queue would have turned over this often at the
-# pace of the others ...
+# In a slice, a job is silent if it did no I/O although at the rate of the other jobs its queue would have turned
+# over this often ...
 SILENT_JOB_ROUNDS = 100
-# ... and it has ended if it never did anything, or nothing for longer than a disk retries one sector.
+# ... and the job counts as ended if it never did any I/O, or none for longer than a disk retries one sector.
 SILENT_JOB_S = 30.0
 # With fewer I/Os the mean is off by the I/Os that fio had half counted when it printed.
 FEW_IOS = 1000

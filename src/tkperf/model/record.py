@@ -211,17 +211,17 @@ class LeftOut:
 
 
 class GoesOn(StrEnum):
-    """The point at which a test went on after an interruption."""
+    """The point at which a test continued after an interruption."""
 
-    # The round that was cut off, again; earlier judgements no longer decide anything.
+    # The interrupted round is repeated; earlier judgements no longer decide anything.
     ROUND = "round"
-    # The purge before the cut, and everything after it, again.
+    # The last purge before the interruption, and everything after that purge, is repeated.
     PURGE = "purge"
-    # The test from its beginning, because it has no purge.
+    # The test is repeated from its beginning, because it has no purge.
     TEST = "test"
-    # The point at which it stopped, accepted by the user: only the part that was cut off is measured again.
+    # The user accepts the point at which the test stopped: only the interrupted part is measured again.
     WHERE_IT_STOPPED = "where it stopped"
-    # Nothing was cut off.
+    # Nothing was interrupted.
     NEXT = "next"
 
 

@@ -225,7 +225,7 @@ def _step(step: StepRecord, stretches: Sequence[Sequence[Throttled]]) -> StepRec
     return replace(step, disturbances=(*(step.disturbances or ()), *found)) if found else step
 
 
-# A constant temperature is kept this often; a change by a degree is kept at once.
+# A constant temperature is stored once per ``STILL_S``; a change by a degree is stored at once.
 STILL_S = 60.0
 LEAST_CHANGE_C = 1.0
 

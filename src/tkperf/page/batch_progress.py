@@ -103,7 +103,7 @@ class _Line:
         return None if self.run is None else self.run.left_s
 
 
-# A drive that runs with doubts comes between those in trouble and those that run, so the numbers there are one apart.
+# None is the place of drives that run with doubts: after the drives in trouble, before the other running drives.
 _ORDER: tuple[DriveStage | None, ...] = (*IN_TROUBLE, None, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
 
 

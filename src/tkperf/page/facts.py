@@ -114,7 +114,10 @@ def describe_sector(device: Mapping[str, object]) -> str | None:
 
 
 def describe_load_generator(info: RunInfo) -> str | None:
-    """Return fio and its way of issuing I/O; for an imported run only the entries of its file."""
+    """Return fio's version, its I/O engine and whether it bypasses the page cache.
+
+    For an imported run, return only what its file contains.
+    """
     if info.fio_version is None:
         return word(info.ioengine)  # simulated, or not known
     engine = word(info.ioengine)

@@ -1,6 +1,6 @@
 """Fit a profile and an active range to a device, and check that the chosen tests can run there.
 
-Walking a test's phases shows what it needs. There is no separate list, so a refusal always names
+Walking a test's phases shows what the test needs. There is no separate list of needs, so a refusal always names
 something that the test does.
 """
 

@@ -237,7 +237,7 @@ def _member_lines(facts: DeviceFacts) -> tuple[tuple[str, str], ...]:
 
 @contextmanager
 def _cleared_away(request: RunRequest, opened: Sequence[Equipment], remove: Callable[[], None]) -> Iterator[None]:
-    """Take the set down again if the user asked for that, or if no run began on it."""
+    """Remove the set at the end if the user asked for that, or if no run began on the set."""
 
     def is_to_go() -> bool:
         return request.remove_set or not (opened and opened[0].began)

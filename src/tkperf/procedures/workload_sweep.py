@@ -58,7 +58,7 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
     io_depths: Annotated[Depths, means("queue depths of each thread (QD); the innermost loop")]
 
     def fault(self, profile: Profile) -> str | None:
-        # Counted without making them: the longest lists have billions of combinations.
+        # The combinations are counted but not built: the longest lists have billions of them.
         combinations = prod(map(len, self.loops))
         if combinations > MOST_COMBINATIONS:
             return f"jobs: {combinations:,} combinations of all lists are more than {MOST_COMBINATIONS:,}"

@@ -31,7 +31,7 @@ Spec = dict[str, object]
 _TWO_IN_VEGA = re.compile("[\U00010000-\U0010ffff]")
 
 
-# V8 starts threads and reads its snapshot and the fonts.
+# Drawing starts V8, which starts threads and reads its snapshot and the fonts.
 DESCRIPTORS = 16
 
 

@@ -1,4 +1,4 @@
-"""Reports as pages. They need more than the base install, so only this module loads them, and late."""
+"""Reports as pages. Only this module imports the renderers, and only when needed: they are not in the base install."""
 
 from __future__ import annotations
 

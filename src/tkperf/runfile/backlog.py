@@ -218,7 +218,7 @@ class Backlog:
             self._trouble = _Trouble(now_s, now_s, 0.0, error)
         trouble = self._trouble
         trouble.tried_s = now_s
-        # A reader of some seconds needs no report.
+        # A lock that a reader holds for some seconds needs no report.
         is_news = not is_busy(error) or now_s - trouble.since_s >= 60
         if is_news and (not trouble.reported_s or now_s - trouble.reported_s >= REPORT_EVERY_S):
             trouble.reported_s = now_s

@@ -257,7 +257,7 @@ class LogRows:
         self._part_seconds[number] = seconds
 
     def _parts(self, after: int, columns: str) -> Iterator[tuple[int, Columns]]:
-        """Yield the number and the columns of the parts of the step under way after one."""
+        """Yield the stored parts of the running step that follow part ``after``, each with its number."""
 
         def lost(_first: int, _last: int | None, error: sqlite3.DatabaseError) -> None:
             raise ValueError(str(error)) from error

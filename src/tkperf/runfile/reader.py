@@ -149,8 +149,8 @@ class RunFile:
             log_bytes: memory for the rows up to that one.
         """
         with self._guard():
-            # Ask first: a writer that ends after it leaves a status that shows its end. And ask
-            # before SQLite locks the file: closing any descriptor of it drops such locks.
+            # Ask before reading: a writer that ends later leaves a status that shows its end. And ask
+            # before SQLite locks the file: closing any descriptor of the file drops such locks.
             written = self._is_being_written()
         with self._guard(), self._snapshot():
             self._meter.count_log(log_bytes)

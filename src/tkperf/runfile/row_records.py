@@ -376,7 +376,7 @@ def _mend_table(
     name: str, table: dict[str, Any], why_not: Callable[[dict[str, Any]], str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a table without its impossible entries, and the reasons."""
-    if not why_not(table):  # as nearly always
+    if not why_not(table):  # nearly every table has no impossible entry
         return table, {}
     reasons = {key: why_not({key: value}) for key, value in table.items()}
     return (

@@ -54,9 +54,9 @@ _JOB_ID = "(SELECT id FROM job WHERE text = ?)"
 
 
 class Statements:
-    """SQL for one event after the other, in the order of writing.
+    """SQL statements for each event, in the order of writing.
 
-    Impossible values are kept as not measured, with a warning, which ``observer`` also gets.
+    Impossible values are stored as not measured, with a warning. ``observer`` receives the warning, too.
     """
 
     def __init__(self, db: sqlite3.Connection, path: Path, observer: Observer) -> None:

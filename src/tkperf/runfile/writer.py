@@ -275,7 +275,9 @@ class RunFileWriter:
 
     @property
     def lost(self) -> str | None:
-        """Return the entries that could not be written in the end, and the file that has them instead; None if none."""
+        """Return a sentence about the entries that could not be written, and the file that has them
+        instead; None if all were.
+        """
         return self._backlog.lost
 
     def __call__(self, event: Event) -> None:

@@ -28,10 +28,10 @@ SETTLE_S = 5.0
 BEGINNING_S = 0.02
 # The counters at a moment are unknown if the looks around it are farther apart than this.
 BLIND_S = 0.35
-# fio reports each second: a report that covers this much more time than its bytes take has a pause in it.
+# fio reports each second. If a report covers this much more time than its bytes need, fio paused in that time.
 LEAST_PAUSE_S = 1.0
-# Looks this often about a step's border blur nothing. A busy host that lets
-# tkperf wait for a CPU lets fio wait as long.
+# Looks at least this often show the end of a step exactly enough. On a busy host fio waits for a CPU as long as
+# tkperf does.
 USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
 # Number of looks from which the usual rate before an idle time is computed.

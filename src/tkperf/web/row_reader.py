@@ -95,7 +95,7 @@ def reach_batch(ledger: KnownFile) -> Path:
 
 
 def read_batch_row(ledger: KnownFile) -> BatchRow:
-    """Return the row of a batch by its ledger and the state of its run files.
+    """Return the row of a batch, from its ledger and the state of its run files.
 
     Raises:
         RunFileError: see ``reach_batch``.

@@ -164,13 +164,13 @@ def _find_combs(events: FloatArray, length: int, values: int, tried: int) -> Ite
 def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]]:
     """Yield periods and first places at which the events have a strong Rayleigh statistic.
 
-    One Fourier transform of four times the length gives it for all frequencies, from the lowest with enough periods to
-    that of the shortest period. Pulses are about equally strong at all multiples of their frequency, so the lowest
-    are candidates, too.
+    One Fourier transform of four times the length yields the statistic for all frequencies, from the lowest frequency
+    with enough periods to the frequency of the shortest period. Pulses are about equally strong at all multiples of
+    their frequency, so the lowest strong frequencies are candidates, too.
     """
     size = 1 << (4 * length - 1).bit_length()
     lowest, highest = ceil((LEAST_SPIKES - 1) / length * size), size // SHORTEST_PERIOD
-    # Without the mean, whose part at low frequencies is no period. With uneven distances two events may share a place.
+    # Subtract the mean, because its low frequencies are no period. With uneven distances two events may share a place.
     marks = np.bincount(events.astype(np.int64), minlength=length) - events.size / length
     # One more frequency, so that the shortest period can be a maximum of the spectrum.
     spectrum = np.fft.rfft(marks, size)[lowest : highest + 2]

@@ -172,7 +172,7 @@ def build_difference(value: float, of: Uncertainty | None, to_value: float, to: 
 
 
 def _not_known(*figures: Uncertainty | None) -> Uncertainty:
-    """Return the reason of the first figure without uncertainty."""
+    """Return why the first figure that has no known uncertainty has none."""
     first = next(one for one in figures if one is None or not one.known)
     return Uncertainty(reason=NOT_KNOWN if first is None else first.reason)
 

@@ -390,7 +390,7 @@ def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool)
 
 
 def _find_twins(hosts: Sequence[ConnectedHost]) -> str | None:
-    """Return the fault of a host with two names: the host would get two batches of the same NAME."""
+    """Return the fault if two names mean one host, because that host would get two batches of the same NAME."""
     earlier: dict[str, str] = {}
     for one in hosts:
         if (other := earlier.setdefault(one.boot_id, one.host)) != one.host:

@@ -1,7 +1,7 @@
-"""Messages between a batch here and tkperf on a host, a JSON document a line over the pipe that SSH gives.
+"""Messages between a batch here and tkperf on a host: one JSON document per line, through SSH's pipe.
 
-A line from a host is a stranger's until it is decoded: it has a greatest length, no unknown field, no control
-character, and texts of one line each.
+A line from a host is not trusted until it is decoded. Its length is limited. It must not have unknown fields or control
+characters, and each of its texts must be one line.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tkperf.model.units import drop_controls
 from tkperf.pipeline.run_state import Brief
 
 PROTOCOL = 1
-# Input files of 256 drives go in one line; a host sends a drive in each.
+# One line contains the input files of up to 256 drives. A host sends one drive per line.
 MOST_BYTES_OF_ORDER = 64 << 20
-# The holds on a host end after so long without a word from here: a cut link closes nothing there.
+# The holds on a host end after this time without a message from here, because a broken link closes nothing there.
 HEARTBEAT_S, SILENCE_LIMIT_S = 5.0, 30.0
 _PIECE_BYTES = 1 << 16
 _LONGEST_TEXT = 4000
@@ -61,13 +61,13 @@ class Clock(_FromHost, frozen=True, kw_only=True):
 
 
 class HeldDrive(_FromHost, frozen=True, kw_only=True):
-    """A drive that is held there now."""
+    """A drive that the host holds now."""
 
     held: Held
 
 
 class Outlined(_FromHost, frozen=True, kw_only=True):
-    """All drives are held; the bounds of their time, and how they are measured at once."""
+    """All drives are held. The message has the bounds of their time, and how they are measured at once."""
 
     shortest_s: float
     longest_s: float
@@ -82,23 +82,23 @@ class Planned(_FromHost, frozen=True, kw_only=True):
 
 
 class UnderWay(_FromHost, frozen=True, kw_only=True):
-    """Nothing has to be asked: the host's batch goes on, or all its drives are done."""
+    """The host needs no consent: its batch is running, or all its drives are done."""
 
 
 class Refused(_FromHost, frozen=True, kw_only=True):
-    """Nothing comes after it: the reason, with its exit code."""
+    """The host refuses, with a reason and an exit code. This is its last message."""
 
     exit_code: Annotated[int, msgspec.Meta(ge=1, le=255)]
     text: str
 
 
 class DriveReport(_FromHost, frozen=True, kw_only=True):
-    """A drive by the ledger and the run file on its host.
+    """State of a drive, according to the ledger and the run file on its host.
 
     Attributes:
-        started_s, ended_s: by the host's clock.
-        again: it was measured once more, alone.
-        brief: the run under way.
+        started_s, ended_s: according to the host's clock.
+        again: the drive was measured once more, alone.
+        brief: the state of the run under way.
     """
 
     number: Number
@@ -124,7 +124,7 @@ class BatchEnded(_FromHost, frozen=True, kw_only=True):
 
 
 class Snapshot(_FromHost, frozen=True, kw_only=True):
-    """The run file as it was a moment ago: so many bytes follow the line."""
+    """A snapshot of a run file. ``size_bytes`` bytes follow this line."""
 
     size_bytes: FileBytes
     sha256: Digest
@@ -161,13 +161,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Begin(_ToHost, frozen=True, kw_only=True):
-    """Look at the drives of a batch, and hold them until the answer.
+    """Look at the drives of a batch, and hold them until consent.
 
     Attributes:
-        request: with the host's drives, each by the name that the user gave.
-        files: input files that the request names, by their names in the batch's folder.
-        resumes: go on with the batch that is there; ``without``: leave out these runs; ``has_begun``: it has to be
-        there.
+        request: the request for the host's drives, each by the name that the user gave.
+        files: contents of the input files that the request names, by their names in the batch's folder.
+        resumes: continue the batch that exists on the host.
+        has_begun: the batch must exist on the host.
+        without: leave out these runs.
     """
 
     request: BatchRequest
@@ -179,7 +180,7 @@ class Begin(_ToHost, frozen=True, kw_only=True):
 
 
 class PlanBatch(_ToHost, frozen=True, kw_only=True):
-    """Plan the batch: nothing is run or held."""
+    """Plan the batch. The host runs nothing and holds nothing."""
 
     request: BatchRequest
     files: dict[str, str]
@@ -189,7 +190,7 @@ class PlanBatch(_ToHost, frozen=True, kw_only=True):
 
 
 class StillHere(_ToHost, frozen=True, kw_only=True):
-    """The question is still on the screen."""
+    """The user has not answered the question yet."""
 
 
 class Consent(_ToHost, frozen=True, kw_only=True, tag="Answer"):
@@ -199,15 +200,17 @@ class Consent(_ToHost, frozen=True, kw_only=True, tag="Answer"):
 
 
 class Follow(_ToHost, frozen=True, kw_only=True):
-    """Show the batch until it is over; ``events``: with every event of its runs."""
+    """Report the progress of the batch until it is over. ``events``: report every event of its runs, too."""
 
     name: str
     events: bool = False
 
 
 class Fetch(_ToHost, frozen=True, kw_only=True):
-    """While following: send a snapshot of a run file; ``host`` and ``ahead_s`` are noted in it: the host's name here,
-    and its clock's offset.
+    """An order after ``Follow``: send a snapshot of a run file.
+
+    The host notes ``host`` and ``ahead_s`` in the snapshot: the name that the host has here, and the offset of its
+    clock.
     """
 
     run: str
@@ -216,10 +219,10 @@ class Fetch(_ToHost, frozen=True, kw_only=True):
 
 
 class Stop(_ToHost, frozen=True, kw_only=True):
-    """While following: ask the runs of the batch to end, as Ctrl-C does."""
+    """An order after ``Follow``: ask the runs of the batch to end, as Ctrl-C does."""
 
 
-# A text of theirs may have lines: it is shown only as JSON, or as it is.
+# Texts of these messages may have several lines, because they are printed unchanged or as JSON.
 _LONG = (Planned, EventReport)
 
 ToHost: TypeAlias = Begin | PlanBatch | StillHere | Consent | Follow | Fetch | Stop
@@ -228,15 +231,15 @@ Message = TypeVar("Message")
 
 
 class HostSilentError(DeviceError):
-    """The other side has gone, or sends nothing that can be read."""
+    """The connection to the other side has ended, or the other side sends nothing readable."""
 
 
 class InvalidMessageError(HostSilentError):
-    """The other side sends something else than messages."""
+    """The other side sends something that is not a message."""
 
 
 class Lines(Generic[Message]):
-    """Messages that come through a pipe, each checked.
+    """Messages from a pipe. Each message is checked.
 
     Args:
         type_: of the messages.
@@ -258,7 +261,7 @@ class Lines(Generic[Message]):
         self.taken_bytes = 0
 
     def receive(self, timeout_s: float) -> Message | None:
-        """Return the next message; None: none came in time.
+        """Return the next message, or None if no message arrives in time.
 
         Raises:
             HostSilentError: the other side has gone.
@@ -291,7 +294,7 @@ class Lines(Generic[Message]):
         return message
 
     def read_bytes(self, most: int, timeout_s: float) -> bytes:
-        """Return the next bytes as they are, at least one.
+        """Return the next bytes, unchanged; at least one byte.
 
         Raises:
             HostSilentError: the other side has gone, or sends nothing in time.
@@ -303,7 +306,7 @@ class Lines(Generic[Message]):
         return piece
 
     def _fill(self, timeout_s: float) -> bool:
-        """Read what there is; return False if there is nothing yet."""
+        """Read the bytes that have arrived. Return False if no byte has arrived in time."""
         if not self._poll.poll(timeout_s * 1000):
             return False
         try:
@@ -331,7 +334,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def send(descriptor: int, message: FromHost | ToHost) -> None:
-    """Send a message whole.
+    """Send a complete message.
 
     Raises:
         HostSilentError: the other side has gone.

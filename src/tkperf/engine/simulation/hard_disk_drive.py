@@ -116,7 +116,8 @@ class HardDisk:
             between_us = self._seek_us(way) + self._turn_us / 2 + self._settle_us(workload)
             busy_us += between_us * min(1.0, block_bytes / self._model.stream_bytes)
         if workload.total_outstanding_ios == 1:
-            # Before the next write comes, its place has just passed by. Reads come from the buffer.
+            # The next write arrives just after its place has passed the head, so it waits a turn. Reads come from the
+            # buffer.
             missed_us = self._turn_us * (1 - workload.read_percent / 100)
             return busy_us + self._model.command_us + missed_us
         return max(busy_us, self._model.command_us)

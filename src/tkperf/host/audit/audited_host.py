@@ -40,10 +40,11 @@ class AuditResult:
     """A finding on one subject. ``found`` has its units; ``why`` is a sentence.
 
     Attributes:
-        command: the shell command that changes it; None where no command can.
-        otherwise: the remedy where there is no command.
+        command: the shell command that changes the setting; None if no command can change it.
+        otherwise: the remedy if there is no command.
         device: the drive that the finding is about; None: the host.
-        is_setting: it stays as it is until someone changes it, unlike load of the moment.
+        is_setting: the finding is about a setting, which stays until someone changes it, and not about the present
+            load.
     """
 
     subject: str

@@ -356,7 +356,7 @@ def _build_cell(comparison: Comparison, figure: DecisionFigure, run: int) -> Mat
 
 
 def _limit(share: float) -> float:
-    """Return a share of a column's width; what is beyond its end is cut off."""
+    """Return a share of a column's width, limited to 0 to 1."""
     return min(1.0, max(0.0, share))
 
 

@@ -46,7 +46,9 @@ def call_runs(names: Sequence[str]) -> dict[str, str]:
 
 
 def colour_runs(names: Sequence[str]) -> dict[str, str]:
-    """Return the colour that each run has everywhere; of more runs than there are colours, none has its own."""
+    """Return the colour of each run on the whole page. If there are more runs than colours, no run has
+    its own colour.
+    """
     if len(names) > MOST_COLOURED:
         return dict.fromkeys(names, NEUTRAL)
     return dict(zip(names, PALETTE, strict=False))

@@ -299,7 +299,7 @@ def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
 
 
 def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[Difference]:
-    """Yield a difference between the profiles' numbers behind the common tests; profiles of one name may differ."""
+    """Yield the differences between the numbers of profiles for the common tests. Profiles of one name may differ."""
     tests = [test.name for test in _common_tests(results)]
     numbers = [_numbers(result, tests) for result in results]
     differing = []

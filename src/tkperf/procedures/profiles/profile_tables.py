@@ -341,7 +341,7 @@ def find_fault(profile: Profile) -> str | None:
 
 
 def _in_any_table(table: ProfileTable) -> str | None:
-    """Return a fault of any kind of table: a list with a value twice, or an impossible block size."""
+    """Return the first fault that any table may have: a repeated value or an impossible block size."""
     for field in msgspec.structs.fields(table):
         value = getattr(table, field.name)
         values = value if isinstance(value, tuple) else (value,)

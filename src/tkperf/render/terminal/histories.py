@@ -105,8 +105,8 @@ class Grid:
     """Values of each cell over time, in rows and columns.
 
     Attributes:
-        values: of each row's cells; None where nothing was measured.
-        row_title, column_title: what rows and columns are.
+        values: the values of each cell, by row; None for a cell that was not measured.
+        row_title, column_title: titles of the rows and of the columns.
     """
 
     rows: tuple[str, ...]
