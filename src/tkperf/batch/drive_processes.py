@@ -298,7 +298,7 @@ class DriveProcesses:
         raise kind(f"{len(faults)} of {count} cannot be measured, so no drive was touched: {'; '.join(texts)}")
 
     def read(self, members: Iterable[DriveProcess], seconds: int) -> None:
-        """Have these drives read at the same time; each one's ``reads`` has the result."""
+        """Have these drives read at the same time. The result is in ``reads`` of each drive."""
         asked = [one for one in members if one.waits]
         for member in asked:
             member.reads = None

@@ -125,7 +125,7 @@ class Neighbours:
             )
 
     def add_reads(self, alone: Mapping[str, Sequence[float]], together: Mapping[str, Sequence[float]]) -> None:
-        """Judge by reads of drives alone and together, in bytes per second."""
+        """Compare the read rates of drives alone and together, in bytes per second."""
         for name, rates in alone.items():
             if name in together:
                 self.reads[name] = compare_reads(name, rates, together[name])

@@ -163,7 +163,7 @@ def _conduct(
 
 @contextmanager
 def until_it_begins() -> Iterator[ExitStack]:
-    """Undo what the caller gives to the stack, if the batch does not begin."""
+    """Run the callbacks that the caller adds to the stack if the batch does not begin."""
     with ExitStack() as undone:
         try:
             with ended_by_signals(once=False):

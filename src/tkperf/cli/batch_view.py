@@ -246,7 +246,7 @@ def describe_batch_end(state: BatchState) -> Iterator[str]:
 
 
 def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
-    """Show a batch until it ends, by its ledger and run files alone."""
+    """Show a batch until it ends, only from its ledger and its run files."""
     watched = WatchedBatch(path)
     if not watched.state.is_under_way:
         print_lines(*describe_batch_end(watched.state))

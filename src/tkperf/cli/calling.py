@@ -135,7 +135,7 @@ def usage_of(ctx: click.Context) -> tuple[str, str]:
 
 @contextmanager
 def _with_usage(ctx: click.Context, given: Sequence[str] = ()) -> Iterator[None]:
-    """Add the usage to mistakes from reading or running a call, and a guess to an unknown option."""
+    """Add the usage to errors in a call, and to an unknown option the option that the user may have meant."""
     try:
         yield
     except click.NoSuchOption as error:

@@ -126,7 +126,7 @@ class ProfileName(click.ParamType[str]):
 
 
 RUN_FILE = RunFileArgument()
-# Made if it does not exist; of a file, - is stdout.
+# A file or folder for output is created if it does not exist. The file name - means stdout.
 OUTPUT_FILE = click.Path(dir_okay=False, readable=False, path_type=Path, allow_dash=True)
 OUTPUT_FOLDER = click.Path(file_okay=False, readable=False, path_type=Path)
 

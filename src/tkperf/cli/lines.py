@@ -47,9 +47,11 @@ SLICES_A_LINE = 30
 class PlainLines:
     """View that writes a line for each round and each other event that matters.
 
-    With ``steps`` it also shows each step, slice and verdict, else every thirtieth slice and the last verdict of a
-    section. It shows seconds, at most one every ``every_s``; with 0 each of them, with None none. ``name`` begins each
-    text.
+    Args:
+        every_s: show at most one second of measurement in this time; 0: show each second; None: show no seconds.
+        steps: show each step, slice and verdict; otherwise only every thirtieth slice and the last verdict of a
+            section.
+        name: begins each line.
     """
 
     def __init__(
@@ -186,7 +188,7 @@ class JsonLines:
         self.write(type(event).__name__, fields)
 
     def write(self, event: str, fields: Mapping[str, object]) -> None:
-        """Write an object of a kind of event."""
+        """Write an event of this kind as an object."""
         line = {"event": event, **self._about, **fields}
         # NaN becomes null, as JSON has no NaN.
         self._stream.write(encode_json(line) + "\n")

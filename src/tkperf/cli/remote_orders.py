@@ -329,7 +329,7 @@ def _follow(order: Follow, lines: Lines[ToHost], caller_uid: int) -> None:
 
 
 def _answer(act: Callable[[], None]) -> None:
-    """Do something; a refusal of it ends nothing else."""
+    """Carry out an order. If it fails, send the reason to the other side and continue."""
     try:
         act()
     except HostSilentError:

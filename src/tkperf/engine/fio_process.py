@@ -22,10 +22,10 @@ from tkperf.system.process import PIPE, Process, ProcessTimeout, start_process, 
 
 # Room for several status documents, so that fio never waits for tkperf to read.
 PIPE_BYTES = 1 << 20
-# fio prints a document in up to sixty pieces within some ms. Each reading of one would take a CPU from the
-# load: 16 I/Os outstanding in a job that is kept waiting sixty times a second are a part of its 99.9th percentile.
+# fio prints a document in up to sixty pieces within some ms. Each read of a piece would take a CPU from the
+# load. If a job with 16 I/Os outstanding has to wait sixty times a second, these I/Os reach its 99.9th percentile.
 PIECES_S = 0.005
-# fio reports each second. Each time tkperf wakes up to find nothing takes a CPU from the load, too.
+# fio reports each second. Each time that tkperf wakes up and finds nothing also takes a CPU from the load.
 LONGEST_READ_S = 1.5
 # With more time than this left, reading the document can wait for its pieces.
 UNHURRIED_S = 0.1

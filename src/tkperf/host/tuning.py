@@ -303,7 +303,9 @@ def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
 
 
 def _put_back(root: Path, entry: ChangedSetting) -> tuple[str, str]:
-    """Return the outcome, a field of ``Restored``, in words; no words: it was put back already."""
+    """Restore a setting. Return the field of ``Restored`` for the outcome, and words; no words: it was
+    already restored.
+    """
     path = _below(root, entry.path)
     now = read_setting(path)
     if now is None:

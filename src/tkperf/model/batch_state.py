@@ -45,14 +45,14 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
     """A drive as its own process found it, and as the user sees it before consent.
 
     Attributes:
-        number: its place in the batch, from 1.
-        name: the run's name.
-        host: the host that it is attached to; None: this one.
-        slot: where it sits, as the user says or the host reports.
-        data: what was recognised on it.
-        confirm_id: the text that confirms its erasure; None: nothing is lost.
-        is_file: it is a file, and no drive.
-        link: its link, in words, such as ``PCIe 4.0 x4``.
+        number: the place of the drive in the batch, from 1.
+        name: the name of the run.
+        host: the host that the drive is attached to; None: this host.
+        slot: the slot of the drive, from the user or from the host.
+        data: the data that tkperf recognised on the drive.
+        confirm_id: the text that confirms the erasure; None: no data is lost.
+        is_file: the target is a file and not a drive.
+        link: the link of the drive in words, such as ``PCIe 4.0 x4``.
     """
 
     number: int

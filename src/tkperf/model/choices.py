@@ -1,7 +1,7 @@
-"""Names that the command line accepts, and the limits of its numbers; not the things they name.
+"""Names that the command line accepts, and the limits of its numbers.
 
-Help, completion and wrong calls need nothing else, so this module loads nothing. Tests and simulated
-drives also have their names themselves; tests/model/test_choices.py compares both.
+Help, completion and wrong calls need only the names, so this module does not import the tests, drives and profiles that
+they name. These modules contain the names, too; tests/model/test_choices.py compares both.
 """
 
 from __future__ import annotations

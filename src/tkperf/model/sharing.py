@@ -83,7 +83,7 @@ class DrivePath(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def link_bytes_per_s(self) -> int | None:
-        """What the drive's own link carries; None: not known."""
+        """The greatest rate of the drive's own link; None: not known."""
         return self.parts[0].bytes_per_s if self.parts else None
 
     @property

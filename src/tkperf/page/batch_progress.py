@@ -74,7 +74,7 @@ class _Line:
 
     @property
     def rank(self) -> int:
-        """Place in the order of display: trouble, then what runs, waits, is done."""
+        """Place in the order of display: drives in trouble, running, waiting, done."""
         if self.drive.stage is DriveStage.RUNNING and self.doubts:
             return len(IN_TROUBLE)
         return _ORDER.index(self.drive.stage)

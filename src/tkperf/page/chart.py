@@ -176,11 +176,13 @@ class Shade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A line across the plot at ``x`` or at ``y``; with all three from ``x`` to ``x_end`` at ``y``.
+    """A line across the plot at ``x`` or at ``y``. If ``x``, ``y`` and ``x_end`` are set, the line at ``y`` is limited
+    to ``x`` to ``x_end``.
 
     Attributes:
-        name: written next to it; ``below`` its line.
-        row: the line of text for the name of an upright rule, from the top.
+        name: the text next to the line.
+        below: the text is below the line.
+        row: the line of text, from the top, for the name of an upright rule.
     """
 
     kind: RuleKind

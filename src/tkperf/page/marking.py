@@ -1,4 +1,4 @@
-"""Marks that keep a chart honest outside its report: SIMULATED, IMPORTED ..., disturbed."""
+"""Marks that a chart needs outside its report: SIMULATED, IMPORTED ..., disturbed."""
 
 from __future__ import annotations
 

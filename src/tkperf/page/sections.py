@@ -51,10 +51,10 @@ def build_test_figures(
     loads: LoadsOfTest | None,
     drive_reports: TelemetrySeries | None = None,
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], EventsView]:
-    """Return the tables, the charts and the course of a test, as its plan asks for them.
+    """Return the tables, the charts and the events of a test, as the test's plan asks for them.
 
-    Charts without values are left out. The course has the charts of the work done on the device. The drives'
-    own reports (``drive_reports``) come below the first chart of the whole test's time.
+    Charts without values are left out. The events have the charts of the work on the device. The drives' own reports
+    (``drive_reports``) follow the first chart of the whole test's time.
 
     Args:
         shown_sections: the sections of the test.

@@ -64,7 +64,7 @@ def build_shown_sections(
     capacity_bytes: int | None,
     drive_reports: Mapping[str, TelemetrySeries],
 ) -> tuple[ShownSection, ...]:
-    """Return the sections of a test with their details; ``drive_reports`` by the sections' names."""
+    """Return the sections of a test with their details. ``drive_reports``: the reports by the names of sections."""
     shown_sections = []
     of_sections: dict[str, dict[Workload, CellDetail]] = {}
     for detail in details:

@@ -82,7 +82,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
         opened: list[Equipment] = []
         with ExitStack() as undo:
             permits = undo.enter_context(permitted(self.drives, consent))
-            # A member also shows whether fio can read at all, and it still has its data then.
+            # Try the I/O engine on a member now, before anything is erased: an error then leaves all data in place.
             find_ioengine(self._request.ioengine, fitted, permits[0])
             caches = [WriteCache(member_permit, fitted.profile.write_cache.setting) for member_permit in permits]
             undo.enter_context(restoring(*caches))

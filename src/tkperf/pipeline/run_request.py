@@ -149,7 +149,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             find_engine(self.ioengine)
         if self.write_cache is not None:
             _one_of("write cache", self.write_cache, WRITE_CACHE)
-        # A text that is no size on any device, found before a device is looked at.
+        # A text that is no size on any device is refused before a device is looked at.
         with _naming("--active-range"):
             if self.active_range is not None:
                 resolve_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)

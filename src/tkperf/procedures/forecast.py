@@ -453,7 +453,7 @@ def _find_twice(steps: Sequence[Step]) -> Workload | None:
 def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) -> tuple[Profile, dict[str, str]]:
     """Drop block sizes that the device cannot address from the tests to run, with a warning for each.
 
-    A 4Kn device drops 0.5 KiB and goes on tracking 4 KiB, which is found by key.
+    On a 4Kn device 0.5 KiB is dropped. 4 KiB remains the tracking variable, because it is found by its key.
 
     Returns:
         The fitted profile, and the warning for each test that lost a block size.

@@ -490,7 +490,10 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
 
 
 def _disturbances(codes: tuple[DisturbanceCode, ...] | None) -> str | None:
-    """Return codes with blanks between them; empty text: none, an empty field: not watched."""
+    """Return the codes of a step's disturbances, with blanks between them.
+
+    An empty text means no disturbance; None, an empty field, means that the step was not watched.
+    """
     return None if codes is None else " ".join(codes)
 
 

@@ -42,8 +42,8 @@ RESCUE_AFTER_S = 5.0
 # Interval of reports on the same trouble.
 REPORT_EVERY_S = 600.0
 REPORT_AT_END_EVERY_S = 60.0
-# Folders to save a run in if its file cannot be written, after the usual one. The last is memory: the
-# next boot clears it, but not the end of tkperf.
+# Folders in which a run is saved if neither its file nor the usual folder can be written. The last folder is in
+# memory: its files survive the end of tkperf but not the next boot.
 _FURTHER_FOLDERS = ("/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in them
 
 SqlStatement = tuple[str, Sequence[Sequence[object]]]

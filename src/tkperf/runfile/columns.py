@@ -30,10 +30,9 @@ SECOND_BYTES = 8 * len(SECOND_COLUMNS)
 _INTEGER_BYTES = 8
 _LEAST = [NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SECOND_COLUMNS]
 _MOST = 2**63 - 1
-# Limit for one step: a day and a half for an empty blob, and more for a longer blob, up to ten
-# days.
+# Limit of the seconds of one step: a day and a half for an empty blob, and more for a longer blob, up to ten days.
 _ALWAYS_SECONDS, _MOST_SECONDS = 1 << 17, 10 * 86_400
-# Limit of filled buckets in all seconds of a step, two integers each; real ones take about a byte.
+# Limit of filled buckets in all seconds of a step. Each has two integers; a real bucket takes about a byte.
 _ALWAYS_FILLED, _FILLED_PER_BYTE, _MOST_FILLED = 4 << 20, 8, 32 << 20
 # The same limit for a view of a run under way, which reads repeatedly. An hour of reads and writes
 # has less than a million buckets.

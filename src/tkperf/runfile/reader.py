@@ -143,10 +143,10 @@ class RunFile:
     def _reading(
         self, after: int = 0, *, histograms: bool = True, log_bytes: float = 0.0
     ) -> Iterator[tuple[RunRows, RunRecord]]:
-        """Read the run, with the rows of its log after one, and keep the transaction for the block.
+        """Read the run, with the rows of its log that follow row ``after``, and keep the transaction during the block.
 
         Args:
-            log_bytes: memory for the rows up to that one.
+            log_bytes: memory that the rows up to ``after`` use.
         """
         with self._guard():
             # Ask before reading: a writer that ends later leaves a status that shows its end. And ask

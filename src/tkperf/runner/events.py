@@ -171,7 +171,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionEnded:
-    """A section of a test has ended; the others may go on."""
+    """A section of a test has ended; other sections may continue."""
 
     test: str
     outcome: SectionOutcome

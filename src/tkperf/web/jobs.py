@@ -53,7 +53,7 @@ from tkperf.web.row_reader import reach_batch, read_batch_row, read_run_row
 from tkperf.web.workers import Jobs
 
 LOOK_EVERY_S = 0.25
-# Clocks and remaining times go on without news; and a server that has gone is noticed.
+# Clocks and remaining times change even without a new event. Each message also shows whether the server still exists.
 SHOW_EVERY_S = 5.0
 _MOST_POINTS = 160
 CURVE = 320, 60

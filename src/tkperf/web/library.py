@@ -174,7 +174,7 @@ class Library:
             while True:
                 began_s = time.monotonic()
                 await self.look()
-                # A folder on a slow file system is not looked through all the time.
+                # If a look takes long, as on a slow file system, pause ten times as long.
                 next_s = time.monotonic() + max(LOOK_EVERY_S, 10 * (time.monotonic() - began_s))
                 while time.monotonic() < next_s and await self.read_next():
                     pass

@@ -89,8 +89,8 @@ def _latency_series(seconds: Seconds) -> FloatArray:
 def _ratio_series(above: FloatArray, below: FloatArray) -> FloatArray:
     """Return a series with the mean 0 and the spread of sum(above) / sum(below).
 
-    The ratio of two sums is linearised (Cochran 1977, 6.4): a short last second and seconds with few I/Os
-    count by their small weight.
+    The ratio of two sums is linearised (Cochran 1977, 6.4), so a short last second and seconds with few I/Os have
+    little weight.
     """
     whole = below.sum()
     if not below.size or not whole > 0:

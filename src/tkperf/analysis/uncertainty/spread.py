@@ -86,10 +86,10 @@ LEAST_FOR_SERIES = 4
 _LEAST_DEGREES = 3
 
 FURTHER = 2
-"""The interval is for the mean of so many times as many values: of ten rounds after a window of five."""
+"""The interval predicts the mean of this many times as many values, such as ten rounds after a window of five."""
 ASSUMED_CORRELATION = 0.31
 """Correlation of neighbouring rounds: the median of measured series (docs/explanation/method.md, uncertainty)."""
-# The mean of the values that follow strays, too.
+# The mean of the following values varies, too.
 PREDICTED = sqrt(1 + 1 / FURTHER)
 _MEDIAN_OF_ABSOLUTE = 0.6745  # of normally distributed values, in standard deviations
 

@@ -93,7 +93,7 @@ def offer_command(command: str) -> PurgeMethod:
     """Return the command as a method; ``{device}`` in it becomes the device's path.
 
     Raises:
-        UsageError: it names no device, is not a command line, or the program is missing.
+        UsageError: the command does not contain ``{device}``, is not a command line, or its program is missing.
     """
     try:
         words = shlex.split(command)

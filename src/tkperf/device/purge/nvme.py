@@ -33,7 +33,7 @@ from tkperf.model.choices import NVME_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import read_json_object
 
-# By their specification drives format within minutes; drives that overwrite take hours.
+# According to their specifications drives format within minutes; drives that overwrite need hours.
 FORMAT_LIMIT_S = 6 * 3600.0
 
 OACS_FORMAT = 1 << 1

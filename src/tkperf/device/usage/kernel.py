@@ -260,7 +260,7 @@ class Export:
 
 
 def find_exports(sys_root: Path, proc_root: Path, mounts: tuple[Mount, ...]) -> Iterator[Export]:
-    """Yield all that the kernel exports or uses in this way, whether switched on or not."""
+    """Yield all files and devices that the kernel exports or uses, even if the export is switched off."""
     for pattern, user in EXPORTED_PATHS.items():
         for attribute in sorted(sys_root.glob(pattern)):
             # SCST adds a line about whether this is the default.

@@ -88,7 +88,7 @@ def _pressure(audited: AuditedHost, resource: str, topic: Topic, advice_pct: flo
 
 
 def _load_average(audited: AuditedHost, topic: Topic) -> AuditResult:
-    """Check the load average, where the kernel measures no pressure: it shows less."""
+    """Check the load average, which tells less than pressure, if the kernel measures no pressure."""
     words = (text(audited.proc / "loadavg") or "").split()
     try:
         load = float(words[0])

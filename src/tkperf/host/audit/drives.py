@@ -98,7 +98,7 @@ def _scheduler(drive: AuditedDrive, queue: Path) -> AuditResult:
 
 
 def _requests(audited: AuditedHost, drive: AuditedDrive, queue: Path) -> AuditResult:
-    """Check the requests of the queue: the number is for each of the device's hardware queues."""
+    """Check the number of requests, which each hardware queue of the device has."""
     requests = number(queue / "nr_requests")
     if requests is None:
         return _REQUESTS.not_known()

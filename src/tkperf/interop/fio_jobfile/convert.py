@@ -293,7 +293,7 @@ Phases: TypeAlias = dict[str, tuple[StreamPhase | FillPhase, JobLoad]]
 
 
 def build_phases(jobs: Sequence[JobOptions]) -> Phases:
-    """Return the phases of a job file in order, each with its load; ``jobs`` receive the refusals of options."""
+    """Return the phases of a job file in order, each with its load. Refused options are noted in ``jobs``."""
     _check_one_device(jobs)
     phases: Phases = {}
     for options in jobs:

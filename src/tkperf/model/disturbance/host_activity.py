@@ -128,8 +128,7 @@ LEAST_SUSPENDED_S = 0.5
 # The PTS wants no time between steps. tkperf needs some 20 ms, with quick steps on a busy host
 # some 100 ms; only a host with several times more work than CPUs comes near this limit.
 HANDOVER_LIMIT_S = 1.0
-# Without preparation fio starts within a third of a second, on a busy host
-# within several times that.
+# Without preparation fio starts within a third of a second, and on a busy host within one or two seconds.
 COLD_START_LIMIT_S = 3.0
 
 

@@ -279,7 +279,7 @@ class Compared:
 
     @property
     def is_counted(self) -> bool:
-        """Return whether the kernel counts this device's I/O; with ``queue/iostats`` at 0 it may not."""
+        """Return whether the kernel counts this device's I/O; if ``queue/iostats`` is 0, the kernel may not count."""
         return self.counting or self.counted_share >= COUNTING_SHARE
 
     @property
@@ -298,7 +298,7 @@ def _foreign(compared: Compared) -> Disturbance | None:
     burst = _burst(compared)
     if not (compared.is_moved_by_others or burst or compared.is_flushed):
         return None
-    # On a side without certain bytes, timing may explain the bytes beyond fio.
+    # If no foreign byte of reads (or of writes) is certain, the timing of the looks may explain the excess over fio's.
     certain = [side for side in compared.sides if side.certain_bytes] or compared.sides
     read_bytes, written_bytes = (max(0, side.foreign_bytes) if side in certain else 0 for side in compared.sides)
     amounts = [

@@ -193,7 +193,7 @@ def _draw_marks() -> list[Spec]:
 
 
 def _draw_clicked() -> list[Spec]:
-    """Return a line and a triangle at the clicked figure, which the page brings."""
+    """Return a line and a triangle at the clicked figure. The page's script adds the figure as data."""
     tip = tooltip(("mark", "Clicked"), ("us", "µs"), numbers=_COUNTS)
     triangle = {"type": "point", "shape": "triangle-down", "filled": True, "size": 90, "opacity": 1, "color": CLICKED}
     rule = {"type": "rule", "color": CLICKED, "strokeWidth": 2}
