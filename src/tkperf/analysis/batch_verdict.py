@@ -272,9 +272,10 @@ def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
 def exit_code_of(state: BatchState, *, claims_pass: bool | None = None) -> int:
     """Return the exit code of a batch.
 
-    0: all drives are done. 1: all are done, and a claim is not met or not judged. Else the gravest of the drives that
-    are not done: a number that is not tkperf's own, 70, 3, 4, 5, 6, 2, 130. A drive that was killed without a word, was
-    stopped, whose consent ended or that is still under way counts as stopped: ``tkperf resume`` goes on with it.
+    0: all drives are done. 1: all drives are done, and a claim is not met or not judged. Otherwise the gravest code of
+    the drives that are not done, in this order: a number that is not tkperf's own, 70, 3, 4, 5, 6, 2, 130. A drive
+    counts as stopped if its process was killed or stopped, if its consent has ended, or if it is still under way:
+    ``tkperf resume`` continues with it.
 
     Args:
         claims_pass: whether every drive passes; None: the batch has no claims.

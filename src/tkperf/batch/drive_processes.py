@@ -192,7 +192,7 @@ class DriveProcess:
 
     @property
     def found(self) -> Held:
-        """Return what it found of its drive, which is held."""
+        """Return the state of the held drive, as its process reported it."""
         assert self.held is not None, "the drive was looked at"
         return self.held
 

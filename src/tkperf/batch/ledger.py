@@ -69,7 +69,7 @@ class LedgerNote(msgspec.Struct, frozen=True, kw_only=True, tag="note"):
 
 
 class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
-    """A drive was given the word to begin; ``pid_started`` distinguishes its process from a later one of
+    """A drive's process was told to begin; ``pid_started`` distinguishes its process from a later one of
     that number.
     """
 

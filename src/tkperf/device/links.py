@@ -145,7 +145,7 @@ def _sata(port: Path, disk: Path) -> Link | None:
 
 
 def _serial_bytes_per_s(gbps: float) -> int | None:
-    """Return what a SATA link or a SAS phy carries; None: the rate is not known."""
+    """Return the data rate of a SATA link or a SAS phy; None: the rate is not known."""
     encoded = 128 / 150 if gbps == _SAS_4_GBPS else 8 / 10
     return round(gbps * 1e9 * encoded / 8) or None
 

@@ -272,7 +272,8 @@ def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
                 f"{identity.confirm_id!r}. Nothing was touched"
             )
         held.require_same()
-        # The exclusive hold keeps no plain writer away, and the user may answer only after hours.
+        # Check again for users: an exclusive hold does not prevent ordinary writes, and the answer may have taken
+        # hours.
         refuse_objections(identity, held=held.anchor, ask_processes=True)
     except BaseException:
         held.release()

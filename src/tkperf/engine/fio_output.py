@@ -331,11 +331,11 @@ def find_fio_fault(
     may end well.
 
     Args:
-        status: its exit status; that of a signal is negative.
-        job_errors: an error number for each job, 0 for none.
-        has_result: it printed at least one document.
-        ended_at_gate: it was held before its first I/O.
-        output: its own words, for the message.
+        status: fio's exit status; negative if a signal ended fio.
+        job_errors: an error number for each job, 0 for no error.
+        has_result: fio printed at least one document.
+        ended_at_gate: fio ended before its first I/O, while it waited at its gate.
+        output: fio's own output, for the message.
     """
     failed = sorted({error for error in job_errors if error})
     if status < 0 or (status == _ENDED_BY_SIGNAL and not failed):

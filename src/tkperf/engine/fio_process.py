@@ -463,4 +463,4 @@ def _wall_ahead_s() -> float:
 
 
 def ignore(_reading: FioReading) -> None:
-    """Ignore a report that is no end of a sample: before the first I/O, or between the seconds."""
+    """Ignore a report that does not end a sample: a report before the first I/O, or between two seconds."""

@@ -98,12 +98,12 @@ class Waiting:
         return self._prepared.pop(load, None)
 
     def discard(self, *, but: Collection[EngineLoad] = ()) -> None:
-        """Stop all processes, also one that was let go, except for the loads in ``but``."""
+        """Stop the processes of all loads except those in ``but``, even a process whose gate was opened."""
         for load in [load for load in self._prepared if load not in but]:
             self._prepared.pop(load).stop()
 
     def stop_io(self) -> None:
-        """Stop a process that was let go by a wrong guess; the others go on waiting."""
+        """Stop a process whose gate was opened because of a wrong guess; the other processes continue to wait."""
         for load in list(self._prepared):
             if self._is_let_go(load):
                 self._prepared.pop(load).stop()

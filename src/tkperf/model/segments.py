@@ -1,4 +1,4 @@
-"""Places of the segments of an active range: random places that do not touch, from a seed. Pure.
+"""Places of the segments of an active range: random places that do not touch, from a seed. This module is pure.
 
 The layout is drawn with SHA-256 alone, so one seed gives one set of places with every version
 of Python; docs/explanation/method.md describes the procedure.

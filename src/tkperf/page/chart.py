@@ -97,10 +97,10 @@ class Axis:
 
     Attributes:
         places: the places of an ordinal axis in their order.
-        domain: the ends; None: from the values, and a little beyond.
-        includes: values that it includes in any case.
-        ticks: None: round ones.
-        zero: it begins at 0.
+        domain: the ends of the axis; None: a little beyond the smallest and the greatest value.
+        includes: values that the axis includes in any case.
+        ticks: the values with a tick; None: round values.
+        zero: the axis begins at 0.
     """
 
     title: str
@@ -116,9 +116,9 @@ class Point(NamedTuple):
     """A point of a curve.
 
     Attributes:
-        low, high: the ends of the interval that it covers.
+        low, high: the ends of the interval of the value.
         link: the address that a click opens.
-        flag: the reason why it may not show the device alone.
+        flag: the reason why the value may not be the device's alone.
         facts: values of the curve's ``facts``.
     """
 

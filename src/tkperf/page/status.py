@@ -97,7 +97,7 @@ def describe_runs_verdict(runs: Sequence[RunOverview], not_read: Sequence[str] =
         title=format_count(len(runs), "run"),
         reasons=(", ".join(_count(counts, running, len(runs) - running)),),
     )
-    # A run under way hides no other.
+    # The level is that of the gravest run: a run under way must not hide the level of another run.
     levels = (level_of(reason.code.severity) for reason in judged.reasons)
     return replace(verdict, level=find_gravest(levels))
 

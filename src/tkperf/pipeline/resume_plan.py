@@ -162,10 +162,10 @@ class ResumeRequest:
     Attributes:
         path: the run file.
         device: the device's path now, if it changed.
-        accept: go on where the run stopped, and mark all results that span the interruption.
+        accept: continue where the run stopped, and mark all results that span the interruption.
         repeat: tests to measure again.
         add: tests to measure in addition.
-        strict: strict from here on, even if the run was not begun so.
+        strict: be strict from now on, even if the run began without this option.
         purge_command: the command that the run was begun with, if any: tkperf runs no command from a run file.
     """
 

@@ -36,8 +36,8 @@ from tkperf.procedures.descriptor import Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import find_fault
 
-# Answers a phase. The other argument has the phases that follow it whatever it measures: the rest of its
-# course, at most two of them.
+# A function that answers a phase. Its second argument has the phases that follow regardless of the measurement, at
+# most two.
 Answering = Callable[[Phase, Sequence[Phase]], Answer]
 
 

@@ -69,7 +69,7 @@ def _decision(comparison: Comparison) -> dict[str, object]:
 
 
 def _figure(figure: DecisionFigure) -> dict[str, object]:
-    """Return a figure; numbers in it are those of ``runs``, and ratios are to the best ranked value."""
+    """Return a figure. It names runs by their numbers in ``runs``. Its ratios are to the best ranked value."""
     return {
         "figure": figure.key,
         "use": figure.use,

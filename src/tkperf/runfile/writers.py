@@ -263,7 +263,7 @@ def _reasons(real: Path, status: os.stat_result) -> Iterator[str]:
 def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
     if status.st_uid not in (0, os.geteuid()):
         yield (f"{path} belongs to uid {status.st_uid}: run tkperf as that user, or chown it if you know who wrote it")
-    # An access list for others shows in the group's bits, so no group is an exception.
+    # An access list that lets others write sets the group's bits, so a group that may write is refused, too.
     if status.st_mode & _OTHERS_WRITE:
         yield f"others can write to {path}: chmod go-w if none of them has written to it"
 

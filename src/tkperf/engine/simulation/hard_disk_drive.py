@@ -80,7 +80,9 @@ class HardDisk:
         return 60e6 / self._model.turns_per_minute
 
     def _seek_us(self, root_of_way: float) -> float:
-        """Return the seek time in us: heads that speed up and slow down take the root of the way."""
+        """Return the seek time in us: heads that accelerate and brake need a time that grows with the
+        root of the distance.
+        """
         shortest, longest = self._model.shortest_seek_ms, self._model.longest_seek_ms
         return 1e3 * (shortest + (longest - shortest) * root_of_way)
 

@@ -251,7 +251,7 @@ def _sections(comparison: Comparison, test: str, most_across: int) -> Iterator[S
 
 
 def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_across: int) -> tuple[TableView, ...]:
-    """Return the values; of two runs matrices of ratios, the values of their cells folded below them."""
+    """Return the table of values. For two runs, return matrices of ratios first; the values are folded below them."""
     cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
     matrices = tuple(build_ratio_matrices(comparison, cells)) if len(comparison.names) == 2 else ()
     if not matrices:

@@ -51,7 +51,10 @@ _NOTHING, _SAME = "0.0 %", "the same"
 
 
 def find_title(comparison: Comparison, decision: Decision) -> str:
-    """Return which run is best at how many figures; of a cohort its outliers, of a history the drive."""
+    """Return the number of figures at which each run is best.
+
+    For a cohort return the outliers instead, and for a history the drive.
+    """
     if comparison.cohort is not None:
         return _describe_outliers(comparison)
     if comparison.history is not None:

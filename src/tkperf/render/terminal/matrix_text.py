@@ -23,7 +23,7 @@ _ASCII_SIGNS = str.maketrans(
 
 
 def print_decision(view: DecisionView, console: Console) -> None:
-    """Print the lines, then the matrix: with few drives a bar and the interval below each value."""
+    """Print the lines, then the matrix. If there are few drives, print a bar and the interval below each value."""
     blocks = blocks_for(console.encoding)
     for name, sentence in view.lines:
         text = drop_controls(f"{name}: {sentence}" if name else sentence)
