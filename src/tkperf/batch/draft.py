@@ -273,7 +273,7 @@ def choose_all(request: BatchRequest, ledger_path: Path, folder: Path, written: 
         except RunFileError as error:
             faults.append(str(error))
     if faults:
-        # The folder's fault is that of all drives.
+        # A fault of the folder is the same for all drives: report it once.
         raise RunFileError("; ".join(dict.fromkeys(faults)))
     return DriveSelection(request=request, numbers=tuple(range(1, len(request.drives) + 1)))
 

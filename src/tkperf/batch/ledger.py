@@ -348,7 +348,7 @@ def _parse(content: bytes) -> Iterator[Line]:
 
 
 def read_batch(path: Path) -> BatchState:
-    """Return the state of a batch by its ledger, its run files and the processes that write them.
+    """Return the state of a batch, from its ledger, its run files and the processes that write them.
 
     Raises:
         RunFileError: the ledger cannot be read.

@@ -65,8 +65,8 @@ class _Stream:
 class FioEngine:
     """Engine for one device. It is not thread-safe: one step runs at a time, and others wait at their gates.
 
-    An engine needs a permit, which its jobs are made with: it writes to the device that the permit
-    names, and only while the permit is in use.
+    The jobs of an engine are made with a permit. The engine writes only to the device that the permit names, and only
+    while the permit is in use.
     """
 
     name = "fio"

@@ -1,4 +1,4 @@
-"""A batch of drives: what was shown of each before consent, and how far each has come."""
+"""A batch of drives: what the user saw of each drive before consent, and the progress of each drive."""
 
 from __future__ import annotations
 

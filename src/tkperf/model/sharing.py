@@ -1,5 +1,5 @@
-"""What drives that are measured at once share: budgets of parts, CPUs, reads alone and together. Codes and numbers
-only.
+"""What drives that are measured at once share: budgets of parts, CPUs, reads alone and together. The module has
+codes and numbers, no words.
 """
 
 from __future__ import annotations

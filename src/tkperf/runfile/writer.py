@@ -407,7 +407,8 @@ def _move_to(path: Path, partial: Path) -> None:
         except FileExistsError:
             raise RunFileError(describe_existing(path)) from None
         except OSError:
-            # A file system without links: here is a moment between looking and moving.
+            # The file system has no hard links, so another program can create the file between this check and the
+            # rename.
             if os.path.lexists(path):
                 raise RunFileError(describe_existing(path)) from None
             partial.rename(path)

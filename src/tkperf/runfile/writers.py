@@ -197,7 +197,7 @@ def state_of(status: os.stat_result) -> FileStamp:
 def read_own(path: Path) -> tuple[bytes, FileStamp]:
     """Return all bytes of a run file that only root and the effective user can have written, and its state then.
 
-    A file half written because of a kill has to be repaired before: this function reads no journal.
+    A file that a killed writer left half written must be repaired before the call: this function reads no journal.
     """
     real = path.resolve()
     descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

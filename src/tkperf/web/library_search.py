@@ -1,4 +1,4 @@
-"""Find runs of the library: words, facets, order and page, all in the address. Pure."""
+"""Find runs of the library: words, facets, order and page, all in the address. This module is pure."""
 
 from __future__ import annotations
 

@@ -47,22 +47,22 @@ class FlashModel:
         read_us: time of one die to read a page of ``page_bytes``.
         program_us: time of one die to program ``program_bytes`` (all planes), its share of the erase included.
         suspend_us: wait of a read for a die that programs.
-        map_unit_bytes: a smaller random write costs a read and a write of so much.
+        map_unit_bytes: unit of the map of addresses. A smaller random write costs a read and a write of a whole unit.
         map_cached_bytes: amount of addresses that the map in memory covers; None: all.
-        slc_bytes: cells used with one bit each, always.
+        slc_bytes: fixed size of the cache of cells with one bit each.
         slc_free_share: share of the unused capacity that serves as such a cache, too.
-        slc_program_us: as ``program_us``, with one bit a cell.
-        fold_first: with a full cache, room is made before each write; else writes go past it.
-        idle_reserve_percent: share of the capacity that is made free while idle.
+        slc_program_us: as ``program_us``, with one bit per cell.
+        fold_first: if the cache is full, the drive makes room before each write; otherwise writes bypass the cache.
+        idle_reserve_percent: share of the capacity that the drive frees while idle.
         throttle_at: load (share of the interface's rate, averaged over ``warm_up_s``) at which the drive
             is too hot; None: never. It then serves ``throttle_share`` of its rate until the load
             is down to ``cool_at``.
-        idle_c, heat_c: its temperature after a long time without load, and the rise after a long time at the
-            interface's rate; the averaged load decides in between.
+        idle_c, heat_c: the temperature after a long time without load, and its rise after a long time at the
+            interface's rate. In between the temperature follows the averaged load.
         housekeeping_every_s, housekeeping_s: interval and duration of housekeeping, which takes
             ``housekeeping_share`` of the dies.
         noise: relative spread of a second's rate.
-        read_spread, write_spread: shape of the latencies: the larger, the narrower.
+        read_spread, write_spread: shape of the latencies: a larger value means a narrower distribution.
     """
 
     capacity_bytes: int

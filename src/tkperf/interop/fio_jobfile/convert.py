@@ -371,7 +371,7 @@ def _check_one_device(jobs: Sequence[JobOptions]) -> None:
 
 
 class OptionsRefusedError(InputFileError):
-    """Options of a job file that cannot be kept."""
+    """A job file has options that a workload file cannot express."""
 
     def __init__(self, file: str, refusals: tuple[Refusal, ...]) -> None:
         count = format_count(len(refusals), "option")

@@ -219,7 +219,9 @@ MOST_DOTTED = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAxis:
-    """An x axis of a stream's charts: ``at`` places a slice, ``unit_s`` is the unit of time, if it is of time."""
+    """An x axis of a stream's charts. ``at`` returns the place of a slice; ``unit_s`` is the unit of an
+    axis of time.
+    """
 
     title: str
     at: Callable[[SliceResult], float]

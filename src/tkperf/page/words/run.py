@@ -233,7 +233,7 @@ def _warn_of_damage(left_out: Sequence[LeftOut]) -> Iterator[RunNote]:
 
 # Codes of warnings that appear in findings or in the facts of their test.
 _TOLD_ELSEWHERE = ("resumed", "unfinished-test")
-# Most texts of each group; the JSON has all.
+# Largest number of texts per group on a page; the JSON export contains all texts.
 MOST_OF_A_GROUP = 10
 _HOST = "host"
 _STEPS = "disturbances"

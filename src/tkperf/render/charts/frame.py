@@ -298,7 +298,7 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
     groups: dict[tuple[object, ...], list[Curve]] = {}
     for curve in chart.curves:
         groups.setdefault(look(curve), []).append(curve)
-    # What is measured, with its points, lies on ideal lines.
+    # Measured curves, which have points, are drawn over ideal lines, so they come last.
     ordered = sorted(groups.values(), key=lambda of: (not of[0].muted, of[0].dots))
     middles = _middles(chart)
     for number, curves in enumerate(ordered):

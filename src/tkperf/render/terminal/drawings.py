@@ -1,4 +1,4 @@
-"""Charts of a section drawn with characters: its course, and the distribution of its response times."""
+"""Charts of a section drawn with characters: its values over time, and the distribution of its response times."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from tkperf.render.terminal.histories import (
 WIDEST = 100
 _MOST_BARS = 60
 _HISTOGRAM_LINES = 6
-# The first that fits.
+# Numbers of bins per decade; the first whose histogram fits the width is used.
 _BINS_A_DECADE = (32, 24, 16, 12, 8, 4, 2)
 # Columns that the label of the greatest share takes.
 _SCALE = 9
-# Kinds of figures that show a course, the first that a section has.
+# Kinds of figures with values over time or places. The first kind that a section has is drawn.
 _COURSES = (FigureKind.OVER_ROUNDS, FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.OVER_AREAS)
 
 
 def print_charts(charts: Sequence[ChartView], console: Console) -> None:
-    """Print what a line of characters can show of a section's charts: its course and its response times."""
+    """Print a section's values over time and its response times, each as a line of characters."""
     blocks = blocks_for(console.encoding)
     width = min(WIDEST, console.width)
     for line in (*draw_course(charts, width, blocks), *draw_histogram(charts, width, blocks)):

@@ -209,7 +209,7 @@ class _Table:
         self._bars = max(NARROWEST, min(widest, fitting, max(grid.longest, 2 * FEWEST)))
 
     def head(self, title: str) -> list[Text]:
-        """Return the heading with the meaning of rows and columns; the names of columns, if there are several."""
+        """Return the heading with the meaning of rows and columns, and the names of columns if there are several."""
         grid, several = self._grid, len(self._grid.columns) > 1
         down = f"{grid.row_title} down" if len(grid.rows) > 1 and grid.row_title else ""
         across = f"{grid.column_title} across" if several and grid.column_title else ""

@@ -343,7 +343,7 @@ def _print_facts(blocks: FactBlocks, console: Console) -> None:
             console.print(drawn)
 
 
-# Most claims of a run below it; failures come first.
+# Largest number of claims that are listed below a run; failed claims are first.
 _MOST_LINES = 10
 
 
