@@ -256,7 +256,7 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimResult:
 
 
 def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
-    """Return whether a finding about a section that did not end holds, whatever would have followed.
+    """Return whether a finding about an unfinished section holds, regardless of what would have followed.
 
     This is so for a recovery that was seen or that took longer than the claim allows, and for a rate that
     fell below the claim.

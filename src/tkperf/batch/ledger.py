@@ -382,7 +382,10 @@ def ask_batch_to_end(path: Path) -> None:
 
 
 def _read_twice(read: Callable[[], BatchState]) -> BatchState:
-    """Read once more if a process has gone: it notes its end before it goes, maybe after the ledger was read."""
+    """Read again if a process seems to be killed.
+
+    A process notes its end in the ledger before it ends, but perhaps after the ledger was read.
+    """
     state = read()
     if any(drive.stage is DriveStage.KILLED for drive in state.drives):
         return read()

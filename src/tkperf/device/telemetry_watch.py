@@ -54,7 +54,7 @@ class TelemetryWatch:
         self._failures: dict[str, int] = {}
         self._read_s = clock()
         self._drives = [drive for drive in drives if self._look_first(drive)]
-        # Of all drives, also of those that cannot be read.
+        # The facts are those of all drives, even of drives whose logs cannot be read.
         self.facts = tuple(drive.facts for drive in drives)
         self._late = threading.Event()
         # A time: that of a request for a reading.

@@ -340,7 +340,7 @@ class FioEngine:
         if stream and phase.continues(stream.phase):
             if stream.step.duration_s - stream.cut.elapsed_s >= SHORTEST_SAMPLE_S:
                 return stream
-            # A hanging device kept fio from reporting for a slice or more, and the time of this fio is up.
+            # The device hung, so fio did not report for a slice or more, and the planned time of this fio has passed.
             step = replace(step, duration_s=stream.step.duration_s - stream.planned_s)
             phase = replace(phase, longest_s=step.duration_s)
         self._end_stream()

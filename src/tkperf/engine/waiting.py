@@ -94,7 +94,9 @@ class Waiting:
             process.release()
 
     def take(self, load: EngineLoad) -> FioProcess | None:
-        """Return the process that waits, or was let go, for a load. The others stay until ``discard``."""
+        """Return the process for a load, which waits or whose gate was opened. Other processes stay
+        until ``discard``.
+        """
         return self._prepared.pop(load, None)
 
     def discard(self, *, but: Collection[EngineLoad] = ()) -> None:

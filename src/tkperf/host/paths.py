@@ -30,7 +30,7 @@ _ATA_PORT = re.compile(r"ata\d+")
 
 
 def read_path(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> DrivePath:
-    """Return the path of a drive; what the kernel does not show stays not known."""
+    """Return the path of a drive. Parts of the path that the kernel does not show are marked as not known."""
     if identity.kind is not TargetKind.BLOCK or identity.major_minor is None:
         is_file = identity.kind is TargetKind.FILE
         gap = PathGap.FILE if is_file else PathGap.SIMULATED

@@ -123,7 +123,7 @@ class StateFile:
         return state
 
     def read_current(self) -> State:
-        """Return the changes of this boot; the kernel itself has forgotten earlier ones. Raises as ``read``."""
+        """Return the changes of this boot; a reboot has reset the settings of earlier boots. Raises as ``read``."""
         state = self.read()
         return state if state.boot == self.boot else State(boot=self.boot)
 

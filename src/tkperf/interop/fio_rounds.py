@@ -196,7 +196,7 @@ def _step(section: str, number: int, position: int, result: Result, file: str) -
 
 
 def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
-    """Return clones that ended at different times, by fio's own times; None: other disturbances were not sought."""
+    """Return the disturbance of clones that ended at different times. None: nobody looked for disturbances."""
     if result.uneven is None:
         return None
     return (

@@ -193,7 +193,9 @@ class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_snapshot(host: Mapping[str, object]) -> SnapshotMark | None:
-    """Return the mark of a run by the facts of its host; None: the file is the run's own, or that is not known."""
+    """Return the mark of a snapshot from the facts of a run's host; None: the file is no snapshot, or
+    has no such mark.
+    """
     kept = host.get("snapshot")
     try:
         return None if kept is None else convert(kept, SnapshotMark)

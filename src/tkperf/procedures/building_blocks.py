@@ -80,7 +80,7 @@ def unjudged(section: str, because: str, window: Iterable[int] = ()) -> SectionO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """Course of a stream; ``verdict`` is the last one, None if nothing was judged."""
+    """Outcome of a stream. ``verdict`` is the last verdict; None if nothing was judged."""
 
     slices: int
     written_bytes: int

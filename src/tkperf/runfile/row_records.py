@@ -280,7 +280,7 @@ class _Device(_Drive):
 
 
 class _Facts(msgspec.Struct):
-    """Facts that are input of computations, and the name, which the tables of a comparison repeat."""
+    """Facts that computations use, and the name of the run, which the tables of a comparison repeat."""
 
     name: Name
     device: _Device

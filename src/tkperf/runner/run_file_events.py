@@ -71,8 +71,8 @@ class Follower:
             yield RunEnded(status=record.status, because=record.ended_because, ended_utc=record.ended_utc)
 
     def _within_phase(self, delta: Delta) -> Progress | None:
-        """Return the progress if the phase is still that of the look before: a replay of the whole log
-        finds no more.
+        """Return the progress if the phase is the same as at the previous look. Then a replay of the
+        whole log is not needed.
         """
         record, progress = delta.record, self.progress
         was, self._state = (

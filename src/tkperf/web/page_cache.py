@@ -30,7 +30,7 @@ from tkperf.web.workers import BusyError
 MOST_BYTES = 512 << 20
 _PIECE_BYTES = 1 << 18
 
-# Of each download: the ending of its name, and its type.
+# The ending of the name, and the media type, of each download.
 DOWNLOADS = {
     "html": (".html", "text/html"),
     "pdf": (".pdf", "application/pdf"),

@@ -163,7 +163,9 @@ _MOST_BYTES = 1 << 50
 
 
 class Unclear(Exception):  # noqa: N818 - what a value is, not what went wrong
-    """Value that fio refuses, or reads differently from its look; the message describes a valid one."""
+    """A value that fio refuses, or that fio understands differently from a reader. The message describes
+    a valid value.
+    """
 
 
 def read_flag(value: str | None) -> bool:

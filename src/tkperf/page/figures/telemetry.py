@@ -23,10 +23,10 @@ LEAST_SPAN_C = 10.0
 
 
 def show_drive_reports(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
-    """Yield the charts that have data, each on the time axis of the chart before it.
+    """Yield the charts that have data. All have the same time axis.
 
     Args:
-        of: name of that time, for captions.
+        of: name of the time that the charts cover, for captions.
     """
     charts = list(_charts(series, of))
     for chart in charts:
@@ -34,7 +34,7 @@ def show_drive_reports(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def show_drive_reports_below(series: TelemetrySeries) -> Iterator[ChartView]:
-    """Yield the charts of the course below a chart of the drive's work."""
+    """Yield the charts of the drives' reports, to be shown below a chart of the drive's work."""
     for chart in _charts(series, "the same time"):
         yield replace(chart, below=True)
 
