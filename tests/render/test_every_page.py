@@ -9,7 +9,7 @@ import pytest
 
 import tkperf
 from tests.cli.test_doctor import ADVICE, DISTURBS, OK, a_device
-from tests.render.terminal.test_status import ALL
+from tests.render.terminal.test_status_lines import ALL
 from tkperf.analysis.estimates import PlanCode
 from tkperf.model.record import RunNote
 from tkperf.page.doctor import build_device_page
