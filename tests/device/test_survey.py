@@ -1,4 +1,4 @@
-"""What nobody can see from here is said, in one sentence, and only where it matters (issue 11, A3)."""
+"""What nobody can see from here is said, in one sentence, and only where it matters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A block device is refused for those too who use it without a claim (issue 11, A1)."""
+"""A block device is refused for those too who use it without a claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file in use is refused, whatever it is called and whoever uses it in whatever way (issue 11, A3)."""
+"""A file in use is refused, whatever it is called and whoever uses it in whatever way."""
 
 from __future__ import annotations
 
