@@ -1,4 +1,5 @@
-"""The fio jobs of steps and fills on one device or set: their seeds, their text, and their start.
+"""The fio jobs of steps and fills on one device or set: their seeds, their text, their start, and the evidence that
+they leave, of each slice of a stream, too.
 
 fio runs on this host, waits at a gate, uses only devices that permits hold, and inherits their
 locks. The job files and gates are in a folder in memory; the folder may move to another place

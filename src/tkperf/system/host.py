@@ -1,5 +1,5 @@
-"""The host: facts for every report (None: not known), its time, memory and locks, and control groups,
-version 1 and 2.
+"""The host as the kernel describes it: facts for every report (None: not known), time, memory, file locks, control
+groups of version 1 and 2, and the descriptors that this process may open.
 """
 
 from __future__ import annotations
