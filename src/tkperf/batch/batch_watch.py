@@ -1,4 +1,4 @@
-"""A batch as its ledger and its run files show it, looked at again and again: with or without its process."""
+"""Follow a batch by repeated looks at its ledger and its run files, whether its process still exists or not."""
 
 from __future__ import annotations
 

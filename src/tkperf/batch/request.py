@@ -122,7 +122,9 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
 
     @property
     def run_names(self) -> tuple[tuple[BatchDrive, str], ...]:
-        """Each drive with the name of its run, and with that of a second one alone if that may follow."""
+        """Each drive with the name of its run. If drives may be measured again alone, also with the name
+        of that run.
+        """
         once = tuple((drive, drive.name) for drive in self.drives)
         again = ((drive, f"{drive.name}{AGAIN}") for drive in self.drives if self.alone_again)
         return (*once, *again)

@@ -1,8 +1,8 @@
 """The process of one drive of a batch: it looks at its drive, holds it, waits for consent and its turn, and measures
 it.
 
-Until the word to begin it lives only as long as the batch's process: when that is gone, consent is gone, too.
-Afterwards it needs no other process, and no terminal.
+Until it is told to begin, it ends when the batch's process ends, because the consent ends with that process.
+Afterwards it needs no other process and no terminal.
 """
 
 from __future__ import annotations

@@ -167,7 +167,8 @@ class _Leaving(Departure):
         self._begun = begun
 
     def leave_terminal(self) -> None:
-        # A session of its own, without a terminal. As a child, the process was never leader of its group.
+        # Start a new session, which has no terminal. That is possible because a forked child is not the leader of its
+        # group.
         os.setsid()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         point_streams_to(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), (0,))

@@ -281,7 +281,7 @@ class FioEngine:
     # The running processes: at most one that measures, or one stream; others wait at their gates.
 
     def _begin(self, start: Callable[[], FioProcess], started: FioProcess | None = None) -> FioProcess:
-        """Let fio go once all its threads wait. Start it again if it was killed before its first I/O.
+        """Open the gate when all threads of fio wait at it. Start fio again if it was killed before its first I/O.
 
         It is restarted only once: a second kill has a reason.
         """

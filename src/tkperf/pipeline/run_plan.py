@@ -62,7 +62,7 @@ class RunPlan:
 
     @property
     def longest_s(self) -> float:
-        """Length without any steady state, without purges; fills at 500 MB/s."""
+        """Longest time, if no section reaches steady state: without purges, with fills at 500 MB/s."""
         return sum(test.longest_s for test in self.tests)
 
     @property

@@ -28,7 +28,7 @@ from tkperf.system.output_files import find_cache_folder, replace_file
 # In the order of execution: each script may use the ones before it.
 SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "chapters", "page")
 
-# A number with its unit, and a range: no line may end within.
+# A number with its unit, and a range: a line must not be broken within them.
 _FIGURE = re.compile(r"(?<![\w#.,-])\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))(?![\w/-])")
 # Looked up on import: a missing package shows before anything is written.
 _VL_CONVERT = metadata.version("vl-convert-python")

@@ -422,7 +422,8 @@ def _moved(counts: Counts) -> _Pair:
 
 
 def _find_busiest(excesses: Sequence[_Excess], side: int) -> tuple[float, float, float] | None:
-    """Return the interval in which a side's excess grew most, for good: growth that is gone a second later was noise.
+    """Return the interval in which the excess of reads or writes grew most. Growth that is lost within a second is
+    noise.
 
     Growth back to the starting value does not count: there the device did late what fio had counted before.
     """

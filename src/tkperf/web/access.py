@@ -37,8 +37,8 @@ class AccessGuard:
     """ASGI middleware that lets requests through, or answers them itself.
 
     Args:
-        names: names in the Host header besides IP addresses and ``localhost``. No name of a stranger's page can be
-            made to lead here (DNS rebinding): its Host is that name.
+        names: names in the Host header besides IP addresses and ``localhost``. A page of a stranger cannot reach the
+            server even if its name is made to resolve to this host (DNS rebinding), because its Host is that name.
         token: each request needs it; None: whoever reaches the address may read.
     """
 

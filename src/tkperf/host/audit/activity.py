@@ -16,8 +16,8 @@ from tkperf.system.host import read_memory
 _CPU = Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False)
 _MEMORY = Topic("memory pressure", "a task that waits for memory pauses, also during a step", False)
 _IO = Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links with them", False)
-# By resource: its topic, and the share of the last ten seconds in which a task had to wait, in percent: from the
-# first number on advice, from the second on it disturbs. A desktop at rest stays below 1 %.
+# For each resource its topic and two limits of the share of the last ten seconds in which a task had to wait, in
+# percent. From the first limit the level is advice, from the second "would disturb". An idle desktop stays below 1 %.
 _PRESSURES = {"cpu": (_CPU, 2.0, 10.0), "memory": (_MEMORY, 0.1, 1.0), "io": (_IO, 5.0, 20.0)}
 _SWAP = Topic("swap", "a program whose memory was swapped out pauses until a drive has read it back", is_setting=False)
 # Below this share of the memory the kernel begins to reclaim, and to swap.
