@@ -19,7 +19,7 @@ from tkperf.model.record import RunStatus, is_purged
 
 
 class VerdictState(StrEnum):
-    """States of a verdict; of those that one verdict can have, the later is the graver."""
+    """States of a verdict. Among the states that one verdict can have, a later state is graver."""
 
     CAN_RUN = "can run"
     CAN_RUN_WITH_CAUTIONS = "can run with cautions"

@@ -41,7 +41,7 @@ def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
         with concluded() as ending, ended_by_signals(once=True):
             yield departure, ending
     except BaseException:
-        # The outcome of the run stays what it is, whatever becomes of its results here.
+        # An error while the results are shown does not change the outcome of the run.
         if ending.has_run:
             with warning_of("its results were not printed"), ended_by_signals(once=False):
                 show_results(options, ending)

@@ -80,7 +80,7 @@ class StateFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock on the settings: two runs may begin or end at once.
+        """Hold the lock on the settings, because two runs may begin or end at the same time.
 
         Raises:
             DeviceError: the folder cannot be written to, as without root.

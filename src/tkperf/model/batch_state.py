@@ -188,7 +188,7 @@ class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Its time and place: ``as of 2026-11-27T12:00:03+00:00 from user@lab3``."""
+        """Time and place of the snapshot: ``as of 2026-11-27T12:00:03+00:00 from user@lab3``."""
         return drop_controls(f"as of {self.utc} from {self.host}")
 
 

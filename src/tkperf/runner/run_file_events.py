@@ -97,7 +97,8 @@ class Follower:
             yield RunResumed(info=record.info, tests=record.planned, resumption=resumption)
         if len(record.resumptions) > self._resumptions:
             self._resumptions = len(record.resumptions)
-            # The rows say which entries are set aside, but a look at the new rows alone misses the old ones.
+            # A resumption sets entries aside whose rows were read before: mark them here, because only new rows are
+            # read.
             self._log = [
                 replace(
                     entry,

@@ -331,7 +331,7 @@ class StepWatch:
         return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else _nothing()
 
     def _settle_debts(self, compared: Compared) -> None:
-        """Set the bytes that the next step has to make up for; none if this one was not drawn off but disturbed."""
+        """Set the bytes of this step that the next step has to deliver; none if this step was disturbed."""
         if compared.missing_bytes > compared.missing_limit_bytes:
             self._lacked_bytes = _nothing()
             return
@@ -339,7 +339,7 @@ class StepWatch:
             [
                 0.0
                 if side.foreign_bytes > compared.limit_bytes + side.open_bytes
-                # If a side without I/O of this step has not made up for its bytes by this time, they will not come.
+                # Bytes of a direction without I/O in this step that have not arrived by now will not arrive.
                 else max(0.0, (side.lacked_bytes if side.fio_bytes else 0.0) - side.foreign_bytes)
                 for side in compared.sides
             ]

@@ -15,7 +15,7 @@ COUNT = "a count of what was measured"
 
 
 class Basis(StrEnum):
-    """Source of an uncertainty; of several, the source of the greatest."""
+    """Source of an uncertainty. If there are several sources, it is the source of the greatest uncertainty."""
 
     ROUNDS = "rounds"
     SECONDS = "seconds"

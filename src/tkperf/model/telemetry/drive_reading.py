@@ -22,25 +22,25 @@ TEMPERATURE_WARNING = 1 << 1
 class Reading:
     """A drive's log at one moment; None: the drive does not report the value, or it was not read.
 
-    Counters are of the drive's life; minutes, seconds and counts of them grow and never fall.
+    Counters cover the whole life of the drive. Minutes, seconds and counts only grow.
 
     Attributes:
         at_s: time of the reading on the run's clock.
-        drive: its node, such as ``/dev/nvme0n1``; each member of a set has its own readings.
+        drive: the node of the drive, such as ``/dev/nvme0n1``; each member of a set has its own readings.
         source: ``nvme``, ``smartctl``, ``hwmon`` (temperature alone) or ``simulated``.
-        host_read_bytes, host_written_bytes: by the drive's count of the host's requests.
-        nand_written_bytes: written to its flash, including its own copies.
-        media_errors: data that it could not read or keep whole.
-        percentage_used: of the life that its maker promises; may exceed 100.
-        spare_percent: spare blocks left, of those in the new drive.
+        host_read_bytes, host_written_bytes: according to the drive's count of the host's requests.
+        nand_written_bytes: bytes written to the flash, including the drive's own copies.
+        media_errors: number of times that the drive could not read data or keep it undamaged.
+        percentage_used: used share of the life that the maker promises; it may exceed 100.
+        spare_percent: remaining share of the spare blocks of the new drive.
         critical_warning: bits as in NVM Express; 0: none.
-        warning_minutes, critical_minutes: time above its own temperature limits.
-        thermal_1_count, thermal_2_count: number of times that it slowed itself down lightly, and heavily, to
-            keep to the temperatures that the host set (NVM Express: host controlled thermal management).
-        thermal_1_s, thermal_2_s: duration of that.
-        throttle_events: number of times that it slowed itself down for heat (OCP's log).
-        throttling: it does so now.
-        power_state: by its number, 0 is the fastest.
+        warning_minutes, critical_minutes: time above the drive's own temperature limits.
+        thermal_1_count, thermal_2_count: number of times that the drive throttled itself lightly, and heavily, to
+            keep the temperatures that the host set (NVM Express: host controlled thermal management).
+        thermal_1_s, thermal_2_s: duration of light, and of heavy, throttling.
+        throttle_events: number of times that the drive throttled itself because of heat (OCP's log).
+        throttling: the drive throttles itself now.
+        power_state: number of the power state; 0 is the fastest.
     """
 
     at_s: float

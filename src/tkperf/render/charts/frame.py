@@ -239,7 +239,7 @@ def name_ends(curves: Sequence[Curve], y: Spec, style: Spec, channel: str) -> tu
         {"series": name, "label": labels[name], "at": math.exp(at) if log else at}
         for name, at in zip(ends, places, strict=True)
     ]
-    # Unclipped in a zoomable plot; that also gives them their room.
+    # The names are not clipped in a plot that can be zoomed, so Vega also leaves room for them.
     begin, end, text = ({"value": {"expr": f"width + {px}"}} for px in (*_SAMPLE_PX, _TEXT_PX))
     at: Spec = {channel: y | {"field": "at"}}
     by_name = {key: each for key, each in style.items() if each["field"] == "series"}  # type: ignore[index]

@@ -74,7 +74,7 @@ def can_redraw() -> bool:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines with markup on stderr, on a terminal in whole words. A lost stderr must not end a run."""
+    """Print lines with markup on stderr. On a terminal, break lines between words. A lost stderr must not end a run."""
     console = OutputConsole(stderr=True)
     with suppress(OSError):
         for line in lines:
