@@ -63,7 +63,9 @@ class BatchFollower(Protocol):
 
 
 class WatchedHosts:
-    """A batch over hosts: one thread puts in what it hears, and another one looks. Values are replaced as a whole."""
+    """State of a batch over hosts. One thread writes new values, and another thread reads them. Each value is replaced
+    as a whole.
+    """
 
     def __init__(self, state: BatchState) -> None:
         self.state = state

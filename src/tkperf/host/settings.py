@@ -13,14 +13,14 @@ from tkperf.host.audit.drives import choose_scheduler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A setting: a file of sysfs, ``path`` as on the host itself.
+    """A setting: a file of sysfs. ``path`` is its path on the host.
 
     Attributes:
-        subject: the audit's name for it.
-        now: its value; None: it cannot be read.
-        wanted: the value to set; None: it is left alone, and only put back if another setting changes it, too.
-        offered: the kernel takes ``wanted``; None: unknown.
-        drive: the drive it belongs to; None: the CPUs.
+        subject: the audit's name for the setting.
+        now: the present value; None: the value cannot be read.
+        wanted: the value to set; None: tkperf does not set it, and only restores it if another setting changes it.
+        offered: the kernel accepts ``wanted``; None: unknown.
+        drive: the drive that the setting belongs to; None: the CPUs.
         disk_sequence: the kernel's number of the drive, which no later drive with its name will have.
     """
 

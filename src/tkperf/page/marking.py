@@ -67,6 +67,6 @@ def list_badges(banners: Sequence[str]) -> tuple[Note, ...]:
 
 
 def find_level(banner: str) -> NoteLevel:
-    """Return the weight of a banner; one that is no reason of the verdict, and not only what was done, is a caution."""
+    """Return the level of a banner. It is a caution unless ``_LEVELS`` has the keyword of the banner."""
     levels = (level for keyword, level in _LEVELS.items() if banner.startswith(keyword))
     return next(levels, NoteLevel.CAUTION)

@@ -183,7 +183,7 @@ def refuse_untunable() -> None:
 def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunNote]:
     """Yield the warnings about the host for a reader of the result."""
     for finding in find_disturbing(audit, tune=tune):
-        # No advice here: it comes too late after a run has ended, and doctor shows it.
+        # The warning has no advice, which is too late when a reader sees the result; doctor shows the advice.
         text = f"{finding.title}: {finding.found}; {finding.why}"
         yield RunNote(code=HOST_DISTURBS, text=text)
     left = find_left_behind() if audit.findings else 0

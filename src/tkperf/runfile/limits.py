@@ -290,7 +290,7 @@ def text_or_bytes(raw: bytes) -> str | bytes:
 
 def _require_database(path: Path) -> os.stat_result:
     """Return the file's status. SQLite itself would wait for the end of a pipe or of a file under /proc."""
-    if not stat.S_ISREG(path.stat().st_mode):  # to open a device may set something off
+    if not stat.S_ISREG(path.stat().st_mode):  # opening a device may have an effect, such as rewinding a tape
         raise RunFileError(f"{path} is not a run file of tkperf: it is no regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:

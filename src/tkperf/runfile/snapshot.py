@@ -31,7 +31,7 @@ def take_snapshot(path: Path, copy: Path, *, host: str, utc: str, ahead_s: float
         RunFileError: it cannot be read, or the copy not written.
     """
     try:
-        # Asked first: a run that ends meanwhile has a later snapshot.
+        # Ask before copying: if the run ends during the copy, a later snapshot will have its end.
         running = is_being_written(path)
         source, _ = open_metered(path)
         with closing(source), closing(sqlite3.connect(copy)) as target:

@@ -166,7 +166,7 @@ class LivePages:
                 async for content in messages:
                     await watched.show(content)
         except JobError as error:
-            # Browsers stay at the page, and ask again in a few seconds.
+            # The page stays open in the browsers, and their scripts ask again in a few seconds.
             watched.failed = True
             text = f"<p>This cannot be shown now: {escape(str(error))}.</p>"
             await watched.show(text.encode(errors="replace"))

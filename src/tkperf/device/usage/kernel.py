@@ -54,7 +54,7 @@ EXPORTING_MODULES = {
 PATIENCE_S = 1.0
 # Kernels before this version also counted descriptors that only look at the name.
 _COUNTS_SINCE = (5, 3)
-# On these, a server grants leases, and may refuse them for its own reasons.
+# On these file systems a server grants leases. It may refuse a lease although nobody uses the file.
 _SERVER_FILE_SYSTEMS = ("cifs", "smb3")
 
 

@@ -14,12 +14,12 @@ class Misbehaviour:
     """Faults of a drive; all of them are off by default.
 
     Attributes:
-        unrest: up to this share of the rate is missing, three times over: all three change under every new load, and
-            under the same load one each changes every second, every 8 s and every minute.
-        cliff_every_s, cliff_lasts_s: interval at which the rate falls to ``cliff_share`` at once, and duration.
+        unrest: greatest share of the rate that each of three random losses takes. All three losses change with every
+            new load. Under one load the first changes every second, the second every 8 s, the third every minute.
+        cliff_every_s, cliff_lasts_s: interval at which the rate suddenly falls to ``cliff_share``, and duration.
         stall_every_s, stall_s: interval of stalls without any answer, and their length, less than a second.
-        weaker_per_fill: share of the rate lost with each capacity's worth of writes.
-        fails_after_fills: capacities of writes after which every I/O is an error.
+        weaker_per_fill: share of the rate that is lost each time that the capacity has been written once.
+        fails_after_fills: number of times that the capacity can be written before every I/O fails.
     """
 
     unrest: float = 0.0

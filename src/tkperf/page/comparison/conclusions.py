@@ -288,7 +288,7 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
     # Tails differ more, but readers ask for rates and means first.
     first_asked = [row for row in comparison.headlines if row.quantity not in PERCENTILES]
     asked = first_asked or comparison.headlines
-    # A difference that noise may explain is no answer as long as there is one that it does not.
+    # Name a difference that noise may explain only if noise may explain all differences.
     certain = [row for row in asked if any(one.change in BEYOND_NOISE for one in row.entries)]
     widest = max(certain or asked, key=_width, default=None)
     if widest is None or not _width(widest):

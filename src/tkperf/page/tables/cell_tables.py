@@ -269,7 +269,10 @@ def build_listing(shown: ShownSection, asked: Figure) -> TableView:
 
 
 def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, str], ...]:
-    """Return the directions to show for a workload, with their names: all I/Os, and with ``apart`` a mix's own."""
+    """Return the directions to show for a workload, with their names.
+
+    ``apart``: for a mix also show reads and writes separately.
+    """
     if not workload.is_mixed:
         return ((Direction.ALL, "reads" if workload.read_percent else "writes"),)
     if not apart:

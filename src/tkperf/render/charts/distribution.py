@@ -1,6 +1,6 @@
 """Distribution of response times in Vega-Lite, which makes bars and curves of the buckets itself.
 
-So a page can bring other buckets.
+The script of a page can therefore replace the buckets.
 """
 
 from __future__ import annotations
