@@ -438,10 +438,10 @@ def test_streams_are_compared_over_drive_fills_and_by_their_tails(slow: RunResul
     view = build_comparison_page(compare([slow, fast]))
     charts = {each.key: each for test in view.tests for chart in test.charts for each in chart.views}
     last = slow.tests[3].sections[0].slices[-1]
-    points = [point for point in rows_of(charts["writesatfills"]) if point["series"] == "slow"]
+    points = [point for point in rows_of(charts["writesat0-over_fills"]) if point["series"] == "slow"]
     assert points[-1]["x"] == (last.total_written_bytes or 0) / (slow.info.active_range_length_bytes or 0)
     for run in ("slow", "fast"):
-        beyond = [row["value"] for row in rows_of(charts["writesatexceedance0"]) if row["series"] == run]
+        beyond = [row["value"] for row in rows_of(charts["writesat0-exceedance"]) if row["series"] == run]
         assert beyond == sorted(beyond, reverse=True)
         assert 0 < beyond[-1] < 1
 
@@ -455,7 +455,7 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
         results.append(simulate(tmp_path / name, info, suite=HDD_TESTS))
     view = build_comparison_page(compare(results))
     charts = {chart.key: chart for test in view.tests for chart in test.charts}
-    points = rows_of(charts["iopsareas0"])
+    points = [point for view in charts["iopsareas0"].views for point in rows_of(view)]
     assert len(points) == 2 * 8 * 9
     assert sorted({point["x"] for point in points}) == [6.25 + 12.5 * area for area in range(8)]
     values = [

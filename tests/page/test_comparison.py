@@ -11,12 +11,12 @@ import pytest
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
-from tests.charts import curves_of, rows_of
+from tests.charts import curves_of
 from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.results import RunResult
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, RuleKind, Scale
 from tkperf.page.comparison.build_page import build_comparison_page
-from tkperf.page.comparison.stream_charts import draw_exceedance, find_named
+from tkperf.page.comparison.run_bands import draw_band
 from tkperf.page.naming import shorten_names
 from tkperf.page.page import ChartView, ReportView
 from tkperf.render.charts.draw import draw
@@ -143,13 +143,42 @@ def test_a_history_marks_its_firmware_and_trend() -> None:
     assert (rule.kind, rule.name) == (RuleKind.CHANGE, "firmware 1.2")
 
 
-def test_of_many_curves_three_are_named() -> None:
-    """The first, those that end lowest and highest; the others are grey and still told."""
-    many = build_comparison_page(compare(drives(8), Arrangement.RUNS))
-    curves = curves_of(chart_of(many, "writesattime")).curves
-    assert {each.name for each in curves if each.muted} == {f"lab-{n:02}" for n in range(1, 7)}
-    assert {each.name for each in curves if not each.muted} == {"lab-00", "lab-07"}
-    assert find_named({"a": 3, "b": 1, "c": 9, "d": 5}) == ("a", "b", "c")
+def test_more_runs_than_colours_have_a_median_a_band_and_named_outliers() -> None:
+    """The band has the middle half; the run that is far from all others keeps its own curve."""
+    factors = [1 + number / 100 for number in range(13)] + [9.0]
+    runs = [run_of(f"lab-{number:02}", factor) for number, factor in enumerate(factors)]
+    view = build_comparison_page(compare(runs, Arrangement.RUNS))
+    over_size = chart_of(view, "iops0-2d")
+    middle, outlier = curves_of(over_size).curves
+    assert (middle.name, outlier.name) == ("median of 14", "lab-13")
+    first = middle.points[0]
+    assert (first.low, first.y, first.high) == pytest.approx((101 * 1.0325, 101 * 1.065, 101 * 1.0975))
+    assert outlier.points[0].y == 101 * 9
+    # Twelve have a curve each.
+    few = build_comparison_page(compare(runs[:12], Arrangement.RUNS))
+    assert len(curves_of(chart_of(few, "iops0-2d")).curves) == 12
+
+
+def test_courses_of_other_lengths_are_read_at_common_places() -> None:
+    """No run counts where it has no value, and no median is drawn where most runs have ended."""
+    long = {f"a{n}": tuple(Point(float(x), 100.0) for x in range(0, 101, 10)) for n in range(4)}
+    short = {f"b{n}": tuple(Point(float(x), 10.0) for x in range(0, 51, 7)) for n in range(10)}
+    curves = draw_band(long | short, {name: n for n, name in enumerate(long | short)}, Scale.LINEAR)
+    places = [float(point.x) for point in curves[0].points]
+    assert places == sorted(places)
+    assert 48 < places[-1] <= 50
+    assert {point.y for point in curves[0].points} == {10.0}
+
+
+def test_a_curve_has_a_view_for_each_name_that_a_report_has() -> None:
+    """IOPS and MB/s over the block size and over the mix: as many as a run's own chart has curves."""
+    view = build_comparison_page(compare([run_of("A", 1), run_of("B", 8)]))
+    choices = {one.choice for one in chart_of(view, "iops0-2d").views}
+    mixes, sizes = ("R/W 100/0", "R/W 65/35", "R/W 50/50", "R/W 0/100"), ("4 KiB", "8 KiB")
+    assert choices == {
+        *((measure, "over block size", mix) for measure in ("IOPS", "MB/s") for mix in mixes),
+        *((measure, "over mix", size) for measure in ("IOPS", "MB/s") for size in sizes),
+    }
 
 
 def test_long_names_are_told_apart_by_their_ends() -> None:
@@ -160,21 +189,6 @@ def test_long_names_are_told_apart_by_their_ends() -> None:
     assert max(map(len, called)) <= 45
     assert called[3] == "short"
     assert called[1].endswith("xy")
-
-
-def test_of_many_runs_exceedance_has_a_quarter_of_the_points() -> None:
-    """Buckets that touch are taken together up to a sixteenth; those that stand alone, as in the tail, are kept."""
-    touching = [(float(us), float(us + 1), 10) for us in range(64, 128)]
-    alone = [(1000.0, 1008.0, 1), (2000.0, 2016.0, 1)]
-    section = replace(
-        made_up_section("Write Saturation", {work(): (1.0,)}, stream=True), histogram_us=(*touching, *alone)
-    )
-    few, many = (draw_exceedance({f"r{number}": section for number in range(count)}, "t") for count in (2, 7))
-    points = [[row for row in rows_of(chart) if row["series"] == "r0"] for chart in (few, many)]
-    assert len(points[1]) < len(points[0]) / 3
-    assert points[1][-4:] == points[0][-4:]
-    # Those that are left lie on the same curve.
-    assert {(row["x"], row["value"]) for row in points[1]} <= {(row["x"], row["value"]) for row in points[0]}
 
 
 def test_a_run_has_one_colour_and_one_place_everywhere() -> None:

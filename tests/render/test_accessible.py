@@ -59,10 +59,10 @@ def test_axe_finds_nothing_in_a_report(browser: Browser, report: Path, scheme: S
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1300), ("dark", 390)])
 def test_axe_finds_nothing_in_a_comparison(browser: Browser, compared: Path, scheme: Scheme, width: int) -> None:
-    """Neither in its decision nor in any part that the select shows."""
+    """Neither in its decision nor in the parts that the select shows."""
     with opened(browser, compared, scheme, width) as page:
-        for chapter in page.locator("#chapter option").all():
-            page.locator("#chapter").select_option(chapter.get_attribute("value"))
+        for chapter in ("", "overview", "writesat", "conditions"):
+            page.locator("#chapter").select_option(chapter)
             assert violations(page) == []
 
 

@@ -358,20 +358,22 @@ def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
 
 
 @pytest.mark.parametrize("count", [2, 5, 12])
-def test_a_decision_is_on_the_first_screen(browser: Browser, tmp_path: Path, count: int) -> None:
+def test_a_decision_is_on_the_first_screen(browser: Browser, report: Path, tmp_path: Path, count: int) -> None:
     """Title, lines, matrix and two charts; the rest is behind one select, which a link into it opens, too."""
-    results = [simulate(tmp_path, run_info(name="drive-00", notices=("SIMULATED: a model",)))]
-    info = results[0].info
-    results += [replace(results[0], info=replace(info, name=f"drive-{n:02}")) for n in range(1, count)]
+    result = tkperf.load(report.parent / "run.tkperf")
+    results = [replace(result, info=replace(result.info, name=f"drive-{n:02}")) for n in range(count)]
     path = tmp_path / "compared.html"
     path.write_text(render_view(build_comparison_page(compare(results))), encoding="utf-8")
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     visit = Visit(page=page, path=path)
-    visit.open()
+    page.on("console", lambda message: visit.said.append(message.text))
+    page.on("request", lambda request: visit.asked.append(request.url))
+    page.goto(path.as_uri())
+    drawings = page.locator(".leads svg.marks")
+    drawings.nth(1).wait_for()
     assert visit.count("table.drives tbody tr") == count
-    drawings = page.locator(".leads svg.marks").all()
-    assert len(drawings) == 2
-    for drawing in drawings:
+    assert drawings.count() == 2
+    for drawing in drawings.all():
         box = drawing.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= 900

@@ -17,11 +17,10 @@ from tests.render.visits import Visit
 from tkperf.analysis.results import SectionResult
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, PERCENTILES, THROUGHPUT, Quantity
 from tkperf.model.units import format_number
-from tkperf.page.figures.curves import BINS_A_DECADE
+from tkperf.page.figures.curves import BINS_A_DECADE, spread_in_bins
 from tkperf.page.words.uncertainty import add_interval
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render.html import render_view
-from tkperf.render.terminal.drawings import spread_in_bins
 
 CELL = "iops0-0-4096"
 TITLE = "#cell-title"

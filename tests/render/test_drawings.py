@@ -11,8 +11,9 @@ from rich.console import Console
 from tests.builders import run_info, simulate, view_of
 from tkperf.model.figures import FigureKind
 from tkperf.page.chart import Axis, Chart, Point
+from tkperf.page.figures.curves import spread_in_bins
 from tkperf.page.page import ChartView, ReportView
-from tkperf.render.terminal.drawings import draw_course, draw_histogram, print_charts, spread_in_bins, spread_over
+from tkperf.render.terminal.drawings import draw_course, draw_histogram, print_charts, spread_over
 from tkperf.render.terminal.histories import ASCII, UNICODE
 
 Charts = tuple[ChartView, ...]

@@ -82,6 +82,8 @@ class MatrixRow:
 
 MOST_SPACIOUS = 5
 """Most rows with a line of their own for each ratio: a screen has room for so many and two charts."""
+MOST_ON_SCREEN = 12
+"""Most rows of a matrix that a screen has room for, together with two charts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,11 @@ class DecisionView:
     columns: tuple[MatrixColumn, ...]
     rows: tuple[MatrixRow, ...]
     legend: tuple[tuple[str, str], ...]
+
+    @property
+    def has_charts_first(self) -> bool:
+        """Return whether the charts come before the matrix, which alone is higher than the screen."""
+        return len(self.rows) > MOST_ON_SCREEN
 
     @property
     def is_dense(self) -> bool:

@@ -54,7 +54,7 @@ def build_tkperf_charts(comparison: Comparison, test: str) -> Iterator[ChartView
     rows = [row for row in comparison.rows if row.test == test]
     if test == "writesat":
         for sections in list(find_streams(comparison, test).values())[:1]:
-            yield build_over_time(sections, "compWriteSatIOPSPlt", "Write saturation test")
+            yield build_over_time(comparison, sections, "compWriteSatIOPSPlt", "Write saturation test")
     elif comparison.results[0].info.suite == "hdd":
         return
     elif test == "tp":

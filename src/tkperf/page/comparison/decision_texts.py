@@ -316,7 +316,7 @@ def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColum
     arrow = " ↓" if _is_falling(figure.measure) else ""
     work, unit = figure.workload, figure.measure.unit
     if figure.key not in _NAMES:
-        loads = {row.place: load for row in comparison.headlines for load in (describe_loads(comparison)[row.place],)}
+        loads = describe_loads(comparison)
         place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
         return MatrixColumn(title=loads.get(place, figure.section), detail=f"{figure.measure.title}{arrow}")
     size = f"{work.block_size_bytes // MIB} MiB" if work.block_size_bytes >= MIB else ""

@@ -10,17 +10,28 @@ from typing import Any
 
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import SectionResult
-from tkperf.model.figures import Figure, FigureKind
+from tkperf.model.figures import DISTRIBUTED, Figure, FigureKind
 from tkperf.model.measurement import places_of_extremes
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, find_quantities, percentile
 from tkperf.model.units import list_names
 from tkperf.model.workload import Access
 from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Mark, Place, Point, Scale
-from tkperf.page.figures.curves import StreamAxis, draw_stream, drive_fills, over_time, over_written
+from tkperf.page.comparison.run_bands import draw_band
+from tkperf.page.figures.curves import (
+    StreamAxis,
+    draw_stream,
+    drive_fills,
+    exceedance_points,
+    flag,
+    over_time,
+    over_written,
+    spread_in_bins,
+)
 from tkperf.page.figures.section_figures import BUILD, join_charts, name_views
 from tkperf.page.naming import capitalise, name_figure, shorten_names
 from tkperf.page.page import ChartView
 from tkperf.page.shown_section import ShownSection
+from tkperf.page.tables.verdict_tables import merge_sections
 
 MOST_COLOURED = len(PALETTE)
 """Most runs that have a colour each."""
@@ -28,8 +39,11 @@ LONGEST_NAME = 18
 """Characters of a run's name in the matrix, in sentences and next to its curves."""
 # Enough to see the course: with all slices of a day the page of a dozen runs would be heavy.
 _MOST_POINTS = 300
+_BINS_A_DECADE = 20
 # More curves of one figure cannot be chosen with a switch; the tables contain them.
 _MOST_VIEWS = 12
+# Over a block size, a rate is asked for in both measures, and over the mix, too.
+_RATES = (IOPS.key, THROUGHPUT.key)
 _OVER_CELLS = (FigureKind.OVER_AXIS, FigureKind.AGAINST, FigureKind.OVER_DEMAND)
 _OF_STREAMS = (FigureKind.OVER_TIME, FigureKind.OVER_WRITTEN, FigureKind.OVER_FILLS)
 _STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
@@ -68,9 +82,27 @@ def build_run_curves(comparison: Comparison, test: str) -> tuple[ChartView, ...]
     """Return the charts of a test with a curve for each run, as the plans of its sections ask for them."""
     charts: list[ChartView] = []
     for number, sections in enumerate(find_sections(comparison, test).values()):
-        views = [view for figure in _choose_figures(sections) for view in _overlay(comparison, sections, figure)]
-        charts += join_charts(views, f"{test}{number}-")
+        figures = next(iter(sections.values())).plan.figures
+        views = [view for figure in _choose_figures(figures) for view in _overlay(comparison, sections, figure)]
+        charts += join_charts([*views, *_draw_distributions(comparison, sections)], f"{test}{number}-")
+    merged = _merge_tests(comparison, test)
+    if len(merged) > 1:
+        figures = next(iter(merged.values())).plan.figures
+        means = [figure for figure in figures if figure.kind is FigureKind.OVER_AXIS]
+        views = [view for figure in _choose_figures(means) for view in _overlay(comparison, merged, figure)]
+        charts += join_charts(views, f"{test}-all-")
     return tuple(charts)
+
+
+def _merge_tests(comparison: Comparison, test: str) -> dict[str, SectionResult]:
+    """Return the sections of a whole test as one, of each run that completed it."""
+    merged = {}
+    for name, result in zip(comparison.names, comparison.results, strict=True):
+        for one in result.tests:
+            joined = merge_sections(one) if one.name == test else None
+            if joined is not None and joined.complete:
+                merged[name] = joined
+    return merged
 
 
 def build_lead_charts(comparison: Comparison) -> tuple[ChartView, ...]:
@@ -128,16 +160,28 @@ def _find_sizes(read_percent: int, comparison: Comparison, test: str) -> Iterato
             yield replace(chart, chart=replace(chart.chart, title=title))
 
 
-def _choose_figures(sections: Sections) -> Iterator[Figure]:
-    """Yield the plan's figures that are curves, each once: drives of any speed fit on a logarithmic axis."""
-    figures = next(iter(sections.values())).plan.figures
+def _choose_figures(figures: Sequence[Figure]) -> Iterator[Figure]:
+    """Yield the figures that are curves, each once: drives of any speed fit on a logarithmic axis."""
     logarithmic = {(figure.kind, figure.quantities) for figure in figures if figure.log}
     for figure in figures:
         if figure.kind not in (*_OVER_CELLS, *_OF_STREAMS):
             continue
         if figure.log or (figure.kind, figure.quantities) not in logarithmic:
-            words = tuple(word for word in figure.view if word not in ("linear", "logarithmic"))
-            yield replace(figure, view=words)
+            words = tuple(word for word in figure.view if word not in ("linear", "logarithmic", "curves"))
+            yield from _in_both_measures(replace(figure, view=words))
+
+
+def _in_both_measures(figure: Figure) -> Iterator[Figure]:
+    """Yield the figure; of a rate over the block size, in IOPS and in MB/s, over the block size and over the mix."""
+    if figure.kind is not FigureKind.OVER_AXIS or figure.axis or len(figure.quantities) != 1:
+        yield figure
+        return
+    (key,) = figure.quantities
+    for axis, words in (("block_size", "over block size"), ("read_percent", "over mix")):
+        for quantity in find_quantities(_RATES if key in _RATES else (key,)):
+            yield replace(
+                figure, quantities=(quantity.key,), axis=axis, log=True, title="", view=(quantity.short, words)
+            )
 
 
 def _overlay(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
@@ -188,16 +232,23 @@ def _join_places(of_runs: Sequence[Sequence[Place]]) -> tuple[Place, ...]:
 
 
 def draw_runs(comparison: Comparison, chart: Chart, curves: Mapping[str, Curve]) -> Chart:
-    """Return the chart with a curve for each run, in the run's colour, with its short name at the end."""
+    """Return the chart with a curve for each run, in its colour, with its short name at the end.
+
+    Of more runs than there are colours it has the median, a band and the outliers.
+    """
     called, colours = call_runs(comparison.names), colour_runs(comparison.names)
-    many = len(comparison.names) > MOST_COLOURED
-    drawn = tuple(
-        Curve(
-            name=called[run], points=_thin(curve.points), colour=colours[run], dots=curve.dots and not many, muted=many
+    points = {called[run]: _thin(curve.points) for run, curve in curves.items()}
+    if len(points) > MOST_COLOURED:
+        numbers = {called[name]: number for number, name in enumerate(comparison.names)}
+        drawn = draw_band(points, numbers, chart.x.scale)
+        flags = dict.fromkeys(point.flag for of_run in points.values() for point in of_run if point.flag)
+        chart = replace(chart, flags=(*chart.flags, *flags))
+    else:
+        drawn = tuple(
+            Curve(name=called[run], points=points[called[run]], colour=colours[run], dots=curve.dots)
+            for run, curve in curves.items()
         )
-        for run, curve in curves.items()
-    )
-    return replace(chart, curves=drawn, series="Run", legend=Legend.NONE if many else Legend.ENDS)
+    return replace(chart, curves=drawn, series="Run", legend=Legend.ENDS)
 
 
 def _thin(points: Sequence[Point]) -> tuple[Point, ...]:
@@ -212,6 +263,8 @@ def _show(comparison: Comparison, key: str, chart: Chart, curves: Iterable[str],
     present = set(curves)
     missing = [name for name in comparison.names if name not in present]
     text = f"{chart.title}: a curve for each run."
+    if len(present) > MOST_COLOURED:
+        text = f"{chart.title}: the median of {len(present)} runs, a band with the middle half, outliers by name."
     if missing:
         text += f" Not measured: {list_names(missing)}."
     return ChartView(key=key, text=text, chart=chart, choice=(choice,))
@@ -267,3 +320,41 @@ def _find_axes(comparison: Comparison, streams: Sections, kind: FigureKind) -> d
     }
     fills = {run: drive_fills(length) for run in written if (length := lengths[run])}
     return {run: replace(axis, title="Written, in capacities of the drive") for run, axis in fills.items()}
+
+
+# ---- distributions
+
+
+def _draw_distributions(comparison: Comparison, sections: Sections) -> Iterator[ChartView]:
+    """Yield how long the I/Os of streams took: the share that took longer, and the share in each bin."""
+    streams = {run: section for run, section in sections.items() if section.histogram_us}
+    if len(streams) < 2:
+        return
+    title = f"{next(iter(streams.values())).name}: response times"
+    flags = [flag(each.values) for section in streams.values() for each in section.slices]
+    wanted = {
+        "exceedance": (_beyond, "I/Os that took longer (%)", Scale.LOG),
+        "histogram": (_share_of_bins, "I/Os (%) in bins of equal logarithmic width", Scale.LINEAR),
+    }
+    for name, (find_points, y_title, scale) in wanted.items():
+        chart = Chart(
+            title=f"{title}, {name}",
+            x=Axis(title="Response time (µs)", scale=Scale.LOG),
+            y=Axis(title=y_title, scale=scale),
+            flags=tuple(dict.fromkeys(filter(None, flags))),
+        )
+        curves = {run: Curve(points=tuple(find_points(section))) for run, section in streams.items()}
+        view = _show(comparison, name, draw_runs(comparison, chart, curves), curves, name)
+        yield replace(view, question=DISTRIBUTED)
+
+
+def _beyond(section: SectionResult) -> Iterator[Point]:
+    for us, percent in exceedance_points(section.histogram_us):
+        yield Point(us, float(f"{percent:.7g}"))
+
+
+def _share_of_bins(section: SectionResult) -> Iterator[Point]:
+    first, ios = spread_in_bins(section.histogram_us, _BINS_A_DECADE)
+    total = sum(ios)
+    for number, count in enumerate(ios):
+        yield Point(float(f"{10 ** ((first + number + 0.5) / _BINS_A_DECADE):.5g}"), 100 * count / total)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from math import ceil, floor, log10
 
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.analysis.uncertainty.spread import COVERED
@@ -387,6 +388,26 @@ def find_marks(whole: IoStats) -> tuple[Marked, ...]:
         marks.append(Marked(name, us, label if apart else ""))
         waiting = [] if apart else waiting
     return tuple(marks)
+
+
+def spread_in_bins(buckets: Sequence[tuple[float, float, int]], per_decade: int) -> tuple[int, list[float]]:
+    """Return the I/Os in bins of equal logarithmic width, and first the number of the first bin.
+
+    Buckets are (lower, upper edge in us, count); their I/Os are spread evenly over their logarithmic width. Bin n
+    reaches from 10^(n / per_decade) us to the next.
+    """
+    bins: dict[int, float] = {}
+    for lower_us, upper_us, ios in buckets:
+        # Bins do not distinguish times below 1 ns.
+        low, high = (log10(max(edge, 1e-3)) * per_decade for edge in (lower_us, upper_us))
+        if high <= low:
+            bins[floor(low)] = bins.get(floor(low), 0.0) + ios
+            continue
+        for number in range(floor(low), ceil(high)):
+            within = min(high, number + 1) - max(low, number)
+            bins[number] = bins.get(number, 0.0) + ios * within / (high - low)
+    first, last = min(bins), max(bins)
+    return first, [bins.get(number, 0.0) for number in range(first, last + 1)]
 
 
 def show_histogram(shown: ShownSection, figure: Figure) -> Views:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil, floor, log10
+from math import ceil
 
 from rich.console import Console
 from rich.text import Text
 
 from tkperf.model.figures import FigureKind
 from tkperf.page.chart import Axis, Chart, Curve, Distribution, Point
+from tkperf.page.figures.curves import spread_in_bins
 from tkperf.page.page import ChartView
 from tkperf.render.terminal.histories import (
     BlockLetters,
@@ -138,26 +139,6 @@ def _draw_histogram(chart: Distribution, width: int, blocks: BlockLetters) -> It
     for number, line in enumerate(columns(ios, _HISTOGRAM_LINES, blocks)):
         yield Text.assemble((f"{top if number == 0 else '':>{_SCALE - 1}} ", "dim"), (line, "cyan"))
     yield Text(" " * _SCALE + _axis(first, len(ios), per_decade), style="dim")
-
-
-def spread_in_bins(buckets: Sequence[tuple[float, float, int]], per_decade: int) -> tuple[int, list[float]]:
-    """Return the I/Os in bins of equal logarithmic width, and first the number of the first bin.
-
-    Buckets are (lower, upper edge in us, count); their I/Os are spread evenly over their logarithmic width. Bin n
-    reaches from 10^(n / per_decade) us to the next.
-    """
-    bins: dict[int, float] = {}
-    for lower_us, upper_us, ios in buckets:
-        # Bins do not distinguish times below 1 ns.
-        low, high = (log10(max(edge, 1e-3)) * per_decade for edge in (lower_us, upper_us))
-        if high <= low:
-            bins[floor(low)] = bins.get(floor(low), 0.0) + ios
-            continue
-        for number in range(floor(low), ceil(high)):
-            within = min(high, number + 1) - max(low, number)
-            bins[number] = bins.get(number, 0.0) + ios * within / (high - low)
-    first, last = min(bins), max(bins)
-    return first, [bins.get(number, 0.0) for number in range(first, last + 1)]
 
 
 def _axis(first: int, count: int, per_decade: int) -> str:

@@ -1,15 +1,18 @@
-"""The decision of a comparison in the terminal: a line for each use, and the matrix in blocks of columns that fit."""
+"""A comparison in the terminal: a line for each use, the matrix in blocks that fit, a line for each curve."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import log
 
 from rich.console import Console
 from rich.text import Text
 
 from tkperf.model.units import NOT_MEASURED, drop_controls, wrap_words
+from tkperf.page.chart import Chart, Curve, Scale
 from tkperf.page.matrix import DecisionView, MatrixCell, MatrixRow, Sign
-from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for
+from tkperf.page.page import ChartView
+from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for, format_short, mean
 
 _GAP = 2
 _LONGEST_NAME, _LEAST_COLUMN, _WIDEST_COLUMN = 20, 13, 24
@@ -37,7 +40,8 @@ def print_decision(view: DecisionView, console: Console) -> None:
         _print(drawn, console, blocks)
     if view.rows and view.columns:
         legend = "  ".join(f"{sign} {words}" for sign, words in view.legend if sign != "line")
-        _print(Text(f"{legend}  ± 95 % interval", style="dim"), console, blocks)
+        for words in _wrap(f"{legend}  ± 95 % interval", console.width):
+            _print(Text(words, style="dim"), console, blocks)
 
 
 def _print(line: Text, console: Console, blocks: BlockLetters) -> None:
@@ -119,3 +123,85 @@ def _bar(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
     interval = cell.interval.replace("at least", "≥")
     filled = blocks.done * max(1, round(cell.bar * (width - _INTERVAL))) if cell.bar > 0 else ""
     return f"{filled} {interval}".rstrip()
+
+
+_MOST_BARS = 60
+_MOST_CURVES = 16
+# Room for the first and the last value.
+_ENDS = 16
+
+
+def print_curves(charts: Sequence[ChartView], console: Console) -> None:
+    """Print the first view of each chart: a line of bars for each run, all on one scale."""
+    blocks = blocks_for(console.encoding)
+    for view in charts:
+        if isinstance(view.chart, Chart) and view.chart.drawable:
+            for line in draw_curves(view.chart, min(_WIDEST, console.width), blocks):
+                _print(line, console, blocks)
+
+
+def draw_curves(chart: Chart, width: int, blocks: BlockLetters) -> Iterator[Text]:
+    """Yield the title with the scale of the bars, then each curve with its first and last value."""
+    curves = [curve for curve in chart.curves if curve.name and not curve.muted][:_MOST_CURVES]
+    names = min(_LONGEST_NAME, max((len(curve.name) for curve in curves), default=0))
+    bars = max(1, min(_MOST_BARS, width - names - _ENDS))
+    spread = {
+        curve.name: _fill_gaps(values) for curve, values in zip(curves, _spread(curves, chart, bars), strict=True)
+    }
+    known = [value for values in spread.values() for value in values if value is not None]
+    if not known:
+        return
+    low, high = min(known), max(known)
+    logarithmic = chart.y.scale is Scale.LOG and low > 0
+    low = low if logarithmic else min(0.0, low)
+    scale = f"{format_short(low)} to {format_short(high)}{', logarithmic' if logarithmic else ''}"
+    yield Text()
+    yield Text(drop_controls(chart.title), style="bold")
+    for words in _wrap(f"{chart.y.title}, bars from {scale}, over {chart.x.title}; first and last value", width):
+        yield Text(words, style="dim")
+    for curve in curves:
+        values = [value for value in curve.values if value is not None]
+        drawn = "".join(_height(value, low, high, blocks, logarithmic=logarithmic) for value in spread[curve.name])
+        line = Text(_cut(curve.name, names).ljust(names + 1))
+        line.append(drawn.ljust(bars), style="cyan")
+        line.append(f" {format_short(values[0])} {format_short(values[-1])}" if values else "")
+        yield line
+
+
+def _spread(curves: Sequence[Curve], chart: Chart, bars: int) -> Iterator[list[float | None]]:
+    """Yield the values of each curve in bars at the same places: those of the axis, or equal parts of its length."""
+    if chart.x.scale is Scale.ORDINAL:
+        for curve in curves:
+            known = {point.x: point.y for point in curve.points}
+            yield [known.get(place) for place in chart.x.places[:bars]]
+        return
+    every = [float(point.x) for curve in curves for point in curve.points]
+    first, last = min(every, default=0.0), max(every, default=1.0)
+    logarithmic = chart.x.scale is Scale.LOG and first > 0
+    start = log(first) if logarithmic else min(0.0, first)
+    length = ((log(last) if logarithmic else last) - start) or 1.0
+    for curve in curves:
+        parts: list[list[float | None]] = [[] for _ in range(bars)]
+        for point in curve.points:
+            at = log(float(point.x)) if logarithmic else float(point.x)
+            parts[max(0, min(bars - 1, int((at - start) / length * bars)))].append(point.y)
+        yield [mean(part) for part in parts]
+
+
+def _fill_gaps(values: Sequence[float | None]) -> list[float | None]:
+    """Return the values with those between two known ones filled: a course of few slices has fewer than bars."""
+    last = max((place for place, value in enumerate(values) if value is not None), default=-1)
+    filled: list[float | None] = []
+    for place, value in enumerate(values):
+        before = filled[-1] if filled and place < last else None
+        filled.append(before if value is None else value)
+    return filled
+
+
+def _height(value: float | None, low: float, high: float, blocks: BlockLetters, *, logarithmic: bool) -> str:
+    if value is None:
+        return " "
+    if high <= low:
+        return blocks.heights[-1]
+    share = log(value / low) / log(high / low) if logarithmic else (value - low) / (high - low)
+    return blocks.heights[min(len(blocks.heights) - 1, max(0, int(share * len(blocks.heights))))]

@@ -19,7 +19,7 @@ from tkperf.page.page import Block, FactBlocks, NotesView, ReportView, SectionVi
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
 from tkperf.render.terminal.drawings import print_charts
-from tkperf.render.terminal.matrix_text import print_decision
+from tkperf.render.terminal.matrix_text import print_curves, print_decision
 
 _HEADING_WIDTH = 80
 # More alarms make an end no clearer; tkperf show has them all.
@@ -52,13 +52,14 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
         console.print(plain(sentence), highlight=False)
     if view.decision is not None:
         print_decision(view.decision, console)
+        print_curves(view.lead_charts, console)
     _print_headlines(view, console)
     _print_findings(view, console)
     for block in view.overview:
         print_block(block, console)
     _print_warnings(view, console)
     for test in view.tests:
-        _print_test(test, console)
+        _print_test(test, console, curves=view.decision is not None)
     if view.tests and view.disclosure:
         _print_heading("Set-up and disclosure", console)
     _print_facts(view.disclosure, console)
@@ -146,11 +147,14 @@ def _print_indented(text: str, console: Console, style: str = "", *, indent: int
     console.print(Padding(text, (0, 0, 0, indent), expand=False), style=style, highlight=False)
 
 
-def _print_test(test: TestView, console: Console) -> None:
+def _print_test(test: TestView, console: Console, *, curves: bool) -> None:
+    """Print a test; ``curves``: a line for each curve of its charts, as a comparison has one for each run."""
     _print_heading(test.title, console)
     for name, fact in test.facts:
         console.print(f"[dim]{name}:[/dim] {plain(fact)}", highlight=False)
     _print_tables(test.tables, console)
+    if curves:
+        print_curves(test.charts, console)
     for section in test.sections:
         _print_section(test, section, console)
     _print_tables(test.events.tables, console)

@@ -1,0 +1,97 @@
+"""Many runs in one chart: the median, a band with the middle half, and the outliers by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import log
+from statistics import fmean
+
+import numpy as np
+
+from tkperf.analysis.comparing.arrangements import OUTLIER_SCORE, describe_distribution
+from tkperf.page.chart import NEUTRAL, PALETTE, Curve, Place, Point, Scale
+
+_GRID_POINTS = 120
+_MOST_OUTLIERS = 6
+# Of a place that fewer runs have, a median says nothing about the others.
+_LEAST_SHARE = 0.5
+
+Courses = Mapping[str, Sequence[Point]]
+_Columns = dict[str, dict[Place, float]]
+
+
+def draw_band(courses: Courses, numbers: Mapping[str, int], scale: Scale) -> tuple[Curve, ...]:
+    """Return the median of the courses with its band, then the outliers, the furthest first.
+
+    Args:
+        courses: the points of each run, by its name.
+        numbers: the place of each run among all, which decides the colour of an outlier.
+        scale: of the axis of places. Courses over time or amounts have places of their own, so they are read at common
+            ones.
+    """
+    columns = _read_at_places(courses) if scale is Scale.ORDINAL else _read_at_grid(courses, scale)
+    places = list(dict.fromkeys(place for column in columns.values() for place in column))
+    by_place = {place: [column[place] for column in columns.values() if place in column] for place in places}
+    kept = {place: values for place, values in by_place.items() if len(values) >= _LEAST_SHARE * len(courses)}
+    if scale is not Scale.ORDINAL:
+        kept = dict(sorted(kept.items(), key=lambda one: float(one[0])))
+    band = tuple(Point(place, *_find_middle(values)) for place, values in kept.items())
+    medians = {point.x: point.y or 0.0 for point in band}
+    outliers = list(_find_outliers(columns, medians))
+    return (
+        Curve(name=f"median of {len(courses)}", points=band, colour=NEUTRAL),
+        *(
+            Curve(name=name, points=tuple(courses[name]), colour=PALETTE[numbers[name] % len(PALETTE)])
+            for name in outliers[:_MOST_OUTLIERS]
+        ),
+    )
+
+
+def _find_middle(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the median and the quartiles."""
+    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
+    return float(middle), float(low), float(high)
+
+
+def _read_at_places(courses: Courses) -> _Columns:
+    return {name: {point.x: point.y for point in points if point.y is not None} for name, points in courses.items()}
+
+
+def _read_at_grid(courses: Courses, scale: Scale) -> _Columns:
+    """Return each course at common places, between its own first and last one."""
+    known = {
+        name: [(float(point.x), point.y) for point in points if point.y is not None] for name, points in courses.items()
+    }
+    every = [place for points in known.values() for place, _ in points]
+    if not every:
+        return {}
+    low, high = min(every), max(every)
+    if scale is Scale.LOG and low > 0:
+        grid = np.geomspace(low, high, _GRID_POINTS)
+    else:
+        grid = np.linspace(low, high, _GRID_POINTS)
+    columns: _Columns = {}
+    for name, points in known.items():
+        if not points:
+            continue
+        points.sort()
+        at, values = ([pair[part] for pair in points] for part in (0, 1))
+        within = [place for place in grid if at[0] <= place <= at[-1]]
+        read = np.interp(within, at, values)
+        columns[name] = {float(f"{place:.6g}"): float(value) for place, value in zip(within, read, strict=True)}
+    return columns
+
+
+def _find_outliers(columns: _Columns, medians: Mapping[Place, float]) -> Iterator[str]:
+    """Yield the courses whose mean distance from the median is an outlier's, as logarithms; the furthest first."""
+    distances = {}
+    for name, column in columns.items():
+        pairs = [(value, medians.get(place, 0.0)) for place, value in column.items()]
+        ratios = [log(value / middle) for value, middle in pairs if value > 0 and middle > 0]
+        if ratios:
+            distances[name] = fmean(ratios)
+    if len(distances) < 2 or not any(distances.values()):
+        return
+    scores = describe_distribution(list(distances.values())).scores or ()
+    far = [(abs(score), name) for score, name in zip(scores, distances, strict=False) if abs(score) > OUTLIER_SCORE]
+    yield from (name for _, name in sorted(far, key=lambda one: -one[0]))

@@ -1,0 +1,64 @@
+"""The decision of a comparison in the terminal: it fits, and says what the page says."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from tests.analysis.test_decision import READ, SINGLE, WRITE, run_of
+from tkperf.analysis.comparing.comparison import Arrangement, compare
+from tkperf.page.chart import Axis, Chart, Curve, Point, Scale
+from tkperf.page.comparison.build_page import build_comparison_page
+from tkperf.render.terminal.histories import UNICODE
+from tkperf.render.terminal.matrix_text import draw_curves, print_decision
+
+
+@pytest.mark.parametrize("count", [2, 4, 12])
+def test_a_matrix_fits_a_terminal_and_has_every_cell(count: int) -> None:
+    """Columns that do not fit next to each other are below each other."""
+    runs = [run_of(f"drive-{n}", {READ: 100.0 + 10 * n, WRITE: 10.0, SINGLE: 5.0 + n}) for n in range(count)]
+    view = build_comparison_page(compare(runs, Arrangement.RUNS)).decision
+    assert view is not None
+    file = io.StringIO()
+    print_decision(view, Console(file=file, width=80, force_terminal=True, no_color=True, highlight=False))
+    lines = file.getvalue().splitlines()
+    plain = [line.replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "") for line in lines]
+    assert max(map(len, plain)) <= 80
+    text = "\n".join(plain)
+    for row in view.rows:
+        for cell in row.cells:
+            assert cell.line in text
+    assert all(name in text for name, _ in view.lines)
+
+
+def test_without_unicode_the_signs_are_letters() -> None:
+    view = build_comparison_page(compare([run_of("A", {READ: 100.0}), run_of("B", {READ: 200.0})])).decision
+    assert view is not None
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
+    print_decision(view, Console(file=file, width=80))
+    said = raw.getvalue().decode("ascii")
+    assert "200 ^" in said
+    assert "100.0 v 2.0 x less" in said
+
+
+def test_curves_of_all_runs_are_on_one_scale() -> None:
+    """A run half as fast as the other has lower bars; one that ended has none."""
+    chart = Chart(
+        title="t",
+        x=Axis(title="Time (h)"),
+        y=Axis(title="IOPS", scale=Scale.LINEAR),
+        curves=(
+            Curve(name="A", points=tuple(Point(float(x), 80.0) for x in range(120))),
+            Curve(name="B", points=tuple(Point(float(x), 40.0) for x in range(60))),
+        ),
+    )
+    _, title, scale, *curves = (line.plain for line in draw_curves(chart, 100, UNICODE))
+    assert title == "t"
+    assert scale.startswith("IOPS, bars from 0.0 to 80.0")
+    first, second = ([each for each in line if each in UNICODE.heights] for line in curves)
+    assert set(first) == {UNICODE.heights[-1]}
+    assert set(second) == {UNICODE.heights[4]}
+    assert len(second) < len(first)
