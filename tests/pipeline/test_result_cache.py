@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -117,14 +118,26 @@ def test_without_a_cache_results_are_computed(
 
 
 def test_the_oldest_entries_make_room(measured: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When all together are larger than they may be."""
+    """When all together are larger than they may be, or too many. A list of thousands of runs looks now and then."""
     result = read_results(measured)
     (entry,) = cache.iterdir()
     os.utime(entry, (0, 0))
-    monkeypatch.setattr(result_cache, "MOST_BYTES", 3 * entry.stat().st_size)
-    for inode in (1, 2, 3):
+    monkeypatch.setattr(result_cache, "_KEEPS_BETWEEN_LOOKS", 1)
+    with monkeypatch.context() as smaller:
+        smaller.setattr(result_cache, "MOST_BYTES", 3 * entry.stat().st_size)
+        for inode in (1, 2, 3):
+            result_cache.keep_results((1, inode, 3, 4), result)
+        assert sorted(one.name for one in cache.iterdir()) == ["1-2", "1-3"]
+    monkeypatch.setattr(result_cache, "_MOST_ENTRIES", 3)
+    for inode in (4, 5):
         result_cache.keep_results((1, inode, 3, 4), result)
-    assert sorted(one.name for one in cache.iterdir()) == ["1-2", "1-3"]
+    assert sorted(one.name for one in cache.iterdir()) == ["1-4", "1-5"]
+    monkeypatch.setattr(result_cache, "_KEEPS_BETWEEN_LOOKS", 100)
+    monkeypatch.setattr(result_cache, "_keeps", Counter(results=99))
+    result_cache.keep_results((1, 6, 3, 4), result)
+    assert len(list(cache.iterdir())) == 3
+    result_cache.keep_results((1, 7, 3, 4), result)
+    assert len(list(cache.iterdir())) == 2
 
 
 @pytest.fixture

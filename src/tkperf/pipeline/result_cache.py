@@ -8,6 +8,7 @@ list of runs shows, has a separate entry, which is a hundred times smaller.
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -34,11 +35,17 @@ from tkperf.system.output_files import find_cache_folder, replace_file
 MOST_BYTES = 256 << 20
 """Size of all entries of one kind; a thousand runs of four tests take less."""
 _MOST_BYTES_OF_ENTRY = 64 << 20
+# Each look at the size of all entries takes microseconds for each of them.
+_KEEPS_BETWEEN_LOOKS = 100
+_MOST_ENTRIES = 20_000
 # Rooms whose code the results depend on.
 _ROOMS = ("analysis", "interop", "model", "procedures", "runfile", "runner")
 
 
 _RESULTS, _OVERVIEWS = "results", "overviews"
+
+_keeps = Counter[str]()
+"""Entries of each kind that this process has written."""
 
 Content = TypeVar("Content", RunResult, RunOverview)
 
@@ -108,7 +115,9 @@ def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview) -> None
         encoded = msgspec.msgpack.encode(_Entry(_made_by(), state, content))
         if len(encoded) <= _MOST_BYTES_OF_ENTRY and (place := _place_of(kind, state)) is not None:
             replace_file(place, [zlib.compress(encoded, 1)])
-            _remove_oldest(place.parent)
+            if _keeps[kind] % _KEEPS_BETWEEN_LOOKS == 0:
+                _remove_oldest(place.parent)
+            _keeps[kind] += 1
 
 
 def _find_kept(kind: str, type_: type[Content], state: FileStamp) -> Content | None:
@@ -130,14 +139,17 @@ def _place_of(kind: str, state: FileStamp) -> Path | None:
 
 
 def _remove_oldest(folder: Path) -> None:
-    """Remove the oldest entries if all together are too large."""
-    found = sorted((one.stat().st_mtime_ns, one.stat().st_size, one) for one in folder.iterdir())
-    kept_bytes = sum(size for _, size, _ in found)
-    if kept_bytes > MOST_BYTES:
-        for _, size, entry in found:
-            if kept_bytes > MOST_BYTES * 3 // 4:
-                entry.unlink()
-                kept_bytes -= size
+    """Remove the oldest quarter of the entries if there are too many, or if all together are too large."""
+    stats = ((one, one.stat()) for one in folder.iterdir())
+    found = sorted((stat.st_mtime_ns, stat.st_size, one) for one, stat in stats)
+    kept_bytes, kept = sum(size for _, size, _ in found), len(found)
+    if kept_bytes <= MOST_BYTES and kept <= _MOST_ENTRIES:
+        return
+    for _, size, entry in found:
+        if kept_bytes > MOST_BYTES * 3 // 4 or kept > _MOST_ENTRIES * 3 // 4:
+            entry.unlink()
+            kept_bytes -= size
+            kept -= 1
 
 
 @cache
