@@ -342,15 +342,15 @@ def find_fault(profile: Profile) -> str | None:
 
 def _in_any_table(table: ProfileTable) -> str | None:
     """Return the first fault that any table may have: a repeated value or an impossible block size."""
-    for field in msgspec.structs.fields(table):
-        value = getattr(table, field.name)
+    for name in table.__struct_fields__:
+        value = getattr(table, name)
         values = value if isinstance(value, tuple) else (value,)
-        if field.name.endswith("_kib"):
+        if name.endswith("_kib"):
             for size_kib in values:
                 if fault := find_size_fault(size_kib):
-                    return f"{field.name}: {fault}"
+                    return f"{name}: {fault}"
         # Loads of a sequence may be repeated.
         plain = not any(isinstance(entry, msgspec.Struct | dict) for entry in values)
         if plain and len(set(values)) < len(values):
-            return f"{field.name}: a value occurs twice"
+            return f"{name}: a value occurs twice"
     return None
