@@ -2,13 +2,13 @@
 
 A procedure does no I/O, reads no clock and does not know fio. It only yields the next phase, given the
 answers so far. A test is one module with its descriptor, ``TEST`` (those of hard disks share a module).
-``all_tests.py`` lists the tests, ``read_profiles.py`` reads their numbers, and ``select_tests.py`` finds the tests of
-a run.
+``offered_tests.py`` lists the tests, ``read_profiles.py`` reads their numbers, and ``select_tests.py`` finds the tests
+of a run.
 """
 
-from tkperf.procedures.all_tests import HDD_TESTS, ORDER_OF_TKPERF, SSD_TESTS, SUITES, TAKEN_NAMES, TESTS
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.forecast import fit_to_sector
+from tkperf.procedures.offered_tests import HDD_TESTS, ORDER_OF_TKPERF, SSD_TESTS, SUITES, TAKEN_NAMES, TESTS
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.read_profiles import find_shipped_namesake, load_profile, parse_profile, read_stored_profile
 from tkperf.procedures.select_tests import (

@@ -13,8 +13,8 @@ from tkperf.model.decoding import convert
 from tkperf.model.errors import ProfileError, UsageError, not_known
 from tkperf.model.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
 from tkperf.model.strict import decode_strictly, shallow
-from tkperf.procedures.all_tests import TABLES, TESTS
 from tkperf.procedures.forecast import find_excess
+from tkperf.procedures.offered_tests import TABLES, TESTS
 from tkperf.procedures.own_workloads.workload_file import table_types
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.options_and_ranges import resolve_range

@@ -10,9 +10,9 @@ from tkperf.model.errors import InputFileError, ProfileError, UsageError
 from tkperf.model.figures import TestPlan
 from tkperf.model.input_files import is_toml_path
 from tkperf.model.strict import describe_mistake
-from tkperf.procedures.all_tests import SSD_TESTS, SUITES, TAKEN_NAMES, TESTS
 from tkperf.procedures.descriptor import Test
 from tkperf.procedures.forecast import find_excess
+from tkperf.procedures.offered_tests import SSD_TESTS, SUITES, TAKEN_NAMES, TESTS
 from tkperf.procedures.own_workloads.parts import PurgePhase
 from tkperf.procedures.own_workloads.read_workload import read_workload_file, test_of
 from tkperf.procedures.own_workloads.workload_file import KEY_PREFIX, OwnWorkloadTable

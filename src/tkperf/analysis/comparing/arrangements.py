@@ -62,24 +62,24 @@ def describe_distribution(values: Sequence[float]) -> CohortDistribution:
     ordered, middle = sorted(values), median(values)
     rank = _rank_of_median(len(values))
     lower, _, upper = quantiles(values, n=4, method="inclusive")
-    strays = [abs(value - middle) for value in values]
+    deviations = [abs(value - middle) for value in values]
     return CohortDistribution(
         count=len(values),
         median=middle,
         median_low=None if rank is None else ordered[rank],
         median_high=None if rank is None else ordered[-1 - rank],
-        spread=_SIGMAS_OF_MAD * median(strays),
+        spread=_SIGMAS_OF_MAD * median(deviations),
         lowest=ordered[0],
         lower_quartile=lower,
         upper_quartile=upper,
         highest=ordered[-1],
-        scores=_scores(values, middle, strays) if len(values) >= FEWEST_SCORED else None,
+        scores=_scores(values, middle, deviations) if len(values) >= FEWEST_SCORED else None,
     )
 
 
-def _scores(values: Sequence[float], middle: float, strays: Sequence[float]) -> tuple[float, ...]:
+def _scores(values: Sequence[float], middle: float, deviations: Sequence[float]) -> tuple[float, ...]:
     """0.6745 (x - median) / MAD; the mean absolute deviation replaces a MAD of 0."""
-    sigma = _SIGMAS_OF_MAD * median(strays) or _SIGMAS_OF_MEAN * sum(strays) / len(strays)
+    sigma = _SIGMAS_OF_MAD * median(deviations) or _SIGMAS_OF_MEAN * sum(deviations) / len(deviations)
     return tuple((value - middle) / sigma if sigma else 0.0 for value in values)
 
 

@@ -506,8 +506,8 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
     if len(series) < LEAST_FOR_DROPS:
         return ()
     values = series.values
-    strays = values - running_median(values, NEIGHBOURS_OF_DROP)
-    sigma, highest_rise = spread(strays), float(strays.max())
+    deviations = values - running_median(values, NEIGHBOURS_OF_DROP)
+    sigma, highest_rise = spread(deviations), float(deviations.max())
     deep_for_stalls = max(STALL_SIGMAS * sigma, DEEPER_THAN_RISES * highest_rise)
     kept, levels = _levels_before(values)
     candidates = np.flatnonzero(_falls(values, kept, sigma))

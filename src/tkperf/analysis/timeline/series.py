@@ -152,11 +152,11 @@ def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
     spread, so both figures are at the upper end of what is plausible.
     """
     at = np.arange(values.size, dtype=float)
-    strays = values - np.polyval(np.polyfit(at, values, 2 if values.size < _LEAST_FOR_CUBIC else 3), at)
-    sigma = spread(strays)
+    deviations = values - np.polyval(np.polyfit(at, values, 2 if values.size < _LEAST_FOR_CUBIC else 3), at)
+    sigma = spread(deviations)
     if sigma == 0:
         return Noise(sigma=0.0, correlation=0.0)
-    bounded = np.clip(strays - median(strays), -3 * sigma, 3 * sigma)
+    bounded = np.clip(deviations - median(deviations), -3 * sigma, 3 * sigma)
     alike = float(np.sum(bounded[1:] * bounded[:-1]) / np.sum(bounded**2))
     correlation = float(np.clip(alike + errors / values.size**0.5, 0.0, _MOST_CORRELATION))
     free = max(1.0, values.size * (1 - correlation) / (1 + correlation) - 2)

@@ -129,16 +129,20 @@ def spread_of_few(values: FloatArray, earlier: FloatArray | None = None, *, in_t
     """
     if values.size < 2:
         return None
-    strays = float(values.std(ddof=1))
+    standard_deviation = float(values.std(ddof=1))
     if earlier is not None and earlier.size:
-        strays = max(strays, _usual_spread(np.concatenate((earlier[-values.size :], values))))
+        standard_deviation = max(standard_deviation, _usual_spread(np.concatenate((earlier[-values.size :], values))))
     places = np.arange(values.size) - (values.size - 1) / 2
     slope = float(places @ values / (places @ places)) if in_time else 0.0
     ahead = (1 + FURTHER) * values.size / 2
     degrees = values.size - 1
     drift = abs(slope) * ahead / coverage_factor(degrees)
     following, level = _of_correlated(values.size)
-    return Spread(standard=hypot(strays * following, drift), of_level=strays * level, degrees_of_freedom=degrees)
+    return Spread(
+        standard=hypot(standard_deviation * following, drift),
+        of_level=standard_deviation * level,
+        degrees_of_freedom=degrees,
+    )
 
 
 def _usual_spread(values: FloatArray) -> float:
