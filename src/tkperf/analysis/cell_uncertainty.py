@@ -81,7 +81,10 @@ def with_uncertainty(
 
 
 def rounds_before(window: Sequence[int]) -> tuple[int, ...]:
-    """Return as many rounds before a window as it has, at the same distance: not every slice of a stream is one."""
+    """Return as many rounds before a window as the window has, with the same distance between them.
+
+    The distance matters for a stream, in which not every slice is a round.
+    """
     if len(window) < 2:
         return ()
     apart = window[1] - window[0]

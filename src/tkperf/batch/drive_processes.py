@@ -34,7 +34,7 @@ from tkperf.model.sharing import DrivePath
 from tkperf.model.units import format_count
 from tkperf.system.process import fork_early
 
-# Less than what a socket takes at once; a message with more is cut by its sender.
+# A socket accepts more than this at once. The sender cuts a longer message.
 MOST_BYTES = 150_000
 
 

@@ -100,7 +100,9 @@ class BatchQuestion:
 
     @property
     def expected(self) -> str:
-        """The answer that confirms: no other batch's, and no batch's with more or fewer drives."""
+        """The answer that confirms. It differs from that of another batch, and of this batch with more
+        or fewer drives.
+        """
         return f"{self.name} {self.count}"
 
     @property

@@ -81,7 +81,7 @@ def _find_outputs(options: BatchOptions, request: BatchRequest) -> Iterator[Path
 
 def resume_batch(options: BatchOptions, *, without: Sequence[str] = (), prompt: BatchPrompt | None = None) -> int:
     """Run ``tkperf resume NAME.batch``: begin or go on with every drive that is not done, after consent."""
-    # First of all, as others find the process that has taken the lock.
+    # Do this first, because other processes find this process by the lock.
     departure = depart(options)
     # Held until the end, so that no other process goes on with it, and no other file takes its place.
     ledger = Ledger.open(options.path)

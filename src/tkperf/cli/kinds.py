@@ -158,7 +158,7 @@ def find_run_file_instead(given: str) -> str | None:
 
 
 def _candidates(given: str) -> Iterator[str]:
-    """Yield all run files that fit a word which is no run file's whole name."""
+    """Yield all run files that a word may mean if it is not the whole name of a run file."""
     if _is_run_file(given):
         yield given
     if os.path.isfile(f"{given}{RUN_FILE_SUFFIX}"):  # noqa: PTH113

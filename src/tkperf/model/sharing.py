@@ -231,7 +231,7 @@ class ReadsCompared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharingState(StrEnum):
-    """Outcome of the judgement: by a comparison of reads the first two, by budgets the next two."""
+    """Outcome of the judgement. The first two come from a comparison of reads, the next two from budgets."""
 
     NOT_SLOWED = "not slowed"
     SLOWED = "slowed"

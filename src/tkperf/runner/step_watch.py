@@ -22,7 +22,7 @@ from tkperf.model.disturbance.io import TIMING_S, Compared, Counts, DeviceLook, 
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.workload import Workload
 
-# The documents of a second are compared so much later: by then the least delay is clear.
+# The documents of a second are compared this much later, when the shortest delay is known.
 SETTLE_S = 5.0
 # The engine reports fio's beginning to within this: it finds out later beginnings itself.
 BEGINNING_S = 0.02

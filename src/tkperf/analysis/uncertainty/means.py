@@ -71,7 +71,7 @@ def spread_of_rounds(values: FloatArray, earlier: FloatArray | None = None) -> S
 
 
 def rates_within(seconds: Sequence[Seconds], column: str) -> Spread | None:
-    """Return the spread of the mean of the rounds' rates by the seconds of each round; ``column`` is a rate's."""
+    """Return the spread of the mean of the rounds' rates, from the seconds of each round. ``column`` has the rate."""
     return spread_of_series([_ratio_series(getattr(one, column) * one.duration_s, one.duration_s) for one in seconds])
 
 

@@ -108,7 +108,9 @@ def name_headlines(comparison: Comparison) -> dict[tuple[object, ...], str]:
 
 
 def describe_group(comparison: Comparison) -> str:
-    """Return the number of a cohort's drives and their model; it counts runs where drives may repeat."""
+    """Return the number of a cohort's drives and their model, or the number of runs if a drive may have
+    several runs.
+    """
     cohort = comparison.cohort
     assert cohort is not None
     count = format_count(len(comparison.names), "drive" if cohort.distinct else "run")
