@@ -1,4 +1,4 @@
-"""Judge a claim: its state, by the value alone, its margin, how certain the state is; why a value is missing."""
+"""Judge a claim: its state from the value alone, its margin, the certainty of the state, and why a value is missing."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOp
 
 
 def rating_of(options: CallOptions) -> Rating | None:
-    """Return the drive's rating by the options, or None."""
+    """Return the drive's endurance rating from the options; None: no rating was given."""
     return None if options.rated is None else parse_rating(options.rated, options.warranty_years)
 
 

@@ -1,4 +1,4 @@
-"""Workloads as fio job files. Pure: text in, text out, so that every job can be shown and run again.
+"""Workloads as fio job files. The functions are pure and return text, so every job can be shown and run again.
 
 Choices that hold for every job, with their reasons:
 

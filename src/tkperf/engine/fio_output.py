@@ -1,4 +1,4 @@
-"""fio's JSON stream as readings, samples and a measurement; the judgement of its end. Pure: no I/O here.
+"""fio's JSON stream as readings, samples and a measurement; the judgement of its end. This module does no I/O.
 
 With ``--output-format=json+ --status-interval=1`` fio prints a cumulative document each second.
 The difference of two is that second: I/Os, bytes, latency sum, the whole histogram.

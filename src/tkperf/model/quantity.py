@@ -116,7 +116,10 @@ class Window:
 
     @cached_property
     def sides(self) -> tuple[IoStats, ...]:
-        """Return the parts measured separately: an extreme or percentile of some must not pass for one of all."""
+        """Return the parts that were measured separately.
+
+        An extreme or a percentile of one part must not appear as that of all I/Os.
+        """
         if self.direction is Direction.ALL:
             both = (side for measurement in self.rounds for side in (measurement.read, measurement.write))
             return tuple(side for side in both if side.latency_ios)

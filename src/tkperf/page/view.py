@@ -1,4 +1,4 @@
-"""A run's results as a report: findings, tests, disclosure. Pure; html.py and pdf.py render it."""
+"""A run's results as a report: findings, tests, disclosure. This module is pure; html.py and pdf.py render the view."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ def _place(row: dict[str, object]) -> str:
     return f"{row.get('kind')} {row.get('number')} of {row.get('section')}"
 
 
-# For the writer: each raises if no reader would accept the row. Only a step's columns can be mended.
+# Checks for the writer. Each raises if no reader would accept the row. Only the columns of a step can be corrected.
 _PARSERS: dict[str, Callable[[Columns], object]] = {
     "purge": parse_purge,
     "verdict": parse_verdict,

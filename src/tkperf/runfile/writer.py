@@ -129,7 +129,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
 def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
     """Open the database in a file, and have it prepared.
 
-    The writer begins and ends transactions (isolation_level None). A rollback journal, so that a
+    The writer begins and ends transactions (isolation_level None). It uses a rollback journal, so that a
     finished run is one file. EXTRA syncs the folder, too, after each commit: with FULL a power cut just after
     it could bring the journal back and so lose the step.
     """

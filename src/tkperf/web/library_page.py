@@ -93,7 +93,7 @@ def _count(selection: FoundRuns, query: Query) -> str:
 
 
 def _build_columns(query: Query) -> list[tuple[str, str, str]]:
-    """Return of each column its title, the address in its order, and the order that it has now."""
+    """Return for each column its title, the address of the list sorted by it, and its present order; empty: none."""
     columns = []
     for key, title in _COLUMNS:
         order = {key: "ascending", f"-{key}": "descending"}.get(query.sort, "") if key else ""

@@ -161,7 +161,7 @@ class ServerState:
 
 
 def _look_again(files: Mapping[str, KnownFile]) -> tuple[dict[str, KnownFile], bool]:
-    """Return files with their stamps of now, and whether a run writes to one of them."""
+    """Return files with their present stamps, and whether a run writes to one of them."""
     found = {name: look_again(known) for name, known in files.items()}
     return found, any(is_being_written(known.folder / known.place) for known in found.values())
 

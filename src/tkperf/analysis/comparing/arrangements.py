@@ -188,7 +188,7 @@ class Cohort:
     """A cohort and its figures.
 
     Attributes:
-        model: None if the drives differ in it or it is not known.
+        model: the model of the drives; None if the drives have different models, or a model is not known.
         distinct: each run has a serial number of its own.
     """
 

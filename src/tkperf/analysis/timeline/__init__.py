@@ -1,1 +1,1 @@
-"""Analysis of a series over time: levels, sudden drops, periodic spikes. Pure."""
+"""Analysis of a series over time: levels, sudden drops, periodic spikes. The modules are pure."""

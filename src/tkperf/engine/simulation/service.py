@@ -204,8 +204,8 @@ Floats = NDArray[np.float64]
 # An unsteady drive takes another level at every new load, and at these intervals under the same one: with
 # any length of a round or slice, one of the three differs from one to the next.
 _SCALES_S = (1.0, 8.0, 60.0)
-# The n-th level is the fraction of n times this: for the distances that tests use, no five levels with the same
-# distance lie close together.
+# The n-th level is the fractional part of n times this number. For the distances that tests use, no five levels with
+# the same distance lie close together.
 _GOLDEN = (sqrt(5) - 1) / 2
 _LEAST_SHARE = 0.02
 

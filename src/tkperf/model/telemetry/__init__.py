@@ -1,1 +1,2 @@
-"""Data that drives report: temperature, throttling, wear, bytes written. Pure; docs/explanation/telemetry.md."""
+"""Data that drives report: temperature, throttling, wear, bytes written. The modules are pure; see
+docs/explanation/telemetry.md."""

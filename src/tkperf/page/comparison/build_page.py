@@ -1,4 +1,4 @@
-"""The page of a comparison: verdict, sentences, charts, tables, conditions. Pure."""
+"""The page of a comparison: verdict, sentences, charts, tables, conditions. This module is pure."""
 
 from __future__ import annotations
 

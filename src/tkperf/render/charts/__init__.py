@@ -1,1 +1,1 @@
-"""Charts as Vega-Lite specifications, the same for page and print. Pure."""
+"""Charts as Vega-Lite specifications, the same for page and print. The modules are pure."""
