@@ -33,8 +33,8 @@ from tkperf.runner.run_watch import HOST_LIMITED, UNREAD
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tkperf"
-# Told before a run, while it goes on or of an imported one, and in none of a run's files.
-TOLD_ELSEWHERE = {REFUSAL, "run-file-waiting"}
+# Reported before a run, while it is running, of an imported run, or by the analysis, and in none of the run files.
+TOLD_ELSEWHERE = {REFUSAL, "run-file-waiting", "not-searched"}
 # Of which a page says what it is as a whole: facts, and what differs from profile to profile.
 AS_A_WHOLE = {"profile", "options", "hosts", "device", "host"}
 
