@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tkperf
+from tkperf.analysis.claims_file import parse_claims
 from tkperf.batch.draft import read_batch_file
 from tkperf.device.raid.config import load_raid_config
 from tkperf.procedures import load_profile
@@ -39,6 +40,30 @@ def test_the_batch_is_a_batch_file() -> None:
     draft = read_batch_file(EXAMPLES / "batch.toml")
     assert len(draft.drives) == 4
     assert draft.claims_path == EXAMPLES / "claims.toml"
+
+
+def test_the_rack_has_24_drives_and_the_claims_of_a_data_sheet() -> None:
+    """Every claim is one about a test that the batch runs."""
+    draft = read_batch_file(EXAMPLES / "data-sheet/rack.toml")
+    assert len(draft.drives) == 24
+    assert draft.claims_path == EXAMPLES / "data-sheet/data-sheet.toml"
+    claims = parse_claims(draft.claims_path.read_text(encoding="utf-8"), file="data-sheet.toml")
+    assert {claim.test for claim in claims.claim} == {"iops", "lat", "tp"}
+
+
+def test_the_heating_workload_is_one() -> None:
+    plan = tkperf.make_plan("ssd", "sim:client-tlc", tests=[str(EXAMPLES / "heat.toml")])
+    assert [test.test.name for test in plan.tests] == ["heat"]
+
+
+def test_the_code_on_the_page_about_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rehearsal makes the run file that the first block reads; the last block would erase a drive."""
+    page = (EXAMPLES.parent / "how-to/python.md").read_text(encoding="utf-8")
+    read, rehearse, measure = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    for code in (rehearse, read):
+        exec(compile(code, "python.md", "exec"), {})
+    compile(measure, "python.md", "exec")
 
 
 def test_the_sample_report_is_of_no_device_and_no_machine() -> None:
