@@ -150,7 +150,7 @@ def build_gallery(runs: Runs) -> Iterator[str]:
 def charts_of(view: ReportView) -> list[ChartView]:
     """Return the charts of a page in their order."""
     of_tests = (
-        chain(*(section.charts for section in test.sections), test.charts, test.course.charts) for test in view.tests
+        chain(*(section.charts for section in test.sections), test.charts, test.events.charts) for test in view.tests
     )
     return [one for one in chain(view.overview_charts, *of_tests) if one.chart.drawable]
 

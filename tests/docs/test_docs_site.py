@@ -124,8 +124,9 @@ def command_lines() -> Iterator[tuple[str, str]]:
         for text in code_blocks(page.read_text(encoding="utf-8")):
             ends = r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; "
             line = re.split(ends, text.removeprefix("sudo "))[0].strip()
-            # A synopsis, a line that is continued, or a key of a TOML file is none that could be typed.
-            if line.startswith("tkperf ") and not re.search(r"^tkperf =|\.\.\.|\[|\\$", line):
+            # A synopsis, a line that is continued, or a key of a TOML file is none that could be typed. The words of a
+            # batch choose its command themselves: test_docs_commands.py calls it.
+            if line.startswith("tkperf ") and not re.search(r"^tkperf =|^tkperf (plan )?batch |\.\.\.|\[|\\$", line):
                 yield page.relative_to(ROOT).as_posix(), line
 
 
