@@ -23,12 +23,12 @@ from tkperf.cli.main import cli
 from tkperf.interop.tkperf_xml import parse_tkperf_xml
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
-from tkperf.model.run_info import NO_USER_FACTS
+from tkperf.model.run_info import NO_USER_FACTS, SIMULATED_NOTICE
 from tkperf.model.units import KIB
 from tkperf.page.disclosure import build_page_header
 from tkperf.page.page import FactBlocks, ReportView
 from tkperf.page.view import build_view
-from tkperf.pipeline.run_disclosure import FILE_NOTICE, NO_PURGE_NOTICE, SIMULATED_NOTICE
+from tkperf.pipeline.run_disclosure import FILE_NOTICE, NO_PURGE_NOTICE
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown

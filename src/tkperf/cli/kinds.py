@@ -97,6 +97,19 @@ class RunFileArgument(click.ParamType[Path]):
         return offer_files(incomplete, (RUN_FILE_SUFFIX, BATCH_SUFFIX))
 
 
+class RunsArgument(click.ParamType[Path]):
+    """A run file, named with or without ``.tkperf``, a batch, or a folder with run files in it or below it."""
+
+    name = "runs"
+
+    def convert(self, value: Any, param: object, ctx: object) -> Path:
+        given = os.fspath(value)
+        return Path(given) if os.path.isdir(given) else find_run_file(given)  # noqa: PTH112
+
+    def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
+        return offer_files(incomplete, (RUN_FILE_SUFFIX, BATCH_SUFFIX)) + _folders(incomplete)
+
+
 class Device(click.ParamType[str]):
     """DEVICE, with completion of simulated drives' presets and block devices."""
 
@@ -126,6 +139,7 @@ class ProfileName(click.ParamType[str]):
 
 
 RUN_FILE = RunFileArgument()
+RUNS = RunsArgument()
 # A file or folder for output is created if it does not exist. The file name - means stdout.
 OUTPUT_FILE = click.Path(dir_okay=False, readable=False, path_type=Path, allow_dash=True)
 OUTPUT_FOLDER = click.Path(file_okay=False, readable=False, path_type=Path)

@@ -48,6 +48,7 @@ COMMAND_GROUPS = {
         "show": ("report", "Show the results in RUN_FILE, also during its run."),
         "report": ("report", "Write the report of RUN_FILE as HTML or PDF, or its data."),
         "compare": ("compare", "Compare runs, a cohort of drives, or a drive over time."),
+        "rank": ("rank", "Rank the drives of many runs by one figure."),
         "check": ("check", "Check a data sheet's or an earlier run's numbers."),
         "serve": ("serve", "Show the run files of folders in a browser."),
         "import": ("import_", "Import results of TKperf (XML) or fio (JSON) as run files."),

@@ -273,7 +273,7 @@ FACT: dict[str, Any] = {
     "multiple": True,
     "metavar": "NAME=TEXT",
     "help": "Add a fact that no tool can find out to the HTML and PDF; may be repeated. NAME: Test sponsor, "
-    "Reference test platform, Manufacturer, NAND type, Motherboard or Note.",
+    "Reference test platform, Manufacturer, NAND type, Form factor, Motherboard or Note.",
 }
 FACT_FILE: dict[str, Any] = {
     "type": TextOf("the facts"),

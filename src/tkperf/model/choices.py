@@ -46,6 +46,12 @@ DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"
 SIMULATED = "sim:"
 PRESETS = ("sata-ssd", "nvme-4kn", "client-tlc", "client-qlc", "hdd", "unsteady", "cliffs", "spikes-13min", "dying")
 
+# What ``rank`` and the library rank drives by: the figures that open a comparison, in their order.
+FIGURES = (
+    *("random-read", "random-write", "random-mix", "large-read", "large-write"),
+    *("single-read", "single-write-tail", "kept-rate"),
+)
+
 IO_ENGINES = ("io_uring", "libaio")
 WRITE_CACHE = ("on", "off", "keep")
 NVME_PURGES = (

@@ -17,10 +17,13 @@ NAND_TYPE = "NAND type"
 PLATFORM = "Reference test platform"
 MANUFACTURER = "Manufacturer"
 MOTHERBOARD = "Motherboard"
+FORM_FACTOR = "Form factor"
 NOTE = "Note"
-FACT_NAMES = (SPONSOR, PLATFORM, MANUFACTURER, NAND_TYPE, MOTHERBOARD, NOTE)
+FACT_NAMES = (SPONSOR, PLATFORM, MANUFACTURER, NAND_TYPE, FORM_FACTOR, MOTHERBOARD, NOTE)
 """Names of facts that no tool can find out, or not for every drive and host."""
 LONGEST_FACT = 1000
+SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
+"""Notice on every page of a result of a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

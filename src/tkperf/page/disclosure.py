@@ -14,6 +14,7 @@ from tkperf.model.errors import ProfileError
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES
 from tkperf.model.run_info import (
+    FORM_FACTOR,
     MANUFACTURER,
     MOTHERBOARD,
     NAND_TYPE,
@@ -209,6 +210,7 @@ def _platform(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
 def _device(device: Mapping[str, object], user_facts: UserFacts) -> MaybeFacts:
     return (
         *((label, user_facts.of(label, fact)) for label, _, fact in list_device_facts(device)),
+        *(((FORM_FACTOR, form),) if (form := user_facts.of(FORM_FACTOR)) else ()),
         (_CACHE, word(device.get("write_cache_in_run"))),
         ("Other I/O during the run", word(device.get("other_io"))),
         ("Telemetry", word(describe_telemetry(device))),

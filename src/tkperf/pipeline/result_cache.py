@@ -2,7 +2,8 @@
 
 An entry contains the results of one state of one file, computed by one state of tkperf's code. If
 the entry cannot be read or written, the results are computed again. The overview of a run, which a
-list of runs shows, has a separate entry, which is a hundred times smaller.
+list of runs shows, has a separate entry, which is a hundred times smaller. So have the figures by which a ranking ranks
+it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import numpy as np
 
+from tkperf.analysis.comparing.run_figures import RunFigures, build_run_figures
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_overview import RunOverview, build_ended_overview
@@ -42,12 +44,12 @@ _MOST_ENTRIES = 20_000
 _ROOMS = ("analysis", "interop", "model", "procedures", "runfile", "runner")
 
 
-_RESULTS, _OVERVIEWS = "results", "overviews"
+_RESULTS, _OVERVIEWS, _FIGURES = "results", "overviews", "figures"
 
 _keeps = Counter[str]()
 """Entries of each kind that this process has written."""
 
-Content = TypeVar("Content", RunResult, RunOverview)
+Content = TypeVar("Content", RunResult, RunOverview, RunFigures)
 
 
 class _Entry(msgspec.Struct, Generic[Content], array_like=True, frozen=True):
@@ -69,6 +71,28 @@ def read_results(path: Path) -> RunResult:
                 return kept
     with RunFile(path, briefly=True) as opened:
         return _compute(opened, opened.record())
+
+
+def read_figures(path: Path) -> RunFigures:
+    """Return the figures of a run file by which it is ranked, from the cache if it has them.
+
+    Raises:
+        RunFileError: the file is missing, damaged, or no run file.
+    """
+    state = None
+    with suppress(OSError):
+        if not is_being_written(path):
+            state = state_of(path.stat())
+            kept = _find_kept(_FIGURES, RunFigures, state)
+            if kept is not None:
+                return kept
+    result = read_results(path)
+    figures = build_run_figures(result)
+    if state is not None and result.status is not RunStatus.RUNNING and not result.left_out:
+        with suppress(OSError):
+            if state_of(path.stat()) == state:  # else the results may be those of a later state
+                _keep(_FIGURES, state, figures)
+    return figures
 
 
 def find_results(opened: RunFile, record: RunRecord) -> RunResult:
@@ -109,7 +133,7 @@ def keep_overview(state: FileStamp, overview: RunOverview) -> None:
     _keep(_OVERVIEWS, state, overview)
 
 
-def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview) -> None:
+def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview | RunFigures) -> None:
     # A step that was cut off has its histogram, which msgspec does not write.
     with suppress(OSError, UsageError, TypeError):
         encoded = msgspec.msgpack.encode(_Entry(_made_by(), state, content))

@@ -10,7 +10,7 @@ import msgspec
 from tkperf.device.identity import TargetKind
 from tkperf.engine.registry import find_engine
 from tkperf.model.batch_state import BatchPlace
-from tkperf.model.run_info import RunInfo
+from tkperf.model.run_info import SIMULATED_NOTICE, RunInfo
 from tkperf.model.version import __version__
 from tkperf.pipeline.alterations import find_changes
 from tkperf.pipeline.device_under_test import Equipment
@@ -20,9 +20,6 @@ from tkperf.procedures import Test
 from tkperf.system.host import now_utc, read_host
 
 FILE_NOTICE = "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
-
-
-SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
 
 
 # Whether tkperf can distinguish other I/O from the test's own, for each kind of target.

@@ -11,7 +11,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import reason_of
 from tkperf.model.units import on_one_line
 from tkperf.page.facts import shorten
+from tkperf.pipeline.run_folders import walk_folder
 from tkperf.runfile.writers import is_being_written, state_of
 from tkperf.web.bounds import AGAIN_AFTER_LATE_S, AGAIN_AFTER_S, MOST_ENTRIES, MOST_FILES
 from tkperf.web.files import KnownFile
@@ -281,7 +282,7 @@ def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: Fal
             os.scandir(folder).close()
         except OSError as error:
             missing.append((folder, reason_of(error)))
-        for entry, place in _walk(folder):
+        for entry, place in walk_folder(folder):
             entries += 1
             if entries > MOST_ENTRIES or len(files) >= MOST_FILES or ending():
                 return FoundFiles(files=tuple(files.values()), cut_short=True)
@@ -292,19 +293,6 @@ def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: Fal
                         known = KnownFile(folder=folder, place=place, stamp=state_of(status))
                         files.setdefault(entry.path, known)
     return FoundFiles(files=tuple(files.values()), missing=tuple(missing))
-
-
-def _walk(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
-    """Yield each entry below a folder with its place; folders that cannot be read have none."""
-    waiting = [""]
-    while waiting:
-        below = waiting.pop()
-        with suppress(OSError), os.scandir(folder / below) as entries:
-            for entry in entries:
-                place = f"{below}/{entry.name}" if below else entry.name
-                yield entry, place
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(place)
 
 
 def build_listing(found: FoundFiles, index: Index) -> Listing:

@@ -40,6 +40,11 @@ class Unranked(StrEnum):
     DISTURBED = "disturbed"
     THROTTLED = "throttled"
     HOST_LIMITED = "host-limited"
+    # Of a ranking of many runs only.
+    SIMULATED = "SIMULATED"
+    OTHER_CONDITIONS = "other conditions"
+    OLDER = "an older run of this drive"
+    COPY = "another file of this run"
 
 
 class Standing(StrEnum):
@@ -153,10 +158,10 @@ def rank(
             groups[-1].append(number)
         else:
             groups.append([number])
-    standings = _find_standings(entries, ranked, measure)
+    standings, others = _find_standings(entries, ranked, measure), set(ranked[1:])
     cells = tuple(
         DecisionCell(
-            entry=against_first(entries[ranked[0]], entry, measure) if number in ranked[1:] else entry,
+            entry=against_first(entries[ranked[0]], entry, measure) if number in others else entry,
             unranked=reasons.get(number),
             standing=standings.get(number),
         )

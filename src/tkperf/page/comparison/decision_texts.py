@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.decision import Decision, DecisionCell, DecisionFigure, Standing, Use
-from tkperf.analysis.results import RunResult
 from tkperf.model.quantity import Better, Measure
 from tkperf.model.units import MIB, NOT_MEASURED, format_block_size_kib, format_capacity, format_mix, format_number
+from tkperf.model.workload import Workload
 from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_tables import describe_exactly, number_rows
 from tkperf.page.comparison.ratio_texts import describe_group, describe_loads
@@ -18,7 +18,7 @@ from tkperf.page.naming import capitalise, list_words, shorten_names
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
 
 # Title of the column, and the name in a sentence.
-_NAMES = {
+FIGURE_NAMES = {
     "random_read": ("Random read", "random reads"),
     "random_write": ("Random write", "random writes"),
     "random_mix": ("Mixed", "mixed I/O"),
@@ -162,7 +162,7 @@ def _describe_pair(called: Sequence[str], decision: Decision) -> Iterator[tuple[
 
 def name_figure_of(figure: DecisionFigure) -> str:
     """Return the name of a figure in a sentence."""
-    return _NAMES[figure.key][1] if figure.key in _NAMES else figure.measure.label
+    return FIGURE_NAMES[figure.key][1] if figure.key in FIGURE_NAMES else figure.measure.label
 
 
 def _times(cell: DecisionCell) -> str:
@@ -277,7 +277,7 @@ def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionV
             name=names[name],
             colour=colours[name],
             whole_name=name,
-            detail=_describe_drive(result),
+            detail=describe_drive(result.info.device),
             cells=tuple(_build_cell(comparison, figure, run) for figure in decision.figures),
         )
         for run, (name, result) in enumerate(zip(comparison.names, comparison.results, strict=True))
@@ -287,11 +287,16 @@ def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionV
         lines=tuple(found or describe_uses(comparison, decision)),
         columns=tuple(_build_column(comparison, figure) for figure in decision.figures),
         rows=rows,
-        legend=(
-            *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs),
-            ("line", INTERVAL),
-            *((("↓", "less is better"),) if any(_is_falling(figure.measure) for figure in decision.figures) else ()),
-        ),
+        legend=build_legend(signs, (figure.measure for figure in decision.figures)),
+    )
+
+
+def build_legend(signs: Collection[Sign], measures: Iterable[Measure]) -> tuple[tuple[str, str], ...]:
+    """Return the meaning of the signs that occur, each sign with its words."""
+    return (
+        *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs),
+        ("line", INTERVAL),
+        *((("↓", "less is better"),) if any(map(_is_falling, measures)) else ()),
     )
 
 
@@ -299,31 +304,40 @@ def _is_falling(measure: Measure) -> bool:
     return measure.better is Better.LOWER
 
 
-def _describe_drive(result: RunResult) -> str:
-    device = result.info.device
+def describe_drive(device: Mapping[str, object]) -> str:
+    """Return the capacity and the interface of a drive, as far as they are known: ``960 GB, SATA``."""
     size = device.get("capacity_bytes")
-    words = [_name_size(size) if isinstance(size, int | float) else None, device.get("interface")]
+    words = [name_size(size) if isinstance(size, int | float) else None, device.get("interface")]
     return ", ".join(str(word) for word in words if word)
 
 
-def _name_size(capacity_bytes: float) -> str:
+def name_size(capacity_bytes: float) -> str:
     """Return ``960 GB``: the size by which a drive is sold, as no row has room for more."""
     number, unit = format_capacity(capacity_bytes).split(" ")
     return f"{float(number):.3g} {unit}" if float(number) < 1000 else f"{number} {unit}"
 
 
 def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColumn:
-    arrow = " ↓" if _is_falling(figure.measure) else ""
-    work, unit = figure.workload, figure.measure.unit
-    if figure.key not in _NAMES:
-        loads = describe_loads(comparison)
-        place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
-        return MatrixColumn(title=loads.get(place, figure.section), detail=f"{figure.measure.title}{arrow}")
+    if figure.key in FIGURE_NAMES:
+        return build_column(figure.key, figure.workload, figure.measure, same_demand=figure.same_demand)
+    loads = describe_loads(comparison)
+    place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
+    return MatrixColumn(
+        title=loads.get(place, figure.section), detail=f"{figure.measure.title}{_arrow(figure.measure)}"
+    )
+
+
+def _arrow(measure: Measure) -> str:
+    return " ↓" if _is_falling(measure) else ""
+
+
+def build_column(key: str, work: Workload, measure: Measure, *, same_demand: bool) -> MatrixColumn:
+    """Return the column of a fixed figure: its name, and its load with the unit."""
     size = f"{work.block_size_bytes // MIB} MiB" if work.block_size_bytes >= MIB else ""
     size = size or f"{format_block_size_kib(work.block_size_bytes)} KiB"
     mix = f" {format_mix(work.read_percent)}" if work.is_mixed else ""
-    demand = f"TC{work.jobs}/QD{work.io_depth}" if figure.same_demand else "own demand"
-    match figure.key:
+    demand = f"TC{work.jobs}/QD{work.io_depth}" if same_demand else "own demand"
+    match key:
         case "kept_rate":
             return MatrixColumn(title="Kept rate", detail="last quarter / fresh, %")
         case "single_read":
@@ -332,15 +346,22 @@ def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColum
             words = [size, "QD1", "p99.9"]
         case _:
             words = [size, demand]
-    return MatrixColumn(title=f"{_NAMES[figure.key][0]}{mix}", detail=f"{', '.join((*words, unit))}{arrow}")
+    return MatrixColumn(
+        title=f"{FIGURE_NAMES[key][0]}{mix}", detail=f"{', '.join((*words, measure.unit))}{_arrow(measure)}"
+    )
 
 
 def _build_cell(comparison: Comparison, figure: DecisionFigure, run: int) -> MatrixCell:
-    cell, measure = figure.cells[run], figure.measure
+    longest = max((other.entry.value or 0.0 for other in figure.cells), default=0.0)
+    return build_cell(figure.cells[run], figure.measure, longest, target=_find_target(comparison, figure))
+
+
+def build_cell(cell: DecisionCell, measure: Measure, longest: float, *, target: str = "") -> MatrixCell:
+    """Return a cell of a matrix; ``longest`` is the greatest value of its column."""
     value = cell.entry.value
     if value is None:
         return MatrixCell(text=NOT_MEASURED, sign=Sign.NONE, words=cell.entry.not_found or str(cell.unranked))
-    longest = max((other.entry.value or 0.0 for other in figure.cells), default=0.0) or 1.0
+    whole = longest or 1.0
     known = None if cell.entry.uncertainty is None else cell.entry.uncertainty.of_level
     low, high = (None, None) if known is None or known.high is None else (known.low, known.high)
     half = None if known is None else known.expanded
@@ -349,12 +370,12 @@ def _build_cell(comparison: Comparison, figure: DecisionFigure, run: int) -> Mat
         text=format_number(value, measure.digits),
         sign=Sign.UNRANKED if unranked else _SIGNS[cell.standing] if cell.standing else Sign.NONE,
         words=str(cell.unranked) if unranked else describe_distance(cell),
-        bar=_limit(value / longest),
-        low=None if low is None else _limit(low / longest),
-        high=None if high is None else _limit(high / longest),
+        bar=_limit(value / whole),
+        low=None if low is None else _limit(low / whole),
+        high=None if high is None else _limit(high / whole),
         interval=describe_share(100 * half / value, at_least=known.at_least) if known and half and value > 0 else "",
         hint=describe_exactly(measure, cell.entry, to_first=False),
-        target=_find_target(comparison, figure),
+        target=target,
     )
 
 

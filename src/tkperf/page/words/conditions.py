@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tkperf.analysis.comparing.measured_conditions import (
+    describe_preconditioning,
+    describe_purge,
+    describe_share_of_range,
+    describe_write_cache,
+    find_numbers,
+)
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.batch_state import find_place
 from tkperf.model.disturbance.io import HOST_LIMITED, describe_disturbed, find_codes
 from tkperf.model.record import RunStatus
 from tkperf.model.units import format_count, list_names
 from tkperf.page.words.run import describe_progress, find_notices, find_warnings
-from tkperf.procedures import find_test
 
 # Most entries that a text lists; it counts the others.
 MOST_LISTED = 5
@@ -223,23 +229,10 @@ def _span(numbers: Sequence[int]) -> str:
     return str(low) if low == high else f"{low}\N{EN DASH}{high}"
 
 
-def _share(result: RunResult) -> str | None:
-    """Return the active range's share of the capacity: drives of different sizes are compared at the same share."""
-    capacity = result.info.device.get("capacity_bytes")
-    length_bytes = result.info.active_range_length_bytes
-    if not isinstance(capacity, int) or not capacity or length_bytes is None:
-        return None
-    return f"{100 * length_bytes / capacity:.3g} %"
-
-
-def _first_word(value: object) -> str | None:
-    return str(value).split(",")[0] if value is not None else None
-
-
 _SPECIFICATION: dict[str, Of] = {
     "profile": lambda result: result.info.profile_name,
     "suite": lambda result: result.info.suite,
-    "active range": _share,
+    "active range": describe_share_of_range,
 }
 
 
@@ -261,7 +254,7 @@ def _find_own_cpus(result: RunResult) -> str | None:
 
 _SURROUNDINGS: dict[str, Of] = {
     "kind of target": lambda result: result.info.device.get("kind"),
-    "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
+    "write cache": describe_write_cache,
     "fio": lambda result: result.info.fio_version,
     "I/O engine": lambda result: result.info.ioengine,
     "link": lambda result: result.info.device.get("link"),
@@ -301,7 +294,7 @@ def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
 def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[Difference]:
     """Yield the differences between the numbers of profiles for the common tests. Profiles of one name may differ."""
     tests = [test.name for test in _common_tests(results)]
-    numbers = [_numbers(result, tests) for result in results]
+    numbers = [find_numbers(result, tests) for result in results]
     differing = []
     for key in dict.fromkeys(key for of_run in numbers for key in of_run):
         values = [of_run.get(key) for of_run in numbers]
@@ -309,52 +302,6 @@ def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> 
             differing.append(f"{key} ({_list_values(names, values)})")
     if differing:
         yield Difference("numbers of the profile", f"numbers of the profiles differ: {_handful(differing, 'number')}")
-
-
-def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
-    """Return the part of the run's profile that these tests use, with flat keys such as ``iops.step_s``.
-
-    Demand, active range and write cache are compared by their values in the run.
-    """
-    lookups = (find_test(result.info.suite, name, result.info.profile) for name in tests)
-    definitions = [test for test in lookups if test is not None]
-    shared = dict.fromkeys(table.key for test in definitions for table in test.shared)
-    numbers = {f"{key}.{name}": value for key in shared for name, value in _table(result, key)}
-    for test in definitions:
-        numbers |= {
-            f"{table.key}.{name}": value
-            for table in test.tables
-            for name, value in _table(result, table.key)
-            if name not in test.not_used
-        }
-    return numbers
-
-
-def _table(result: RunResult, name: str) -> Iterator[tuple[str, str]]:
-    for key, value in result.info.table(name).items():
-        if key != "source":
-            yield from _flat(key, value)
-
-
-def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield tables within a table key by key, and lists of them counted from 1: ``phases.2.step_s``."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _flat(f"{key}.{name}", inner)
-    elif isinstance(value, list | tuple) and any(isinstance(inner, dict) for inner in value):
-        for number, inner in enumerate(value, start=1):
-            yield from _flat(f"{key}.{number}", inner)
-    else:
-        yield key, _text(value)
-
-
-def _text(value: object) -> str:
-    """Return a value's text: 1 and 1.0 give the same text, and so do list and tuple."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, list | tuple):
-        return "/".join(_text(item) for item in value)
-    return str(value)
 
 
 def _section_differences(
@@ -380,30 +327,6 @@ def _section_differences(
 
 def _sections(result: RunResult) -> dict[tuple[str, str], SectionResult]:
     return {(test.name, section.name): section for test in result.tests for section in test.sections}
-
-
-def describe_purge(result: RunResult, section: SectionResult) -> str | None:
-    """Return the purge method of a section; None: not known."""
-    if section.purge is None:
-        return None if result.info.imported else "none"
-    return section.purge.method
-
-
-def describe_preconditioning(result: RunResult, section: SectionResult) -> str | None:
-    """Return the amount and the load of preconditioning; None: not known.
-
-    The amount is in multiples of the preconditioned range, as specifications give it.
-    """
-    if section.filled_bytes is None:
-        return None if result.info.imported else "none"
-    length_bytes = result.info.preconditioned_length_bytes
-    if result.info.fills_members:
-        amount = f"{_text(result.info.table('preconditioning').get('passes'))} × each member"
-    elif not length_bytes:
-        amount = f"{section.filled_bytes} bytes"
-    else:
-        amount = f"{section.filled_bytes / length_bytes:.1f} × {result.info.preconditioned_range}"
-    return amount if section.fill_workload is None else f"{amount}, {section.fill_workload}"
 
 
 def _all_have(level: PlacesOfRuns, place: ResultPlace) -> bool:

@@ -36,7 +36,8 @@ def print_decision(view: DecisionView, console: Console) -> None:
             if number == 0 and name:
                 styled.stylize("bold", 0, len(drop_controls(name)) + 1)
             _print(styled, console, blocks)
-    for drawn in draw_matrix(view, min(_WIDEST, console.width), blocks):
+    draw = draw_list if len(view.columns) == 1 else draw_matrix
+    for drawn in draw(view, min(_WIDEST, console.width), blocks):
         _print(drawn, console, blocks)
     if view.rows and view.columns:
         legend = "  ".join(f"{sign} {words}" for sign, words in view.legend if sign != "line")
@@ -73,6 +74,32 @@ def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters) -> Iterato
             if not view.is_dense:
                 bars = [(_bar(row.cells[number], lengths[number], blocks), lengths[number], "") for number in numbers]
                 yield _join("", names, bars)
+
+
+def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
+    """Yield the lines of a matrix with one column: a line for each drive, with its bar where there is room for one."""
+    if not view.rows:
+        return
+    (column,) = view.columns
+    yield from (Text(), Text(f"{column.title}, {column.detail}", style="bold"))
+    names = min(_LONGEST_NAME + _LEAST_COLUMN, max(len(row.name) for row in view.rows))
+    values = max(len(row.cells[0].text) for row in view.rows)
+    room = width - names - values - 3 * _GAP
+    bars = min(_WIDEST_COLUMN, room // 3)
+    for row in view.rows:
+        (cell,) = row.cells
+        style = "bold" if cell.sign is Sign.BEST else "dim" if cell.sign is Sign.UNRANKED or cell.bar is None else ""
+        line = Text(f"{_cut(row.name, names).ljust(names)}{' ' * _GAP}")
+        line.append(cell.text.rjust(values), style=style)
+        line.append(f" {cell.sign.value or ' '} ")
+        if cell.sign is Sign.UNRANKED or cell.bar is None:
+            line.append(_cut(": ".join(filter(None, (cell.words, row.detail))), room), style="dim")
+        else:
+            filled = blocks.done * max(1, round(cell.bar * bars)) if cell.bar > 0 else ""
+            line.append(filled.ljust(bars + 1))
+            line.append(_cut(", ".join(filter(None, (cell.words, cell.interval, row.detail))), room - bars - 1))
+        line.rstrip()
+        yield line
 
 
 def _split(lengths: Sequence[int], width: int) -> Iterator[list[int]]:

@@ -1,0 +1,201 @@
+"""Rank the drives of many runs by one figure: only values that were measured under equal conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tkperf.analysis.comparing.compared_rows import Entry
+from tkperf.analysis.comparing.decision import DecisionCell, Unranked, rank
+from tkperf.analysis.comparing.decision_figures import find_short
+from tkperf.analysis.comparing.run_figures import KEPT_RATE_KEY, MEASURES, STREAM, FigureValue, RunFigures
+from tkperf.model.quantity import Measure
+from tkperf.model.same_device import find_measured_part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differing:
+    """A condition of a value that differs from that of the ranked values; None: not known."""
+
+    name: str
+    value: str | None
+    ranked: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedRun:
+    """A run with its value of a figure.
+
+    Attributes:
+        value: None if the run has no value of the figure.
+        place: 1 for the runs that do not certainly differ from the best; None: not ranked.
+        differing: the conditions that differ from those of the ranked values.
+    """
+
+    run: RunFigures
+    value: FigureValue | None
+    cell: DecisionCell
+    place: int | None
+    differing: tuple[Differing, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The drives of many runs, ranked by a figure.
+
+    Attributes:
+        conditions: those of the ranked values; empty if no run has a value.
+        ranked: the best first.
+        others: the runs that are not ranked, each with its reason in its cell, those with a value first.
+    """
+
+    key: str
+    measure: Measure
+    conditions: Mapping[str, str | None]
+    ranked: tuple[RankedRun, ...]
+    others: tuple[RankedRun, ...]
+
+    @property
+    def runs(self) -> tuple[RankedRun, ...]:
+        return (*self.ranked, *self.others)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Return whether the values are those of models; then all are, because models do not rank among drives."""
+        shown = self.ranked or self.others
+        return bool(shown) and all(one.run.is_simulated for one in shown)
+
+
+_Conditions = tuple[tuple[str, str | None], ...]
+
+
+def rank_runs(runs: Sequence[RunFigures], key: str) -> Ranking:
+    """Return the drives ranked by a figure, one of ``MEASURES``.
+
+    The conditions under which most drives have a value that can be ranked are those of the ranking. Of the runs of one
+    drive the newest counts. A model of a drive is ranked only if no drive has a value.
+    """
+    measure = MEASURES[key]
+    excluded = _find_excluded(runs, key)
+    conditions = _find_usual(runs, key, excluded)
+    chosen = [_choose_value(run, key, conditions) for run in runs]
+    differing = [
+        () if value is None else tuple(_compare(run, value, conditions))
+        for run, value in zip(runs, chosen, strict=True)
+    ]
+    reasons = _find_reasons(chosen, differing, excluded)
+    if key == KEPT_RATE_KEY:
+        short = find_short(
+            value.fills if value is not None and number not in reasons else None for number, value in enumerate(chosen)
+        )
+        reasons |= {number: Unranked.NOT_COMPARABLE for number, is_short in enumerate(short) if is_short}
+    reasons |= dict(_find_repeated(runs, reasons))
+    entries = [Entry(value=None) if value is None else value.entry for value in chosen]
+    cells, groups = rank(entries, reasons, measure)
+    places: dict[int, int] = {}
+    for group in groups:
+        places |= dict.fromkeys(group, len(places) + 1)
+    made = [
+        RankedRun(
+            run=run, value=chosen[number], cell=cells[number], place=places.get(number), differing=differing[number]
+        )
+        for number, run in enumerate(runs)
+    ]
+    others = [one for one in made if one.place is None]
+    return Ranking(
+        key=key,
+        measure=measure,
+        conditions=dict(conditions),
+        ranked=tuple(made[number] for group in groups for number in group),
+        others=tuple(sorted(others, key=lambda one: (one.value is None, one.run.name, one.run.started_utc or ""))),
+    )
+
+
+def _values_of(run: RunFigures, key: str) -> Iterator[FigureValue]:
+    for value in run.values:
+        if value.key == key and value.entry.value is not None:
+            yield value
+
+
+def _find_excluded(runs: Sequence[RunFigures], key: str) -> dict[int, Unranked]:
+    """Return the runs of which no value may be ranked: models if a drive has a value, and runs that are not valid."""
+    simulated = [number for number, run in enumerate(runs) if run.is_simulated]
+    drives = any(not run.is_simulated and any(_values_of(run, key)) for run in runs)
+    return {
+        **{number: Unranked.NOT_COMPARABLE for number, run in enumerate(runs) if not run.is_valid},
+        **dict.fromkeys(simulated if drives else (), Unranked.SIMULATED),
+    }
+
+
+def _find_usual(runs: Sequence[RunFigures], key: str, excluded: Mapping[int, Unranked]) -> _Conditions:
+    """Return the conditions of most drives; of several, those of the preferred load."""
+    drives: dict[_Conditions, set[Hashable]] = {}
+    orders: dict[_Conditions, tuple[float, int]] = {}
+    for rankable in (True, False):
+        for number, run in enumerate(runs):
+            for value in _values_of(run, key):
+                if (value.unranked is None and number not in excluded) is rankable:
+                    conditions = _freeze(run, value)
+                    drives.setdefault(conditions, set()).add(_identify(run, number))
+                    orders.setdefault(conditions, _order(value))
+        if drives:  # values that cannot be ranked decide only where no other exists
+            return max(drives, key=lambda one: (len(drives[one]), tuple(-part for part in orders[one])))
+    return ()
+
+
+def _order(value: FigureValue) -> tuple[float, int]:
+    """Return the order of preference, the least first: the load of the figure, then the greatest demand."""
+    load = float("inf") if value.load == STREAM else value.load
+    return load, -value.workload.total_outstanding_ios
+
+
+def _freeze(run: RunFigures, value: FigureValue) -> _Conditions:
+    return tuple(sorted(run.conditions_of(value).items()))
+
+
+def _choose_value(run: RunFigures, key: str, conditions: _Conditions) -> FigureValue | None:
+    """Return the value under these conditions, or else the preferred one."""
+    values = sorted(_values_of(run, key), key=_order)
+    return next((value for value in values if _freeze(run, value) == conditions), values[0] if values else None)
+
+
+def _compare(run: RunFigures, value: FigureValue, conditions: _Conditions) -> Iterator[Differing]:
+    own, ranked = run.conditions_of(value), dict(conditions)
+    for name in dict.fromkeys((*own, *ranked)):
+        if own.get(name) != ranked.get(name):
+            yield Differing(name=name, value=own.get(name), ranked=ranked.get(name))
+
+
+def _find_reasons(
+    chosen: Sequence[FigureValue | None], differing: Sequence[Sequence[Differing]], excluded: Mapping[int, Unranked]
+) -> dict[int, Unranked]:
+    reasons: dict[int, Unranked] = {}
+    for number, value in enumerate(chosen):
+        reason = Unranked.NOT_MEASURED if value is None else excluded.get(number) or value.unranked
+        if reason is None and differing[number]:
+            reason = Unranked.OTHER_CONDITIONS
+        if reason is not None:
+            reasons[number] = reason
+    return reasons
+
+
+def _find_repeated(runs: Sequence[RunFigures], reasons: Mapping[int, Unranked]) -> Iterator[tuple[int, Unranked]]:
+    """Yield the runs of a drive that are older than its newest ranked run, and other files of one run."""
+    of_drives: dict[Hashable, list[int]] = {}
+    for number, run in enumerate(runs):
+        if number not in reasons:
+            of_drives.setdefault(_identify(run, number), []).append(number)
+    for numbers in of_drives.values():
+        newest = max(numbers, key=lambda number: (runs[number].started_utc or "", -number))
+        for number in numbers:
+            if number != newest:
+                same = runs[number].uuid is not None and runs[number].uuid == runs[newest].uuid
+                yield number, Unranked.COPY if same else Unranked.OLDER
+
+
+def _identify(run: RunFigures, number: int) -> Hashable:
+    """Return what identifies the drive of a run; a run whose drive is not known has a drive of its own."""
+    part = find_measured_part(dict(run.device))
+    if part is not None:
+        return (run.device.get("model"), *part)
+    return number if run.uuid is None else run.uuid

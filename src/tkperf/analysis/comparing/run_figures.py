@@ -1,0 +1,311 @@
+"""The values of one run that the fixed figures may use: found by the workload that was run, whatever test measured it.
+
+A comparison and a ranking choose among them. They depend on one run only, so they can be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from tkperf.analysis.characteristics import FRESH
+from tkperf.analysis.comparing.compared_rows import (
+    LAST_PART,
+    STEADY_PART,
+    Entry,
+    build_entry,
+    find_last_quarter,
+    find_levels,
+    is_stream,
+    phase_entry,
+)
+from tkperf.analysis.comparing.decision import Unranked, Use
+from tkperf.analysis.comparing.measured_conditions import find_value_conditions
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.uncertainty.estimate import build_ratio
+from tkperf.analysis.verdict import VerdictState, judge_run
+from tkperf.analysis.workload_axes import find_axes
+from tkperf.model.disturbance.io import OF_HISTORY, DisturbanceCode
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT, Better, Measure, Quantity, percentile
+from tkperf.model.run_info import FORM_FACTOR, NO_USER_FACTS
+from tkperf.model.units import KIB, MIB, on_one_line
+from tkperf.model.workload import Access, Workload
+
+KEPT_RATE = Measure(key="kept_rate_percent", label="kept rate", unit="%", better=Better.HIGHER)
+"""The rate in the last quarter of a stream of writes, in percent of the rate fresh out of box."""
+_IsWanted = Callable[[Workload], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedFigure:
+    """A figure of every comparison that has it.
+
+    Attributes:
+        loads: the loads that it may be of; the first that two runs have is taken.
+    """
+
+    key: str
+    use: Use | None
+    measure: Quantity
+    loads: tuple[_IsWanted, ...]
+
+
+def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: int, single: bool | None) -> bool:
+    """Return whether a workload is of this kind; ``single``: with one I/O at a time, None: with any number."""
+    return (
+        (work.access, work.read_percent, work.block_size_bytes) == (access, read_percent, block_size_bytes)
+        and work.offered_iops is None
+        and not (work.block_mix or work.zones or work.region or work.compressible_percent)
+        and (single is None or (work.total_outstanding_ios == 1) is single)
+    )
+
+
+def _random(*read_percents: int, single: bool | None) -> tuple[_IsWanted, ...]:
+    """Return 4 KiB random loads; None: with several I/Os at a time, or else with one."""
+    return tuple(
+        partial(
+            _is_of, access=Access.RANDOM, read_percent=read_percent, block_size_bytes=4 * KIB, single=bool(of_single)
+        )
+        for read_percent in read_percents
+        for of_single in ((False, True) if single is None else (single,))
+    )
+
+
+def _sequential(read_percent: int) -> tuple[_IsWanted, ...]:
+    return tuple(
+        partial(_is_of, access=Access.SEQUENTIAL, read_percent=read_percent, block_size_bytes=size, single=None)
+        for size in (MIB, 512 * KIB, 256 * KIB, 128 * KIB)
+    )
+
+
+# In the order of the matrix. The mixes are those of the PTS and of data sheets.
+FIXED = (
+    FixedFigure(key="random_read", use=Use.READS, measure=IOPS, loads=_random(100, single=None)),
+    FixedFigure(key="random_write", use=Use.WRITES, measure=IOPS, loads=_random(0, single=None)),
+    FixedFigure(key="random_mix", use=None, measure=IOPS, loads=_random(65, 70, 50, single=None)),
+    FixedFigure(key="large_read", use=Use.LARGE_FILES, measure=THROUGHPUT, loads=_sequential(100)),
+    FixedFigure(key="large_write", use=Use.LARGE_FILES, measure=THROUGHPUT, loads=_sequential(0)),
+    FixedFigure(key="single_read", use=Use.SINGLE_READS, measure=LATENCY_MEAN, loads=_random(100, single=True)),
+    FixedFigure(key="single_write_tail", use=None, measure=percentile(99.9), loads=_random(0, single=True)),
+)
+KEPT_RATE_KEY = "kept_rate"
+STREAM = -1
+"""Load of a value that is the rate of a stream: it serves where no test measured the loads of the figure."""
+MEASURES: dict[str, Measure] = {**{fixed.key: fixed.measure for fixed in FIXED}, KEPT_RATE_KEY: KEPT_RATE}
+"""What each figure measures, in the order of the matrix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureValue:
+    """A value of a run that a figure may use.
+
+    Attributes:
+        key: of the figure.
+        load: place of its workload among the figure's loads, the preferred load first; or ``STREAM``.
+        varying: keys of the axes in which the workloads of its section differ.
+        cautions: as in the plan of its section.
+        unranked: why the value is in no ranking.
+        fills: of the kept rate how often the stream filled the active range; None: not known, or another figure.
+    """
+
+    key: str
+    load: int
+    test: str
+    section: str
+    part: str
+    workload: Workload
+    entry: Entry
+    unranked: Unranked | None
+    varying: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+    fills: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFigures:
+    """What a ranking needs to know of a run; all else of its results can be forgotten.
+
+    Attributes:
+        device: facts of the drive, by the names of the run file.
+        conditions: for each test and section with values, the conditions that ranked values share.
+        is_valid: its verdict allows comparisons.
+    """
+
+    name: str
+    uuid: str | None
+    suite: str
+    profile_name: str
+    started_utc: str | None
+    host: str | None
+    device: Mapping[str, str | int | bool | None]
+    is_simulated: bool
+    is_valid: bool
+    values: tuple[FigureValue, ...]
+    conditions: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+
+    def conditions_of(self, value: FigureValue) -> Mapping[str, str | None]:
+        """Return the conditions of a value, its load included."""
+        load = {"load": str(value.workload), "part": value.part or None, "cautions": ", ".join(value.cautions) or None}
+        return {**self.conditions.get(_join(value.test, value.section), {}), **load}
+
+
+# Facts of the drive that a ranking or a list shows, or by which it tells drives apart.
+_DEVICE = (
+    *("kind", "model", "serial", "firmware", "capacity_bytes", "interface"),
+    *("unit", "partition", "partition_start_bytes"),
+)
+_LONGEST = 200
+
+
+def build_run_figures(result: RunResult) -> RunFigures:
+    """Return what a ranking needs to know of a run."""
+    info = result.info
+    values = tuple(find_values(result))
+    facts = {name: _plain(info.device.get(name)) for name in _DEVICE}
+    facts["form_factor"] = NO_USER_FACTS.with_those_of(info).of(FORM_FACTOR)
+    used = {(value.test, value.section) for value in values}
+    return RunFigures(
+        name=info.name,
+        uuid=info.uuid,
+        suite=info.suite,
+        profile_name=info.profile_name,
+        started_utc=info.started_utc,
+        host=_text(info.host.get("hostname")),
+        device=facts,
+        is_simulated=info.is_simulated,
+        is_valid=is_comparable(result),
+        values=values,
+        conditions={
+            _join(test.name, section.name): find_value_conditions(result, test.name, section)
+            for test in result.tests
+            for section in test.sections
+            if (test.name, section.name) in used
+        },
+    )
+
+
+def is_comparable(result: RunResult) -> bool:
+    """Return whether the verdict on a run allows to compare its values."""
+    return judge_run(result).state is not VerdictState.NOT_VALID
+
+
+def _join(test: str, section: str) -> str:
+    return f"{test}\n{section}"
+
+
+def _plain(value: object) -> str | int | bool | None:
+    return value if isinstance(value, int) else _text(value)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else on_one_line(str(value))[:_LONGEST]
+
+
+def find_values(result: RunResult) -> Iterator[FigureValue]:
+    """Yield the values of a run that the figures may use, in the order of its sections."""
+    length_bytes = result.info.active_range_length_bytes
+    for test in result.tests:
+        for section in test.sections:
+            if not section.plan.prepares:
+                yield from _of_cells(test.name, section)
+                yield from _of_stream(test.name, section)
+                yield from _of_kept_rate(test.name, section, length_bytes)
+
+
+def _of_cells(test: str, section: SectionResult) -> Iterator[FigureValue]:
+    if section.slices:
+        return
+    varying = tuple(axis.key for axis in find_axes(cell.workload for cell in section.cells))
+    for fixed in FIXED:
+        for load, is_wanted in enumerate(fixed.loads):
+            for workload in dict.fromkeys(cell.workload for cell in section.cells if is_wanted(cell.workload)):
+                entry = build_entry(section, workload, fixed.measure)
+                if entry.value is not None:
+                    yield FigureValue(
+                        key=fixed.key,
+                        load=load,
+                        test=test,
+                        section=section.name,
+                        part="",
+                        workload=workload,
+                        entry=entry,
+                        unranked=find_reason(section, entry, steady=section.steady_of(workload)),
+                        varying=varying,
+                        cautions=section.plan.cautions,
+                    )
+
+
+def _of_stream(test: str, section: SectionResult) -> Iterator[FigureValue]:
+    """Yield the rate of a stream of writes where it settled; if it did not, the rate of its last quarter."""
+    fixed = next(fixed for fixed in FIXED if fixed.use is Use.WRITES)
+    workload = _find_workload(section)
+    if workload is None or not fixed.loads[0](workload):
+        return
+    levels = dict(find_levels(section))
+    phase = levels.get(STEADY_PART, find_last_quarter(section))
+    entry = phase_entry(STEADY_PART if STEADY_PART in levels else LAST_PART, phase, IOPS)
+    steady = STEADY_PART in levels or bool(section.steady)
+    yield FigureValue(
+        key=fixed.key,
+        load=STREAM,
+        test=test,
+        section=section.name,
+        part=LAST_PART,
+        workload=workload,
+        entry=entry,
+        unranked=find_reason(section, entry, steady=steady),
+    )
+
+
+def _of_kept_rate(test: str, section: SectionResult, length_bytes: int | None) -> Iterator[FigureValue]:
+    """Yield the rate that a stream of random writes kept until its last quarter."""
+    workload = _find_workload(section)
+    if workload is None or not any(is_wanted(workload) for is_wanted in _random(0, single=None)):
+        return
+    fresh = next((found for found in section.characteristics if found.key == FRESH.key and found.value), None)
+    last = phase_entry(LAST_PART, find_last_quarter(section), IOPS)
+    if fresh is None or not fresh.value or last.value is None:
+        return
+    percent = 100 / fresh.value
+    entry = Entry(
+        value=percent * last.value,
+        low=None if last.low is None else percent * last.low,
+        high=None if last.high is None else percent * last.high,
+        span=last.span,
+        uncertainty=build_ratio(last.value, last.uncertainty, fresh.value, fresh.uncertainty, times=100),
+        host_limited=last.host_limited,
+        disturbances=last.disturbances,
+    )
+    written = section.slices[-1].total_written_bytes
+    yield FigureValue(
+        key=KEPT_RATE_KEY,
+        load=0,
+        test=test,
+        section=section.name,
+        part=LAST_PART,
+        workload=workload,
+        entry=entry,
+        unranked=find_reason(section, entry, steady=None),
+        fills=written / length_bytes if written and length_bytes else None,
+    )
+
+
+def _find_workload(section: SectionResult) -> Workload | None:
+    """Return the workload of a stream; None: the section is no stream, or one of few slices."""
+    return section.slices[0].values.workload if is_stream(section) else None
+
+
+def find_reason(section: SectionResult, entry: Entry, *, steady: bool | None) -> Unranked | None:
+    """Return why a value is not to be ranked; ``steady`` is None if nothing was judged."""
+    if entry.value is None:
+        return Unranked.NOT_MEASURED
+    codes = set(entry.disturbances or ()) - set(OF_HISTORY)
+    reasons = {
+        Unranked.NOT_COMPLETE: not section.complete,
+        Unranked.NOT_STEADY: steady is False,
+        Unranked.DISTURBED: bool(codes - {DisturbanceCode.THROTTLED}),
+        Unranked.THROTTLED: DisturbanceCode.THROTTLED in codes,
+        Unranked.HOST_LIMITED: bool(entry.host_limited),
+    }
+    return next((reason for reason, applies in reasons.items() if applies), None)
