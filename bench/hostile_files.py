@@ -11,7 +11,7 @@ CPU time and peak memory of each command, and what the command says.
 Most of these files are beyond a bound and are refused. With ``--below`` the script searches the largest file of each
 case that is still read, and fills the file with unused pages up to the size.
 
-Exit status 1 if a command takes more than 15 s of CPU time or 600 MB of memory.
+Exit status 1 if a command takes more than 15 s of CPU time or 600 MB of memory, or ends by a defect or a signal.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import expensive_rows  # noqa: F401 - its cases
 import full_tables  # noqa: F401 - its cases
 from enlarging import CASES
 
-from tkperf.model.errors import RunFileError
+from tkperf.model.errors import ExitCode, RunFileError
 from tkperf.runfile.reader import RunFile
 
 MOST_CPU_S = 15.0
@@ -211,7 +211,8 @@ def main() -> int:
             for command in sorted(asked.command or COMMANDS, key=HELD.__eq__):
                 with held(path) if command == HELD else nullcontext():
                     cost = measure(command, path, base, folder)
-                is_over = cost.cpu_s > MOST_CPU_S or cost.memory_mb > MOST_MEMORY_MB
+                is_defect = cost.exit_code == ExitCode.DEFECT or cost.exit_code < 0
+                is_over = cost.cpu_s > MOST_CPU_S or cost.memory_mb > MOST_MEMORY_MB or is_defect
                 over += is_over
                 print(
                     f"{chosen:34}{file_mb:6.1f}  {command:12}{cost.cpu_s:7.1f}{cost.memory_mb:7.0f}"
