@@ -60,6 +60,8 @@ PAGE = DOCS / "reference/gallery.md"
 WIDTH_PX, SMALL_PX = 720, 480
 SHADES = 64
 """Colours of a picture of the gallery."""
+MOST_VIEWS = 8
+"""Views of a chart that the gallery names."""
 
 # The name of each run, and the command that measures it in the root of the repository.
 RUNS = {
@@ -144,7 +146,7 @@ def build_gallery(runs: Runs) -> Iterator[str]:
     pair = [runs.load(name) for name in COMPARISON]
     files = " ".join(f"{name}.tkperf" for name in COMPARISON)
     command = "\n".join((*(RUNS[name] for name in COMPARISON), f"tkperf compare {files} --html comparison.html"))
-    yield from _show(command, build_comparison_page(compare(pair)), shown)
+    yield from _show(command, build_comparison_page(compare(pair)), set())
 
 
 def charts_of(view: ReportView) -> list[ChartView]:
@@ -152,7 +154,7 @@ def charts_of(view: ReportView) -> list[ChartView]:
     of_tests = (
         chain(*(section.charts for section in test.sections), test.charts, test.events.charts) for test in view.tests
     )
-    return [one for one in chain(view.overview_charts, *of_tests) if one.chart.drawable]
+    return [one for one in chain(view.lead_charts, view.overview_charts, *of_tests) if one.chart.drawable]
 
 
 def _show(command: str, page: ReportView, shown: set[tuple[str, str]]) -> Iterator[str]:
@@ -168,8 +170,10 @@ def _show(command: str, page: ReportView, shown: set[tuple[str, str]]) -> Iterat
         if is_first:
             yield f"```sh\n{command}\n```\n"
         is_first = False
-        names = "; ".join(dict.fromkeys(", ".join(each.choice) for each in one.views if each.choice))
-        yield _wrap(f"**{question}**" + (f" Views: {names}." if one.others and names else ""))
+        names = list(dict.fromkeys(", ".join(each.choice) for each in one.views if each.choice))
+        if len(names) > MOST_VIEWS:
+            names[MOST_VIEWS:] = [f"and {len(names) - MOST_VIEWS} more"]
+        yield _wrap(f"**{question}**" + (f" Views: {'; '.join(names)}." if one.others and names else ""))
         for view in new.values():
             number = len(list(GALLERY.iterdir())) + 1
             draw_picture(view.chart, GALLERY / f"{number:02}.png")
