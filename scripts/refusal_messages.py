@@ -32,8 +32,8 @@ class ReasonAdvice:
 
 REASONS = {
     Reason.ZONED: ReasonAdvice(
-        advice="Choose another drive. You can measure a device on top of this drive that accepts random writes "
-        "(dm-zoned). tkperf accepts a host-aware drive with a warning."
+        advice="Choose another drive. Or put a dm-zoned device, which accepts random writes, on top of this drive, and "
+        "measure that device. tkperf accepts a host-aware drive with a warning."
     ),
     Reason.MOUNTED: ReasonAdvice(
         advice="Unmount the file system with `umount`, in the mount namespace that the message names. If the message "
