@@ -84,7 +84,9 @@ def _describe_winners(called: Sequence[str], decision: Decision) -> str:
     first = [run for run in runs if alone[run] == max(alone)]
     if pair and len(first) == 2:
         return f"{list_words(called)} are {word} at {_of(alone[0], count)} each"
-    leads = near[first[0]] == max(near) and (near.count(max(near)) == 1 or 2 * max(alone) > count)
+    # A run that is most often one of several equals is named as such.
+    least = count if near.count(max(near)) > 1 else max(near)
+    leads = near[first[0]] == max(near) and 2 * max(alone) > least
     if pair or (len(first) == 1 and leads):
         others = sorted((run for run in runs if 0 < alone[run] < max(alone)), key=lambda run: -alone[run])
         text = f"{called[first[0]]} is {word} at {_of(max(alone), count)}"
@@ -184,8 +186,9 @@ def _factor(cell: DecisionCell) -> float:
 
 def format_times(factor: float) -> str:
     """Return ``4.4 ×``; small factors as ``1.7 %``, which are easier to read."""
+    percent = 100 * (factor - 1)
     if factor < _LEAST_TIMES:
-        return f"{100 * (factor - 1):.1f} %"
+        return f"{percent:.1f} %" if percent < 9.95 else f"{percent:.0f} %"
     return f"{factor:,.1f} ×" if factor < 10 else f"{factor:,.0f} ×"
 
 
@@ -233,7 +236,7 @@ def _describe_first(figure: DecisionFigure, group: Sequence[int], called: Sequen
     unit = figure.measure.unit
     if len(group) == 1:
         return f"{called[group[0]]} ({_value_of(figure, group[0])})"
-    names = list_words([called[run] for run in group]) if len(group) <= _MOST_IN_GROUP else f"{len(group)} runs"
+    names = _name_group(group, called)
     ends = (figure.cells[group[0]].entry.value, figure.cells[group[-1]].entry.value)
     low, high = (format_number(end, figure.measure.digits) for end in ends)
     value = low if low == high else f"{low} to {high}"
@@ -241,8 +244,14 @@ def _describe_first(figure: DecisionFigure, group: Sequence[int], called: Sequen
     return f"{names} ({value} {unit}, {equal})"
 
 
+def _name_group(group: Sequence[int], called: Sequence[str]) -> str:
+    """Name the runs of a group as far as one line has room for them."""
+    most = _MOST_IN_GROUP if len(called) <= _MOST_NAMED + 1 else _MOST_IN_LIST
+    return list_words([called[run] for run in group]) if len(group) <= most else f"{len(group)} runs"
+
+
 def _describe_next(figure: DecisionFigure, group: Sequence[int], called: Sequence[str]) -> str:
-    names = list_words([called[run] for run in group]) if len(group) <= _MOST_IN_GROUP else f"{len(group)} runs"
+    names = _name_group(group, called)
     words = describe_distance(figure.cells[group[0]])
     if len(called) == 2:
         words = f"{_value_of(figure, group[0])}, {words}"
