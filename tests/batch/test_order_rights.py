@@ -192,6 +192,8 @@ def test_a_batch_of_another_user_is_neither_followed_nor_resumed(
 ) -> None:
     """Results, runs and input files of a batch belong to root or to the user who began it."""
     monkeypatch.setattr(remote_orders, "HOSTS_FOLDER", tmp_path)
+    # Otherwise all later tests of this process would have the lowest priority.
+    monkeypatch.setattr(os, "nice", lambda _: 19)
     folder = tmp_path / "nightly"
     folder.mkdir()
     (folder / "nightly.batch").touch()
