@@ -28,6 +28,10 @@ def test_a_look_that_lacks_descriptors_is_an_error(held: bool, tmp_path: Path) -
     needed = FREE_DESCRIPTORS_TO_LOOK if held else FREE_DESCRIPTORS_TO_START
     descriptor = os.open(path, os.O_RDONLY)
     taken = [os.dup(0)]
+    # No free number below the highest one: other tests leave gaps.
+    highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
+    while taken[-1] < highest:
+        taken.append(os.dup(0))
     try:
         for free in range(needed + 3):
             resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + free, before[1]))
