@@ -2,8 +2,8 @@
 
 An entry contains the results of one state of one file, computed by one state of tkperf's code. If
 the entry cannot be read or written, the results are computed again. The overview of a run, which a
-list of runs shows, has a separate entry, which is a hundred times smaller. So have the figures by which a ranking ranks
-it.
+list of runs shows, has a separate entry, which is a hundred times smaller. The figures of a run
+that a ranking uses have a third entry.
 """
 
 from __future__ import annotations
@@ -64,11 +64,9 @@ def read_results(path: Path) -> RunResult:
     Raises:
         RunFileError: the file is missing, damaged, or no run file.
     """
-    with suppress(OSError):
-        if not is_being_written(path):
-            kept = _find_kept(_RESULTS, RunResult, state_of(path.stat()))
-            if kept is not None:
-                return kept
+    _, kept = _look_up(_RESULTS, RunResult, path)
+    if kept is not None:
+        return kept
     with RunFile(path, briefly=True) as opened:
         return _compute(opened, opened.record())
 
@@ -79,16 +77,12 @@ def read_figures(path: Path) -> RunFigures:
     Raises:
         RunFileError: the file is missing, damaged, or no run file.
     """
-    state = None
-    with suppress(OSError):
-        if not is_being_written(path):
-            state = state_of(path.stat())
-            kept = _find_kept(_FIGURES, RunFigures, state)
-            if kept is not None:
-                return kept
+    state, kept = _look_up(_FIGURES, RunFigures, path)
+    if kept is not None:
+        return kept
     result = read_results(path)
     figures = build_run_figures(result)
-    if state is not None and result.status is not RunStatus.RUNNING and not result.left_out:
+    if state is not None and _is_final(result):
         with suppress(OSError):
             if state_of(path.stat()) == state:  # else the results may be those of a later state
                 _keep(_FIGURES, state, figures)
@@ -105,7 +99,7 @@ def find_results(opened: RunFile, record: RunRecord) -> RunResult:
 def _compute(opened: RunFile, record: RunRecord) -> RunResult:
     result = analyse_opened(opened, record)
     keep_results(opened.state, result)
-    if record.status is not RunStatus.RUNNING and not result.left_out:
+    if _is_final(result):
         verdict = judge_run(result).state
         keep_overview(opened.state, build_ended_overview(record, opened.log(), verdict))
     return result
@@ -115,17 +109,19 @@ def keep_results(state: FileStamp, result: RunResult) -> None:
     """Keep the results of a file in this state; those of a run under way, or of a damaged file, are not kept. Never
     raises.
     """
-    if result.status is not RunStatus.RUNNING and not result.left_out:
+    if _is_final(result):
         _keep(_RESULTS, state, result)
+
+
+def _is_final(result: RunResult) -> bool:
+    """Return whether the run has ended and its whole file was read."""
+    return result.status is not RunStatus.RUNNING and not result.left_out
 
 
 def find_overview(path: Path) -> RunOverview | None:
     """Return the overview of a run that has ended, from the cache; None: the cache does not have it. Never raises."""
-    with suppress(OSError):
-        if not is_being_written(path):
-            kept = _find_kept(_OVERVIEWS, RunOverview, state_of(path.stat()))
-            return None if kept is None else replace(kept, run_file=str(path))
-    return None
+    _, kept = _look_up(_OVERVIEWS, RunOverview, path)
+    return None if kept is None else replace(kept, run_file=str(path))
 
 
 def keep_overview(state: FileStamp, overview: RunOverview) -> None:
@@ -142,6 +138,15 @@ def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview | RunFig
             if _keeps[kind] % _KEEPS_BETWEEN_LOOKS == 0:
                 _remove_oldest(place.parent)
             _keeps[kind] += 1
+
+
+def _look_up(kind: str, type_: type[Content], path: Path) -> tuple[FileStamp | None, Content | None]:
+    """Return the state of a run file and its entry; both are None if the file is being written or cannot be read."""
+    with suppress(OSError):
+        if not is_being_written(path):
+            state = state_of(path.stat())
+            return state, _find_kept(kind, type_, state)
+    return None, None
 
 
 def _find_kept(kind: str, type_: type[Content], state: FileStamp) -> Content | None:
