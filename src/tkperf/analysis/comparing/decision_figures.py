@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tkperf.analysis.comparing.compared_rows import Entry
@@ -139,16 +140,7 @@ class _Finder:
             runs = {
                 run: _Measured(
                     row.workload,
-                    Entry(
-                        value=entry.value,
-                        low=entry.low,
-                        high=entry.high,
-                        span=entry.span,
-                        uncertainty=entry.uncertainty,
-                        host_limited=entry.host_limited,
-                        disturbances=entry.disturbances,
-                        not_found=entry.not_found,
-                    ),
+                    replace(entry, ratio=None, ratio_uncertainty=None, within_noise=None, change=None),
                     find_reason(sections[run], entry, steady=sections[run].steady_of(row.workload)),
                 )
                 for run, entry in enumerate(row.entries)

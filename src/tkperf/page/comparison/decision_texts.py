@@ -146,7 +146,7 @@ def describe_uses(comparison: Comparison, decision: Decision) -> Iterator[tuple[
 def _describe_pair(called: Sequence[str], decision: Decision) -> Iterator[tuple[str, str]]:
     for run, name in enumerate(called):
         better = [
-            f"{name_figure_of(figure)} ({_times(figure.cells[1 - run])})"
+            f"{name_figure_of(figure)} ({format_times(_factor(figure.cells[1 - run]))})"
             for figure in decision.figures
             if figure.cells[run].standing is Standing.BEST
         ]
@@ -167,19 +167,13 @@ def name_figure_of(figure: DecisionFigure) -> str:
     return FIGURE_NAMES[figure.key][1] if figure.key in FIGURE_NAMES else figure.measure.label
 
 
-def _times(cell: DecisionCell) -> str:
-    """Return how far the worse of two is behind: ``4.4 ×``, ``12 %``."""
-    return format_times(_factor(cell))
-
-
 def _percent_apart(figure: DecisionFigure) -> str:
-    ratios = [cell.entry.ratio for cell in figure.cells if cell.entry.ratio]
-    factor = max((max(ratio, 1 / ratio) for ratio in ratios), default=1.0)
-    times = format_times(factor)
+    times = format_times(max(map(_factor, figure.cells)))
     return _SAME if times == _NOTHING else f"{times} apart"
 
 
 def _factor(cell: DecisionCell) -> float:
+    """Return how many times the value and the best differ; 1 for the best itself."""
     ratio = cell.entry.ratio or 1.0
     return max(ratio, 1 / ratio)
 
@@ -281,13 +275,15 @@ def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionV
     alike = comparison.cohort is not None or comparison.history is not None
     found = [("", sentence) for sentence in find_conclusions(comparison)] if alike else []
     names, colours = call_runs(comparison.names), colour_runs(comparison.names)
+    numbers, tests = number_rows(comparison), {row.test for row in comparison.rows}
+    columns = [_build_cells(figure, numbers, tests) for figure in decision.figures]
     rows = tuple(
         MatrixRow(
             name=names[name],
             colour=colours[name],
             whole_name=name,
             detail=describe_drive(result.info.device),
-            cells=tuple(_build_cell(comparison, figure, run) for figure in decision.figures),
+            cells=tuple(cells[run] for cells in columns),
         )
         for run, (name, result) in enumerate(zip(comparison.names, comparison.results, strict=True))
     )
@@ -360,9 +356,19 @@ def build_column(key: str, work: Workload, measure: Measure, *, same_demand: boo
     )
 
 
-def _build_cell(comparison: Comparison, figure: DecisionFigure, run: int) -> MatrixCell:
-    longest = max((other.entry.value or 0.0 for other in figure.cells), default=0.0)
-    return build_cell(figure.cells[run], figure.measure, longest, target=_find_target(comparison, figure))
+def _build_cells(
+    figure: DecisionFigure, numbers: Mapping[tuple[object, ...], str], tests: Collection[str]
+) -> tuple[MatrixCell, ...]:
+    """Return the cells of a column. They lead to the row that has the values of all runs, or else to the test.
+
+    Args:
+        numbers: the ids of the rows on the page.
+        tests: the tests that the page has.
+    """
+    place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
+    target = numbers.get(place, figure.test if figure.test in tests else "")
+    longest = max((cell.entry.value or 0.0 for cell in figure.cells), default=0.0)
+    return tuple(build_cell(cell, figure.measure, longest, target=target) for cell in figure.cells)
 
 
 def build_cell(cell: DecisionCell, measure: Measure, longest: float, *, target: str = "") -> MatrixCell:
@@ -391,14 +397,6 @@ def build_cell(cell: DecisionCell, measure: Measure, longest: float, *, target: 
 def _limit(share: float) -> float:
     """Return a share of a column's width, limited to 0 to 1."""
     return min(1.0, max(0.0, share))
-
-
-def _find_target(comparison: Comparison, figure: DecisionFigure) -> str:
-    """Return the id of the row that has the values of all runs; else of the test, if the page has it."""
-    place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
-    if (found := number_rows(comparison).get(place)) is not None:
-        return found
-    return figure.test if any(row.test == figure.test for row in comparison.rows) else ""
 
 
 def join_lines(lines: Iterable[tuple[str, str]]) -> Iterator[str]:
