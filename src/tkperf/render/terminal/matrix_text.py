@@ -88,15 +88,13 @@ def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[
     bars = min(_WIDEST_COLUMN, room // 3)
     for row in view.rows:
         (cell,) = row.cells
-        style = "bold" if cell.sign is Sign.BEST else "dim" if cell.sign is Sign.UNRANKED or cell.bar is None else ""
         line = Text(f"{_cut(row.name, names).ljust(names)}{' ' * _GAP}")
-        line.append(cell.text.rjust(values), style=style)
+        line.append(cell.text.rjust(values), style=_choose_style(cell))
         line.append(f" {cell.sign.value or ' '} ")
         if cell.sign is Sign.UNRANKED or cell.bar is None:
             line.append(_cut(": ".join(filter(None, (cell.words, row.detail))), room), style="dim")
         else:
-            filled = blocks.done * max(1, round(cell.bar * bars)) if cell.bar > 0 else ""
-            line.append(filled.ljust(bars + 1))
+            line.append(_fill(cell.bar, bars, blocks).ljust(bars + 1))
             line.append(_cut(", ".join(filter(None, (cell.words, cell.interval, row.detail))), room - bars - 1))
         line.rstrip()
         yield line
@@ -121,12 +119,14 @@ def _wrap(text: str, width: int) -> list[str]:
 
 
 def _draw_values(row: MatrixRow, names: int, lengths: Sequence[int], numbers: Sequence[int]) -> Text:
-    cells = []
-    for number in numbers:
-        cell = row.cells[number]
-        style = "bold" if cell.sign is Sign.BEST else "dim" if cell.sign is Sign.UNRANKED or cell.bar is None else ""
-        cells.append((cell.line, lengths[number], style))
-    return _join(row.name, names, cells)
+    cells = [(row.cells[number], lengths[number]) for number in numbers]
+    return _join(row.name, names, [(cell.line, length, _choose_style(cell)) for cell, length in cells])
+
+
+def _choose_style(cell: MatrixCell) -> str:
+    if cell.sign is Sign.BEST:
+        return "bold"
+    return "dim" if cell.sign is Sign.UNRANKED or cell.bar is None else ""
 
 
 def _join(name: str, names: int, cells: Sequence[tuple[str, int, str]]) -> Text:
@@ -148,8 +148,12 @@ def _bar(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
     if cell.bar is None or cell.text == NOT_MEASURED:
         return ""
     interval = cell.interval.replace("at least", "≥")
-    filled = blocks.done * max(1, round(cell.bar * (width - _INTERVAL))) if cell.bar > 0 else ""
-    return f"{filled} {interval}".rstrip()
+    return f"{_fill(cell.bar, width - _INTERVAL, blocks)} {interval}".rstrip()
+
+
+def _fill(share: float, width: int, blocks: BlockLetters) -> str:
+    """Return a bar that is visible for every value above 0."""
+    return blocks.done * max(1, round(share * width)) if share > 0 else ""
 
 
 _MOST_BARS = 60
