@@ -103,7 +103,7 @@ def serve(connection: socket.socket) -> None:
         module = import_module(f"tkperf.{package}")
         for found in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
             import_module(found.name)
-    import_module("tkperf.pipeline.result_cache")._made_by()
+    import_module("tkperf.pipeline.result_cache").describe_maker()
     gc.collect()
     gc.freeze()
     while True:

@@ -15,6 +15,7 @@ import pytest
 import tkperf
 from tests.builders import run_info, simulate
 from tkperf.analysis.comparing.comparison import compare
+from tkperf.analysis.comparing.run_figures import build_run_figures
 from tkperf.analysis.estimates import REFUSAL
 from tkperf.analysis.results import RunResult
 from tkperf.cli.commands.suites import raid, ssd
@@ -26,7 +27,8 @@ from tkperf.model.throttling import MEDIA_ERRORS, THROTTLED
 from tkperf.pipeline.device_under_test import NO_ROOM, USERS_NOT_VISIBLE
 from tkperf.pipeline.host_check import HOST_DISTURBS, TUNING_LEFT_BEHIND
 from tkperf.pipeline.run_request import RunRequest
-from tkperf.render.export_json import render_json
+from tkperf.render.dataset_tables import build_dataset_tables
+from tkperf.render.export_json import WORKLOAD, render_json
 from tkperf.render.export_series import READINGS, SECONDS
 from tkperf.render.export_tables import build_comparison_table, build_tables
 from tkperf.runner.run_watch import HOST_LIMITED, UNREAD
@@ -112,9 +114,20 @@ def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
     known = {column for table in (*tables, compared) for column in table.columns}
     known |= {table.name for table in tables}
     named = {each for row in rows for each in in_backticks(row[1])}
-    text = page[page.index("A workload is `access`") : page.index("## Series over time")]
+    text = page[page.index("A workload is `access`") : page.index("## A data set of many runs")]
     named |= {each for each in in_backticks(text) if not each.startswith("tkperf ")}
     assert named - known == set()
+
+
+def test_tables_of_a_data_set_are_on_the_page(result: RunResult) -> None:
+    """Its own tables with their columns; those of a run are in the table above."""
+    page = read("reference/exports.md")
+    rows = rows_below(page[page.index("## A data set of many runs") :], "table")
+    tables = list(build_dataset_tables(result, build_run_figures(result)))
+    assert [name.strip("`") for name, _ in rows] == [table.name for table in tables]
+    for (_, text), table in zip(rows, tables, strict=True):
+        named = {each for each in in_backticks(text) if each not in WORKLOAD}
+        assert named == set(table.columns) - {"run", "target", "test", "section", "part", *WORKLOAD}
 
 
 def test_every_series_is_on_the_page() -> None:

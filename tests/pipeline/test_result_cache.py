@@ -72,7 +72,7 @@ def test_a_changed_file_is_analysed_again(
     os.utime(measured)
     read_results(measured)
     assert len(analyses) == 2
-    monkeypatch.setattr(result_cache, "_made_by", lambda: "a later version")
+    monkeypatch.setattr(result_cache, "describe_maker", lambda: "a later version")
     read_results(measured)
     read_results(measured)
     assert len(analyses) == 3
@@ -167,7 +167,7 @@ def test_a_run_is_judged_once_for_lists_of_runs(
     os.utime(measured)
     assert read_overview(measured, judged=True) == first
     assert len(judged) == 2
-    monkeypatch.setattr(result_cache, "_made_by", lambda: "a later version")
+    monkeypatch.setattr(result_cache, "describe_maker", lambda: "a later version")
     assert read_overview(measured, judged=True) == first
     assert len(judged) == 3
 

@@ -21,6 +21,7 @@ from tests.builders import run_info, simulate
 from tests.runfile.runs import a_run
 from tests.web.listed import a_batch, a_row, list_rows
 from tkperf.model.errors import LockedRunFileError
+from tkperf.model.run_info import find_run_id
 from tkperf.procedures.iops import TEST as IOPS
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.runfile.reader import RunFile
@@ -35,7 +36,7 @@ from tkperf.web.library_page import render_library
 from tkperf.web.library_rows import RunRow
 from tkperf.web.library_search import Query
 from tkperf.web.pages import encode_json
-from tkperf.web.row_reader import find_run_id, read_run_row
+from tkperf.web.row_reader import read_run_row
 from tkperf.web.workers import BusyError, FileError, LateError, LockedError
 
 ID = "1".zfill(32)

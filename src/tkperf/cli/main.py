@@ -49,6 +49,7 @@ COMMAND_GROUPS = {
         "report": ("report", "Write the report of RUN_FILE as HTML or PDF, or its data."),
         "compare": ("compare", "Compare runs, a cohort of drives, or a drive over time."),
         "rank": ("rank", "Rank the drives of many runs by one figure."),
+        "export": ("export", "Write the tables of many runs as one data set."),
         "check": ("check", "Check a data sheet's or an earlier run's numbers."),
         "serve": ("serve", "Show the run files of folders in a browser."),
         "import": ("import_", "Import results of TKperf (XML) or fio (JSON) as run files."),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from types import MappingProxyType
+from uuid import UUID
+
+import msgspec
 
 from tkperf.model.errors import UsageError
 from tkperf.model.units import format_capacity, format_count, on_one_line, parse_size_bytes
@@ -59,6 +63,15 @@ def _readable_facts(info: RunInfo) -> Iterator[tuple[str, str]]:
     for name, text in facts.items() if isinstance(facts, dict) else ():
         if name in FACT_NAMES and isinstance(text, str) and on_one_line(text):
             yield name, on_one_line(text)[:LONGEST_FACT]
+
+
+def find_run_id(info: RunInfo) -> str:
+    """Return the id of a run, 32 hexadecimal digits: its UUID; of a file without one a digest of its facts."""
+    try:
+        return UUID(info.uuid).hex
+    except (TypeError, ValueError):
+        facts = msgspec.json.encode((info.started_utc, info.seed, info.name, info.device), order="sorted")
+        return hashlib.sha256(facts).hexdigest()[:32]
 
 
 def parse_facts(texts: Iterable[str], file_text: str = "") -> dict[str, str]:

@@ -132,7 +132,7 @@ def keep_overview(state: FileStamp, overview: RunOverview) -> None:
 def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview | RunFigures) -> None:
     # A step that was cut off has its histogram, which msgspec does not write.
     with suppress(OSError, UsageError, TypeError):
-        encoded = msgspec.msgpack.encode(_Entry(_made_by(), state, content))
+        encoded = msgspec.msgpack.encode(_Entry(describe_maker(), state, content))
         if len(encoded) <= _MOST_BYTES_OF_ENTRY and (place := _place_of(kind, state)) is not None:
             replace_file(place, [zlib.compress(encoded, 1)])
             if _keeps[kind] % _KEEPS_BETWEEN_LOOKS == 0:
@@ -155,7 +155,7 @@ def _find_kept(kind: str, type_: type[Content], state: FileStamp) -> Content | N
             entry_type: Any = _Entry[type_]  # type: ignore[valid-type]
             decoder = make_msgpack_decoder(entry_type)
             entry: _Entry[Content] = decoder.decode(zlib.decompress(place.read_bytes()))
-            if (entry.made_by, entry.state) == (_made_by(), state):
+            if (entry.made_by, entry.state) == (describe_maker(), state):
                 return entry.content
     return None
 
@@ -182,7 +182,7 @@ def _remove_oldest(folder: Path) -> None:
 
 
 @cache
-def _made_by() -> str:
+def describe_maker() -> str:
     """Return tkperf's version, with a digest of the code that results depend on."""
     digest = blake2b(np.__version__.encode(), digest_size=16)
     package = Path(str(resources.files("tkperf")))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
 from itertools import islice
+from pathlib import Path
 
 from tkperf.render.export_tables import DataTable, one_line
 from tkperf.render.packages import packages_of
 
 _ROWS_AT_ONCE = 1 << 16
+_RUN_ID = "tkperf_run_id"
+_FOOTER_BYTES = 1 << 16
 
 
 def require_parquet() -> None:
@@ -21,8 +25,8 @@ def require_parquet() -> None:
         import pyarrow.parquet  # noqa: F401, PLC0415
 
 
-def render_parquet(table: DataTable) -> bytes:
-    """Return a table as one Parquet file; an unmeasured value is null.
+def render_parquet(table: DataTable, run_id: str) -> bytes:
+    """Return a table of a run as one Parquet file; an unmeasured value is null. Its metadata name the run.
 
     Raises:
         UsageError: pyarrow is missing.
@@ -32,7 +36,7 @@ def render_parquet(table: DataTable) -> bytes:
     from pyarrow import parquet  # noqa: PLC0415
 
     kinds = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-    schema = pa.schema([(column, kinds[kind]) for column, kind in table.types.items()])
+    schema = pa.schema([(column, kinds[kind]) for column, kind in table.types.items()], {_RUN_ID: run_id})
     rows, file = iter(table.rows), io.BytesIO()
     with parquet.ParquetWriter(file, schema) as writer:
         while batch := list(islice(rows, _ROWS_AT_ONCE)):
@@ -40,6 +44,22 @@ def render_parquet(table: DataTable) -> bytes:
             columns = [pa.array(map(_clean, values), kind) for values, kind in zip(arrays, schema.types, strict=True)]
             writer.write_batch(pa.record_batch(columns, schema=schema))
     return file.getvalue()
+
+
+def is_of_run(path: Path, run_id: str) -> bool:
+    """Return whether a file is a table of this run, as ``render_parquet`` writes it.
+
+    The end of the file, where Parquet has its metadata, is searched and not parsed: the file may be anybody's.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            size_bytes = os.fstat(descriptor).st_size
+            file.seek(max(0, size_bytes - _FOOTER_BYTES))
+            footer = file.read(_FOOTER_BYTES)
+    except OSError:
+        return False
+    return _RUN_ID.encode() in footer and run_id.encode() in footer
 
 
 def _clean(value: object) -> object:

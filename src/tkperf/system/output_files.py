@@ -6,6 +6,8 @@ name that is exchanged meanwhile leads nowhere else.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -18,6 +20,7 @@ from tkperf.model.errors import UsageError
 # Most names of a path with all its links; the kernel follows 40 links.
 _MOST_NAMES = 4096
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_RENAME_EXCHANGE = 2  # linux/fs.h
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # Links in it, such as the target of /dev/stdout, are the kernel's own, and lead to files without a name.
 _PROC = Path("/proc")
@@ -94,6 +97,67 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = Fa
             with suppress(OSError):
                 os.unlink(unfinished, dir_fd=place.folder)
             raise
+
+
+def replace_folder(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write a folder of files, which gets its name when all of it is complete.
+
+    An existing folder of that name is replaced in one step, and its files are deleted. It must contain nothing but
+    files. Raises as ``reach``; the folder above must exist.
+    """
+    with reach(path) as place:
+        kind = place.kind()
+        if kind not in (None, stat.S_IFDIR):
+            raise UsageError(f"{path} is no folder and is not replaced; move it away")
+        unfinished = f".tkperf-{os.urandom(8).hex()}{UNFINISHED_FOLDER}"
+        os.mkdir(unfinished, dir_fd=place.folder)
+        try:
+            inside = os.open(unfinished, _FOLDER, dir_fd=place.folder)
+            try:
+                for name, content in files:
+                    new = FolderEntry(inside, name).open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                    with open(new, "wb") as file:
+                        file.write(content)
+            finally:
+                os.close(inside)
+            if kind is None:
+                os.rename(unfinished, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+            else:
+                _exchange(place.folder, unfinished, place.name)
+        finally:
+            with suppress(FileNotFoundError):
+                remove_folder(place.folder, unfinished)
+
+
+UNFINISHED_FOLDER = ".folder"
+"""End of the name of a folder that is not complete, or was replaced."""
+
+
+def remove_folder(above: int, name: str) -> None:
+    """Remove a folder of files, by the descriptor of the folder above it."""
+    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    try:
+        for file in os.listdir(folder):  # noqa: PTH208 - by its descriptor
+            os.unlink(file, dir_fd=folder)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=above)
+
+
+def _exchange(folder: int, name: str, other: str) -> None:
+    """Exchange two names in a folder: in one step where the kernel and the file system can do so."""
+    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if renameat2 is not None:
+        done = renameat2(folder, os.fsencode(name), folder, os.fsencode(other), ctypes.c_uint(_RENAME_EXCHANGE))
+        if done == 0:
+            return
+        failed = ctypes.get_errno()
+        if failed not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+            raise OSError(failed, os.strerror(failed))
+    spare = f"{name}.old"
+    os.rename(other, spare, src_dir_fd=folder, dst_dir_fd=folder)
+    os.rename(name, other, src_dir_fd=folder, dst_dir_fd=folder)
+    os.rename(spare, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 class _Walk:

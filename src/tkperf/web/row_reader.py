@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from uuid import UUID
 
 import msgspec
 
@@ -18,7 +17,7 @@ from tkperf.model.errors import RunFileError
 from tkperf.model.input_files import read_input
 from tkperf.model.quantity import IOPS
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
-from tkperf.model.run_info import RunInfo
+from tkperf.model.run_info import find_run_id
 from tkperf.model.units import format_duration, format_number, on_one_line
 from tkperf.page.batch_progress import describe_stages
 from tkperf.page.chart import Axis, Point
@@ -116,15 +115,6 @@ def read_batch_row(ledger: KnownFile) -> BatchRow:
         runs=tuple(Path(drive.run_file).name for drive in state.drives),
         digest=hashlib.sha256(read_input(path, what="batch", limit_bytes=MOST_BYTES)).digest(),
     )
-
-
-def find_run_id(info: RunInfo) -> str:
-    """Return the id of a run, 32 hexadecimal digits: its UUID; of a file without one a digest of its facts."""
-    try:
-        return UUID(info.uuid).hex
-    except (TypeError, ValueError):
-        facts = msgspec.json.encode((info.started_utc, info.seed, info.name, info.device), order="sorted")
-        return hashlib.sha256(facts).hexdigest()[:32]
 
 
 def _build_spark(result: RunResult) -> Spark | None:

@@ -17,7 +17,7 @@ from tkperf.pipeline import result_cache
 for name in ("cli.session", "cli.ending", "pipeline.diagnosis", "page.doctor"):
     import_module(f"tkperf.{name}")
 # Reading all the code that results depend on takes four seconds here.
-result_cache._made_by()
+result_cache.describe_maker()
 
 
 def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:

@@ -135,28 +135,31 @@ def _find_usual(runs: Sequence[RunFigures], key: str, excluded: Mapping[int, Unr
         for number, run in enumerate(runs):
             for value in _values_of(run, key):
                 if (value.unranked is None and number not in excluded) is rankable:
-                    conditions = _freeze(run, value)
+                    conditions = freeze_conditions(run, value)
                     drives.setdefault(conditions, set()).add(_identify(run, number))
-                    orders.setdefault(conditions, _order(value))
+                    orders.setdefault(conditions, order_of(value))
         if drives:  # values that cannot be ranked decide only where no other exists
             return max(drives, key=lambda one: (len(drives[one]), tuple(-part for part in orders[one])))
     return ()
 
 
-def _order(value: FigureValue) -> tuple[float, int]:
+def order_of(value: FigureValue) -> tuple[float, int]:
     """Return the order of preference, the least first: the load of the figure, then the greatest demand."""
     load = float("inf") if value.load == STREAM else value.load
     return load, -value.workload.total_outstanding_ios
 
 
-def _freeze(run: RunFigures, value: FigureValue) -> _Conditions:
+def freeze_conditions(run: RunFigures, value: FigureValue) -> _Conditions:
+    """Return the conditions of a value by name, in one order for all runs."""
     return tuple(sorted(run.conditions_of(value).items()))
 
 
 def _choose_value(run: RunFigures, key: str, conditions: _Conditions) -> FigureValue | None:
     """Return the value under these conditions, or else the preferred one."""
-    values = sorted(_values_of(run, key), key=_order)
-    return next((value for value in values if _freeze(run, value) == conditions), values[0] if values else None)
+    values = sorted(_values_of(run, key), key=order_of)
+    return next(
+        (value for value in values if freeze_conditions(run, value) == conditions), values[0] if values else None
+    )
 
 
 def _compare(run: RunFigures, value: FigureValue, conditions: _Conditions) -> Iterator[Differing]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from functools import partial
@@ -118,7 +119,7 @@ def report(
     from tkperf.analysis.drive_telemetry import place_readings
     from tkperf.analysis.selected_part import parse_selection
     from tkperf.cli.output import Outputs, files_in
-    from tkperf.model.run_info import UserFacts, parse_facts
+    from tkperf.model.run_info import UserFacts, find_run_id, parse_facts
     from tkperf.page.view import build_view
     from tkperf.pipeline.api import read_and_check
     from tkperf.pipeline.result_cache import find_results
@@ -166,6 +167,9 @@ def report(
             inputs=(run_file, claims_file),
             folders=(csv_folder, parquet_folder),
         )
+        run_id = find_run_id(result.info)
+        if parquet_folder is not None:
+            _refuse_tables_of_others(parquet_folder, parquet_files, run_id)
         checked = None if claims_file is None else read_and_check(claims_file, result)
         paged = html_file is not None or pdf_file is not None
         view = None
@@ -179,7 +183,7 @@ def report(
         for path, table in zip(csv_files, tables(), strict=False):
             outputs.write(path, render_csv(table))
         for path, table in zip(parquet_files, tables(), strict=False):
-            outputs.write(path, render_parquet(table))
+            outputs.write(path, render_parquet(table, run_id))
         for file, render in zip(series_files, (render_openmetrics, render_line_protocol), strict=True):
             if file is not None:
                 points = build_points(result, began_s, steps, opened.samples_left, readings)
@@ -211,6 +215,19 @@ def _render_xml(result: RunResult) -> TkperfXml:
         return render_tkperf_xml(result)
     except UsageError as error:
         raise UsageError(f"{error}; nothing was written, neither the other outputs") from error
+
+
+def _refuse_tables_of_others(folder: Path, files: Sequence[Path], run_id: str) -> None:
+    """Refuse a folder with the tables of another run, or with a data set: this run would replace the other one."""
+    from tkperf.render.dataset import MARKER
+    from tkperf.render.parquet import is_of_run
+
+    advice = "name another folder, or write a data set of many runs: tkperf export RUN_FILE --parquet DATASET"
+    if (folder / MARKER).exists():
+        raise UsageError(f"{folder} is a data set of tkperf export; nothing was written: {advice}")
+    for file in files:
+        if file.exists() and not is_of_run(file, run_id):
+            raise UsageError(f"{file} is not a table of this run and is not overwritten; nothing was written: {advice}")
 
 
 def require_time(result: RunResult) -> float:

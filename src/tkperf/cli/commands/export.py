@@ -1,0 +1,136 @@
+"""tkperf export: write the tables of many runs as one data set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tkperf.cli.calling import Command
+from tkperf.cli.kinds import OUTPUT_FOLDER, RUNS
+from tkperf.cli.standard_streams import complain, without_garbage_collection
+from tkperf.model.choices import BATCH_SUFFIX
+from tkperf.model.errors import RunFileError
+
+if TYPE_CHECKING:
+    from tkperf.render.dataset import Dataset, ExportedRun
+
+
+class _Outcome(StrEnum):
+    """What happened to a run file, in words for the last line."""
+
+    EXPORTED = "exported"
+    UNCHANGED = "unchanged"
+    UNDER_WAY = "under way"
+    COPY = "other files of these runs"
+    LEFT_OUT = "left out"
+
+
+@click.command(cls=Command)
+@click.argument("runs", nargs=-1, required=True, type=RUNS)
+@click.option(
+    "--parquet",
+    "dataset_folder",
+    type=OUTPUT_FOLDER,
+    required=True,
+    metavar="DATASET",
+    help="The folder of the data set, made if it is missing. It has a folder for each run.",
+)
+@click.option("--no-seconds", is_flag=True, help="Leave out the table of every second, which is most of the data.")
+def export(runs: tuple[Path, ...], dataset_folder: Path, no_seconds: bool) -> None:
+    """Write the tables of RUNS as one data set for DuckDB, Spark or pandas, with a folder for each run.
+
+    RUNS are run files, batches, and folders with run files in or below them. A later call exports only runs that are
+    new or have changed. A run appears in the data set at once, with all its tables. A run under way is left out until
+    it has ended.
+
+    \b
+    Examples:
+      tkperf export /srv/results --parquet /srv/fleet
+      tkperf export /srv/results --parquet /srv/fleet --no-seconds
+      tkperf export rack7.batch D3.tkperf --parquet fleet
+    """
+    from tkperf.pipeline.run_folders import expand_folders
+    from tkperf.render.dataset import open_dataset
+    from tkperf.render.parquet import require_parquet
+
+    if any(path.suffix == BATCH_SUFFIX and not path.is_dir() for path in runs):
+        from tkperf.cli.batch_output import expand_batches
+
+        runs = expand_batches(runs)
+    run_files = expand_folders(runs)
+    require_parquet()
+    counts: Counter[_Outcome] = Counter()
+    failed: list[RunFileError] = []
+    with open_dataset(dataset_folder) as dataset:
+        for path in run_files:
+            try:
+                with without_garbage_collection():
+                    outcome = _export(path, dataset, seconds=not no_seconds)
+            except RunFileError as error:
+                failed.append(error)
+                outcome = _Outcome.LEFT_OUT
+            counts[outcome] += 1
+        total = len(dataset.runs)
+    shown = (outcome for outcome in _Outcome if counts[outcome] or outcome is _Outcome.EXPORTED)
+    click.echo(f"{dataset_folder}: {', '.join(f'{counts[one]:,} {one}' for one in shown)}; {total:,} runs in all")
+    for each in failed[:-1]:
+        complain(f"tkperf: left out: {each}")
+    if failed:
+        raise failed[-1]
+
+
+def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
+    """Export a run file unless the data set has its state already."""
+    from tkperf.analysis.comparing.run_figures import build_run_figures
+    from tkperf.analysis.drive_telemetry import place_readings
+    from tkperf.model.errors import reason_of
+    from tkperf.model.record import RunStatus
+    from tkperf.model.run_info import find_run_id
+    from tkperf.pipeline.result_cache import describe_maker, find_results
+    from tkperf.render.dataset import ExportedRun, describe_columns
+    from tkperf.render.dataset_tables import build_dataset_tables
+    from tkperf.render.export_tables import build_tables
+    from tkperf.runfile.reader import RunFile
+    from tkperf.runfile.writers import is_being_written, state_of
+
+    made_by = f"{describe_maker()} {describe_columns()} {'seconds' if seconds else 'no seconds'}"
+    try:
+        if dataset.has(state_of(path.stat()), made_by) and not is_being_written(path):
+            return _Outcome.UNCHANGED
+    except OSError as error:
+        raise RunFileError(f"cannot read {path}: {reason_of(error)}") from error
+    with RunFile(path, briefly=True) as opened:
+        record = opened.record()
+        if record.status is RunStatus.RUNNING:
+            return _Outcome.UNDER_WAY
+        run = ExportedRun(
+            run_id=find_run_id(record.info),
+            file=path.name,
+            stamp=opened.state,
+            digest=opened.digest().hex(),
+            entries=len(opened.log()),
+            made_by=made_by,
+            files={},
+        )
+        former = dataset.runs.get(run.run_id)
+        if former is not None and former.made_by == made_by and not _is_later(run, former):
+            if former.digest != run.digest:
+                complain(f"tkperf: {path}: {former.file} is another file of this run, with as long a log: it is kept")
+            return _Outcome.COPY
+        result = find_results(opened, record)
+        steps = [(test.name, step) for test in record.tests for step in test.steps]
+        tables = build_tables(result, steps if seconds else (), opened.samples_left, tuple(place_readings(record)))
+        dataset.put(run, (*build_dataset_tables(result, build_run_figures(result)), *tables))
+        for left_out in dict.fromkeys(opened.left_out):
+            complain(f"tkperf: {path}: not in the data set: {left_out}")
+    return _Outcome.EXPORTED
+
+
+def _is_later(run: ExportedRun, former: ExportedRun) -> bool:
+    """Return whether a file has a later state of a run than the exported file: it is that file, or has more entries."""
+    same_file = run.stamp[:2] == former.stamp[:2]
+    return run.digest != former.digest and (same_file or run.entries > former.entries)

@@ -1,0 +1,171 @@
+"""A data set of many runs: a folder for each run, ``run_id=ID``, with a Parquet file for each table.
+
+The folder of a run gets its name when all its tables are complete, and is replaced in one step. So a reader sees a
+run whole or not at all. ADR 61.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from uuid import UUID
+
+import msgspec
+
+from tkperf.model.decoding import make_json_decoder
+from tkperf.model.errors import UsageError, reason_of
+from tkperf.model.input_files import read_input
+from tkperf.render.export_tables import DataTable
+from tkperf.render.parquet import render_parquet
+from tkperf.runfile.writers import FileStamp
+from tkperf.system.output_files import UNFINISHED_FOLDER, make_folder, remove_folder, replace_file, replace_folder
+
+MARKER = "_tkperf_dataset.json"
+"""Name of the file by which a data set is known. Readers of Parquet ignore names that begin with a line."""
+FORMAT = 1
+_EXPORTED = "_export.json"
+_PARTITION = "run_id="
+_MOST_BYTES = 1 << 16
+_CODE = ("dataset", "dataset_tables", "export_json", "export_tables", "parquet")
+
+
+class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """State of a run in a data set.
+
+    Attributes:
+        file: name of the run file.
+        stamp, digest: state and digest of the run file.
+        entries: entries of its log: a resumed run has more.
+        made_by: tkperf's version and code, the columns of the tables, and the options of the export.
+        files: the size of each file of the folder.
+    """
+
+    run_id: str
+    file: str
+    stamp: FileStamp
+    digest: str
+    entries: int
+    made_by: str
+    files: dict[str, int]
+
+
+class _Marker(msgspec.Struct, frozen=True):
+    tkperf_dataset: int
+
+
+_DECODE_RUN = make_json_decoder(ExportedRun)
+_DECODE_MARKER = make_json_decoder(_Marker)
+
+
+@cache
+def describe_columns() -> str:
+    """Return a digest of the code that decides about tables and columns: other code exports all runs again."""
+    folder = resources.files("tkperf.render")
+    digest = hashlib.sha256()
+    for name in _CODE:
+        digest.update((folder / f"{name}.py").read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class Dataset:
+    """An open data set, to which no other process writes. ``runs``: the runs in it by their ids."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.runs = dict(self._read_runs())
+        self._states = {(run.stamp, run.made_by) for run in self.runs.values()}
+
+    def has(self, stamp: FileStamp, made_by: str) -> bool:
+        """Return whether a run was exported from a file in this state, by the same code and options."""
+        return (stamp, made_by) in self._states
+
+    def path_of(self, run_id: str) -> Path:
+        """Return the folder of a run."""
+        # With dashes no reader takes the id for a number.
+        return self._folder / f"{_PARTITION}{UUID(run_id)}"
+
+    def put(self, run: ExportedRun, tables: Iterable[DataTable]) -> ExportedRun:
+        """Write a run, or replace it; return it with the sizes of its files.
+
+        Raises:
+            UsageError: the folder of the run has other files, or is none, or cannot be written.
+        """
+        path = self.path_of(run.run_id)
+        rendered = {f"{table.name}.parquet": render_parquet(table, run.run_id) for table in tables}
+        self._require_own_files(path, rendered.keys() | {_EXPORTED})
+        put = msgspec.structs.replace(run, files={name: len(content) for name, content in rendered.items()})
+        try:
+            replace_folder(path, ((_EXPORTED, msgspec.json.encode(put)), *rendered.items()))
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {reason_of(error)}; the runs before it are exported") from error
+        self.runs[run.run_id] = put
+        return put
+
+    def _require_own_files(self, path: Path, names: Iterable[str]) -> None:
+        if path.exists():
+            former = self.runs.get(UUID(path.name.removeprefix(_PARTITION)).hex)
+            own = {*names, *(former.files if former else ())}
+            others = sorted(name for name in os.listdir(path) if name not in own)  # noqa: PTH208 - names only
+            if others:
+                raise UsageError(f"{path / others[0]} is no table of tkperf; nothing there was replaced: move it away")
+
+    def _read_runs(self) -> Iterator[tuple[str, ExportedRun]]:
+        for path in sorted(self._folder.glob(f"{_PARTITION}*")):
+            with suppress(UsageError, msgspec.MsgspecError, ValueError, OSError):
+                content = read_input(path / _EXPORTED, what="state of a run", limit_bytes=_MOST_BYTES)
+                run: ExportedRun = _DECODE_RUN.decode(content)
+                complete = all((path / name).stat().st_size == size for name, size in run.files.items())
+                if complete and path == self.path_of(run.run_id):
+                    yield run.run_id, run
+
+
+@contextmanager
+def open_dataset(folder: Path) -> Iterator[Dataset]:
+    """Open a data set, or begin one in a new or empty folder.
+
+    Raises:
+        UsageError: the folder has other content, its data set is that of another tkperf, or another process writes it.
+    """
+    try:
+        make_folder(folder)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(f"cannot write the data set {folder}: {reason_of(error)}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another tkperf export writes to {folder}: wait until it has ended") from None
+        _require_dataset(folder)
+        _remove_unfinished(descriptor)
+        yield Dataset(folder)
+    finally:
+        os.close(descriptor)
+
+
+def _require_dataset(folder: Path) -> None:
+    if not (folder / MARKER).exists():
+        if any(folder.iterdir()):
+            raise UsageError(f"{folder} has files, and no data set of tkperf; nothing was written: name a new folder")
+        replace_file(folder / MARKER, [msgspec.json.encode(_Marker(FORMAT))])
+        return
+    content = read_input(folder / MARKER, what="data set", limit_bytes=_MOST_BYTES)
+    try:
+        form = _DECODE_MARKER.decode(content).tkperf_dataset
+    except msgspec.MsgspecError:
+        form = None
+    if form != FORMAT:
+        raise UsageError(f"{folder} is a data set of another version of tkperf: name a new folder")
+
+
+def _remove_unfinished(folder: int) -> None:
+    """Remove what an export left that was killed: this process alone writes to the data set now."""
+    for name in os.listdir(folder):
+        if name.startswith(".tkperf-") and name.removesuffix(".old").endswith(UNFINISHED_FOLDER):
+            remove_folder(folder, name)

@@ -1,0 +1,259 @@
+"""``tkperf export``: one data set of many runs, a folder for each, incremental and never half of a run."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.builders import run_info, simulate
+from tests.fleets import vary_run_file
+from tkperf.cli.main import cli
+from tkperf.model.errors import RunFileError, UsageError
+from tkperf.procedures import SSD_TESTS
+from tkperf.render import dataset as dataset_module
+from tkperf.render.dataset import MARKER, Dataset
+from tkperf.runfile.reader import RunFile
+from tkperf.system import output_files
+
+UUIDS = [f"{number:08x}-1111-4111-8111-111111111111" for number in range(1, 4)]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("source")
+    simulate(folder, run_info(name="source"), suite={"lat": SSD_TESTS["lat"]})
+    return folder / "run.tkperf"
+
+
+@pytest.fixture
+def runs(source: Path, tmp_path: Path) -> Path:
+    """Two run files of two drives."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for name, uuid in zip("AB", UUIDS, strict=False):
+        vary_run_file(source, folder / f"{name}.tkperf", device={"serial": name}, uuid=uuid)
+    return folder
+
+
+def export(*words: object) -> Result:
+    return CliRunner().invoke(cli, ["export", *map(str, words)])
+
+
+def said(result: Result) -> str:
+    assert result.exception is None, result.exception
+    return result.stdout.strip().rpartition(": ")[2]
+
+
+def read(dataset: Path, table: str) -> dict[str, list[dict[str, object]]]:
+    """The rows of a table by the name of the run's folder."""
+    return {
+        path.parent.name: pq.read_table(path).to_pylist() for path in sorted(dataset.glob(f"run_id=*/{table}.parquet"))
+    }
+
+
+def test_each_run_has_a_folder_with_all_tables(runs: Path, tmp_path: Path) -> None:
+    """Also the tables that are empty, so that a query over all runs finds a file in each folder."""
+    dataset = tmp_path / "fleet"
+    assert said(export(runs, "--parquet", dataset)) == "2 exported; 2 runs in all"
+    assert [path.name for path in sorted(dataset.glob("run_id=*"))] == [f"run_id={uuid}" for uuid in UUIDS[:2]]
+    tables = [{path.name for path in folder.iterdir()} for folder in dataset.glob("run_id=*")]
+    assert (
+        tables[0]
+        == tables[1]
+        >= {"runs.parquet", "figures.parquet", "cells.parquet", "samples.parquet", "_export.json"}
+    )
+    (of_a,) = read(dataset, "runs")[f"run_id={UUIDS[0]}"]
+    assert (of_a["run"], of_a["serial"], of_a["simulated"]) == ("A", "A", True)
+    figures = read(dataset, "figures")[f"run_id={UUIDS[1]}"]
+    assert {"single_read", "single_write_tail"} <= {row["figure"] for row in figures}
+    assert all(row["conditions"] for row in figures)
+
+
+def test_only_what_is_new_is_exported(
+    runs: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an unchanged file nothing but its status is looked at; the folders of such runs stay as they are."""
+    dataset = tmp_path / "fleet"
+    export(runs, "--parquet", dataset)
+    times = {path.name: path.stat().st_ino for path in dataset.glob("run_id=*")}
+    with monkeypatch.context() as patched:
+        patched.setattr(RunFile, "__init__", lambda *_, **__: pytest.fail("a run file was opened"))
+        assert said(export(runs, "--parquet", dataset)) == "0 exported, 2 unchanged; 2 runs in all"
+    vary_run_file(source, runs / "C.tkperf", device={"serial": "C"}, uuid=UUIDS[2])
+    assert said(export(runs, "--parquet", dataset)) == "1 exported, 2 unchanged; 3 runs in all"
+    assert {name: (dataset / name).stat().st_ino for name in times} == times
+
+
+def test_a_changed_file_replaces_its_run(runs: Path, tmp_path: Path) -> None:
+    """As after a resumption. Options that change the tables do the same."""
+    dataset = tmp_path / "fleet"
+    export(runs, "--parquet", dataset)
+    again = tmp_path / "again.tkperf"
+    vary_run_file(runs / "A.tkperf", again, device={"serial": "A2"})
+    (runs / "A.tkperf").write_bytes(again.read_bytes())
+    assert said(export(runs, "--parquet", dataset)) == "1 exported, 1 unchanged; 2 runs in all"
+    assert read(dataset, "runs")[f"run_id={UUIDS[0]}"][0]["serial"] == "A2"
+    assert said(export(runs, "--parquet", dataset, "--no-seconds")) == "2 exported; 2 runs in all"
+    assert not any(read(dataset, "samples").values())
+    assert not list(dataset.glob(".*"))
+
+
+def test_two_files_of_a_run_are_one(runs: Path, tmp_path: Path) -> None:
+    """A copy counts once. A file with other content and as long a log does not replace the first one."""
+    dataset = tmp_path / "fleet"
+    shutil.copy(runs / "A.tkperf", runs / "copy.tkperf")
+    result = export(runs, "--parquet", dataset)
+    assert said(result) == "2 exported, 1 other files of these runs; 2 runs in all"
+    vary_run_file(runs / "A.tkperf", runs / "other.tkperf", device={"serial": "other"})
+    result = export(runs, "--parquet", dataset)
+    assert "other.tkperf: A.tkperf is another file of this run, with as long a log: it is kept" in result.stderr
+    assert read(dataset, "runs")[f"run_id={UUIDS[0]}"][0]["serial"] == "A"
+
+
+def test_a_longer_log_wins(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of a run that was resumed elsewhere replaces the exported one, and not the other way round."""
+    dataset = tmp_path / "fleet"
+    export(runs / "A.tkperf", "--parquet", dataset)
+    vary_run_file(runs / "A.tkperf", runs / "later.tkperf", device={"serial": "later"})
+    longer = RunFile.log
+    monkeypatch.setattr(
+        RunFile,
+        "log",
+        lambda self: longer(self) + longer(self)[-1:] if self._path.name == "later.tkperf" else longer(self),
+    )
+    assert "1 exported" in said(export(runs / "later.tkperf", "--parquet", dataset))
+    assert "0 exported, 1 other files" in said(export(runs / "A.tkperf", "--parquet", dataset))
+    assert read(dataset, "runs")[f"run_id={UUIDS[0]}"][0]["serial"] == "later"
+
+
+def test_a_failure_leaves_the_former_run(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither half of a run nor a hidden folder remains after a disk that is full."""
+    dataset = tmp_path / "fleet"
+    export(runs, "--parquet", dataset)
+    before = read(dataset, "figures")
+
+    def fail(*_: object) -> Iterator[object]:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(output_files, "_exchange", fail)
+    result = export(runs, "--parquet", dataset, "--no-seconds")
+    assert isinstance(result.exception, UsageError)
+    assert "No space left on device" in str(result.exception)
+    assert read(dataset, "figures") == before
+    assert not list(dataset.glob(".*"))
+
+
+def test_what_a_killed_export_left_is_removed(runs: Path, tmp_path: Path) -> None:
+    """A hidden folder of an export; a folder of which a file is too short is written again."""
+    dataset = tmp_path / "fleet"
+    export(runs, "--parquet", dataset)
+    left = dataset / ".tkperf-0123456789abcdef.folder"
+    left.mkdir()
+    (left / "cells.parquet").write_text("half")
+    short = dataset / f"run_id={UUIDS[0]}" / "cells.parquet"
+    short.write_bytes(short.read_bytes()[:-1])
+    assert said(export(runs, "--parquet", dataset)) == "1 exported, 1 unchanged; 2 runs in all"
+    assert not left.exists()
+    assert read(dataset, "cells")
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_others(runs: Path, tmp_path: Path) -> None:
+    """The exit code says that a run is missing."""
+    (runs / "bad.tkperf").write_text("no run file")
+    result = export(runs, "--parquet", tmp_path / "fleet")
+    assert isinstance(result.exception, RunFileError)
+    assert "2 exported, 1 left out; 2 runs in all" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("prepare", "says"),
+    [
+        (lambda folder: (folder / "mine.txt").write_text("mine"), "has files, and no data set of tkperf"),
+        (lambda folder: (folder / MARKER).write_text('{"tkperf_dataset": 2}'), "of another version of tkperf"),
+        (lambda folder: (folder / MARKER).write_text("rubbish"), "of another version of tkperf"),
+    ],
+)
+def test_other_folders_are_refused(runs: Path, tmp_path: Path, prepare: object, says: str) -> None:
+    """Nothing is written to them."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    prepare(folder)  # type: ignore[operator]
+    before = sorted(folder.iterdir())
+    error = export(runs, "--parquet", folder).exception
+    assert isinstance(error, UsageError)
+    assert says in str(error)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_files_of_others_in_a_run_are_not_deleted(runs: Path, tmp_path: Path) -> None:
+    """A folder of a run with a file that no export wrote is not replaced."""
+    dataset = tmp_path / "fleet"
+    export(runs, "--parquet", dataset)
+    mine = dataset / f"run_id={UUIDS[0]}" / "notes.txt"
+    mine.write_text("mine")
+    error = export(runs, "--parquet", dataset, "--no-seconds").exception
+    assert isinstance(error, UsageError)
+    assert "notes.txt is no table of tkperf" in str(error)
+    assert mine.read_text() == "mine"
+
+
+def test_one_export_at_a_time(runs: Path, tmp_path: Path) -> None:
+    """A second one is refused while the first one writes, and works afterwards."""
+    dataset = tmp_path / "fleet"
+    export(runs, "--parquet", dataset)
+    descriptor = os.open(dataset, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    error = export(runs, "--parquet", dataset).exception
+    os.close(descriptor)
+    assert isinstance(error, UsageError)
+    assert "another tkperf export writes" in str(error)
+    assert "2 unchanged" in said(export(runs, "--parquet", dataset))
+
+
+def test_folders_are_exchanged_without_the_kernels_help(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems cannot exchange two names in one step."""
+    dataset = tmp_path / "fleet"
+    export(runs, "--parquet", dataset)
+    monkeypatch.setattr(output_files, "_RENAME_EXCHANGE", 1 << 30)  # the kernel answers: no such flag
+    assert said(export(runs, "--parquet", dataset, "--no-seconds")) == "2 exported; 2 runs in all"
+    assert not list(dataset.glob(".*"))
+    assert len(Dataset(dataset).runs) == 2
+
+
+def test_other_code_exports_again(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one data set would have columns and figures of two versions."""
+    dataset = tmp_path / "fleet"
+    export(runs, "--parquet", dataset)
+    monkeypatch.setattr(dataset_module, "describe_columns", lambda: "other")
+    assert said(export(runs, "--parquet", dataset)) == "2 exported; 2 runs in all"
+
+
+def test_report_does_not_replace_the_tables_of_another_run(runs: Path, tmp_path: Path) -> None:
+    """The same run may be written again; another run, a file of another program and a data set are refused."""
+
+    def report(name: str, folder: Path) -> Exception | None:
+        result = CliRunner().invoke(cli, ["report", str(runs / f"{name}.tkperf"), "--parquet", str(folder)])
+        assert isinstance(result.exception, UsageError | None)
+        return result.exception
+
+    tables, dataset = tmp_path / "tables", tmp_path / "fleet"
+    assert report("A", tables) is None
+    assert report("A", tables) is None
+    assert "cells.parquet is not a table of this run" in str(report("B", tables))
+    assert {row["run"] for row in pq.read_table(tables / "cells.parquet").to_pylist()} == {"A"}
+    (tables / "cells.parquet").write_text("mine")
+    assert report("A", tables) is not None
+    assert (tables / "cells.parquet").read_text() == "mine"
+    export(runs, "--parquet", dataset)
+    assert "is a data set of tkperf export" in str(report("A", dataset))
+    assert json.loads((dataset / MARKER).read_text()) == {"tkperf_dataset": 1}
