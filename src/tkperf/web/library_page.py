@@ -11,8 +11,9 @@ from tkperf.page.facts import format_moment
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.web.bounds import MOST_FILES, MOST_NAMED, MOST_UNREADABLE, PAGE_RUNS
 from tkperf.web.library import Listing, describe_difference
+from tkperf.web.library_ranking import CHOICES
 from tkperf.web.library_rows import RunRow
-from tkperf.web.library_search import SORTS, FoundRuns, Query, parse_query, select
+from tkperf.web.library_search import SORTS, FoundRuns, Query, name_capacity, parse_query, select
 from tkperf.web.pages import answer_in_pieces, draw_course, render_page
 from tkperf.web.server_state import ServerState
 
@@ -23,6 +24,7 @@ _SPARK = 120, 28
 _COLUMNS = (
     ("name", "Run"),
     ("drive", "Drive"),
+    ("capacity", "Capacity"),
     ("verdict", "Verdict"),
     ("", "Headline figures"),
     ("", "Write saturation"),
@@ -70,7 +72,11 @@ def render_library(listing: Listing, query: Query) -> Response:
         is_ticked=frozenset(run.run_id for run in ticked).__contains__,
         listing=listing,
         count=_count(selection, query),
-        columns=_build_columns(query),
+        columns=_build_columns(query, selection),
+        figures=CHOICES,
+        ranking=selection.ranking,
+        rank_of=(selection.ranking.shown.get if selection.ranking else lambda _: None),
+        capacity=name_capacity,
         orders=_ORDERS,
         most_files=MOST_FILES,
         most_named=MOST_NAMED,
@@ -89,14 +95,21 @@ def _count(selection: FoundRuns, query: Query) -> str:
     found = format_count(selection.measured, "measured run")
     if selection.simulated:
         found += f" and {selection.simulated:,} simulated"
+    if selection.ranking is not None:
+        found = f"{selection.ranking.ranked}; {found}"
     return f"{found}, of {selection.total:,} in all" if query.is_narrow else found
 
 
-def _build_columns(query: Query) -> list[tuple[str, str, str]]:
+def _build_columns(query: Query, selection: FoundRuns) -> list[tuple[str, str, str]]:
     """Return for each column its title, the address of the list sorted by it, and its present order; empty: none."""
     columns = []
-    for key, title in _COLUMNS:
-        order = {key: "ascending", f"-{key}": "descending"}.get(query.sort, "") if key else ""
+    ranking = selection.ranking
+    # The figure and its bar take the columns of the headline figures and of the course.
+    titles = {} if ranking is None else {"Headline figures": ranking.title, "Write saturation": "Interval of 95 %"}
+    for key, column in _COLUMNS:
+        title = titles.get(column, column)
+        sorted_here = key and ranking is None
+        order = {key: "ascending", f"-{key}": "descending"}.get(query.sort, "") if sorted_here else ""
         columns.append((title, query.sorted_by(key) if key in SORTS else "", order))
     return columns
 

@@ -8,7 +8,7 @@ import msgspec
 
 from tkperf.model.record import RunStatus
 
-FORMAT = 3
+FORMAT = 4
 """Changes with these records and the way they are made: rows of another format are made again."""
 
 _MONTH = re.compile(r"\d{4}-\d{2}")
@@ -39,6 +39,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         level: weight of the verdict, a ``NoteLevel``.
         entries: number of entries of the log.
         digest: of the whole content; files with the same digest are copies of each other.
+        ranks: ``RunFigures`` in short, encoded, because a library decodes them only to rank.
     """
 
     run_id: str
@@ -60,6 +61,10 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     spark: Spark | None
     entries: int
     digest: bytes
+    capacity_bytes: int | None = None
+    interface: str = ""
+    form_factor: str = ""
+    ranks: bytes = b""
 
     @property
     def is_running(self) -> bool:

@@ -9,10 +9,18 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from tkperf.analysis.verdict import VerdictState
+from tkperf.model.choices import FIGURES
+from tkperf.page.comparison.decision_texts import name_size
 from tkperf.web.bounds import MOST_CHOICES, MOST_COMPARED, MOST_WORDS, PAGE_ITEMS, PAGE_RUNS
 from tkperf.web.library import ListedBatch, ListedRun, Listing
+from tkperf.web.library_ranking import ListRanking, rank_list
 
 _NOT_KNOWN = "not known"
+
+
+def name_capacity(run: ListedRun) -> str:
+    """Return the capacity by which a drive is sold: ``960 GB``."""
+    return _NOT_KNOWN if run.row.capacity_bytes is None else name_size(run.row.capacity_bytes)
 
 
 class Facet(NamedTuple):
@@ -26,6 +34,9 @@ class Facet(NamedTuple):
 FACETS = (
     Facet("model", "Model", lambda run: (run.row.model or _NOT_KNOWN,)),
     Facet("firmware", "Firmware", lambda run: (run.row.firmware or _NOT_KNOWN,)),
+    Facet("capacity", "Capacity", lambda run: (name_capacity(run),)),
+    Facet("interface", "Interface", lambda run: (run.row.interface or _NOT_KNOWN,)),
+    Facet("form", "Form factor", lambda run: (run.row.form_factor or _NOT_KNOWN,)),
     Facet("test", "Test", lambda run: run.row.tests),
     Facet("verdict", "Verdict", lambda run: (run.row.verdict,)),
     Facet("host", "Host", lambda run: (run.row.host or _NOT_KNOWN,)),
@@ -37,6 +48,7 @@ SORTS: Mapping[str, Callable[[ListedRun], object]] = {
     "date": lambda run: run.row.started_utc,
     "name": lambda run: run.row.name.casefold(),
     "drive": lambda run: (run.row.model.casefold(), run.row.serial, run.row.started_utc),
+    "capacity": lambda run: (run.row.capacity_bytes or 0, run.row.interface, run.row.form_factor),
     "verdict": lambda run: _GRAVITY.get(run.row.verdict, 0),
     "host": lambda run: (run.row.host.casefold(), run.row.started_utc),
 }
@@ -49,6 +61,7 @@ class Query:
 
     Attributes:
         chosen: values by facet; a run has one of them in each facet that has any.
+        by: the figure by which the list ranks, of ``FIGURES``; empty: it is in the order of ``sort``.
         sort: a key of ``SORTS``, with ``-`` in descending order.
         page: from 1.
         ticked: ids of runs to be compared, which may be on other pages.
@@ -56,6 +69,7 @@ class Query:
 
     words: str = ""
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by: str = ""
     sort: str = DEFAULT_SORT
     page: int = 1
     ticked: tuple[str, ...] = ()
@@ -69,7 +83,9 @@ class Query:
         query = replace(self, **{"page": 1, **changes})  # type: ignore[arg-type]
         pairs = [("q", query.words)] if query.words else []
         pairs += [(key, value) for key, values in query.chosen.items() for value in values]
-        if query.sort != DEFAULT_SORT:
+        if query.by:
+            pairs.append(("by", query.by))
+        elif query.sort != DEFAULT_SORT:
             pairs.append(("sort", query.sort))
         if query.page > 1:
             pairs.append(("page", str(query.page)))
@@ -88,12 +104,12 @@ class Query:
         """Return the address in the order of a column: descending if it ascends, and for dates at first."""
         first = DEFAULT_SORT if key == "date" else key
         other = key if first.startswith("-") else f"-{key}"
-        return self.address(sort=other if self.sort == first else first)
+        return self.address(by="", sort=other if self.sort == first and not self.by else first)
 
 
 def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
     """Return the query of an address; what it does not know is left out."""
-    words, sort, page = "", DEFAULT_SORT, 1
+    words, by, sort, page = "", "", DEFAULT_SORT, 1
     ticked: dict[str, None] = {}
     chosen: dict[str, dict[str, None]] = {}
     facets = {facet.key for facet in FACETS}
@@ -102,6 +118,8 @@ def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
             words = " ".join(value.split()[:MOST_WORDS])[:200].rstrip()
         elif key in facets and value:
             chosen.setdefault(key, {})[value] = None
+        elif key == "by" and value in FIGURES:
+            by = value
         elif key == "sort" and value.removeprefix("-") in SORTS:
             sort = value
         elif key == "page" and value.isdecimal() and len(value) < 7:
@@ -111,6 +129,7 @@ def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
     return Query(
         words=words,
         chosen={key: tuple(values) for key, values in chosen.items()},
+        by=by,
         sort=sort,
         page=page,
         ticked=tuple(ticked),
@@ -152,6 +171,7 @@ class FoundRuns:
     facets: tuple[tuple[Facet, tuple[Choice, ...]], ...]
     page: int
     pages: int
+    ranking: ListRanking | None = None
 
 
 def select(listing: Listing, query: Query) -> FoundRuns:
@@ -169,7 +189,12 @@ def select(listing: Listing, query: Query) -> FoundRuns:
         for run_id, of_run in values.items()
     }
     found = [run for run in by_words if not missed[run.run_id]]
-    pages = _split(_group(_sort(found, query.sort), listing, query))
+    ranking = rank_list(found, query.by) if query.by else None
+    if ranking is None:
+        items = _group(_sort(found, query.sort), listing, query)
+    else:  # a batch at the place of its first run would hide the places of the others
+        items = [Item((listing.runs[run_id],)) for run_id in ranking.order]
+    pages = _split(items)
     page = min(query.page, len(pages))
     simulated = sum(run.row.simulated for run in found)
     return FoundRuns(
@@ -183,6 +208,7 @@ def select(listing: Listing, query: Query) -> FoundRuns:
         ),
         page=page,
         pages=len(pages),
+        ranking=ranking,
     )
 
 

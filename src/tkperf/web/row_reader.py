@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from tkperf.analysis.comparing.ranking import shorten_figures
+from tkperf.analysis.comparing.run_figures import build_run_figures
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.run_overview import build_overview
 from tkperf.batch.drive_finder import MOST_DRIVES
@@ -53,6 +55,8 @@ def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult,
     verdict = describe_verdict(result)
     overview = build_overview(record, log, run_file="", now_s=None, pid=None, user=None, disturbed_steps=None)
     ended = record.status is RunStatus.COMPLETE
+    figures = shorten_figures(build_run_figures(result))
+    capacity_bytes = figures.device.get("capacity_bytes")
     return RunRow(
         run_id=find_run_id(info),
         name=_text(info.name),
@@ -73,6 +77,10 @@ def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult,
         spark=_build_spark(result),
         entries=len(log),
         digest=digest,
+        capacity_bytes=capacity_bytes if isinstance(capacity_bytes, int) else None,
+        interface=_text(figures.device.get("interface")),
+        form_factor=_text(figures.device.get("form_factor")),
+        ranks=msgspec.msgpack.encode(figures),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from math import log
 from statistics import median
 from typing import Self
@@ -375,9 +376,9 @@ class _Cells:
         )
 
 
-def build_entry(section: SectionResult, workload: Workload, quantity: Quantity) -> Entry:
-    """Return one run's value of a cell, without a comparison."""
-    return _entry(_Cells.of(section), workload, quantity)
+def make_entry_builder(section: SectionResult) -> Callable[[Workload, Quantity], Entry]:
+    """Return a function for one run's value of a cell, without a comparison. One pass serves all cells."""
+    return partial(_entry, _Cells.of(section))
 
 
 def _entry(of_run: _Cells, workload: Workload, quantity: Quantity) -> Entry:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 from tkperf.analysis.comparing.compared_rows import Entry
 from tkperf.analysis.comparing.decision import DecisionCell, Unranked, rank
 from tkperf.analysis.comparing.decision_figures import find_short
-from tkperf.analysis.comparing.run_figures import KEPT_RATE_KEY, MEASURES, STREAM, FigureValue, RunFigures
+from tkperf.analysis.comparing.run_figures import KEPT_RATE_KEY, MEASURES, STREAM, FigureValue, RunFigures, join_place
 from tkperf.model.quantity import Measure
 from tkperf.model.same_device import find_measured_part
 
@@ -27,11 +28,13 @@ class RankedRun:
     """A run with its value of a figure.
 
     Attributes:
+        number: place of the run among those given to rank.
         value: None if the run has no value of the figure.
         place: 1 for the runs that do not certainly differ from the best; None: not ranked.
         differing: the conditions that differ from those of the ranked values.
     """
 
+    number: int
     run: RunFigures
     value: FigureValue | None
     cell: DecisionCell
@@ -97,7 +100,12 @@ def rank_runs(runs: Sequence[RunFigures], key: str) -> Ranking:
         places |= dict.fromkeys(group, len(places) + 1)
     made = [
         RankedRun(
-            run=run, value=chosen[number], cell=cells[number], place=places.get(number), differing=differing[number]
+            number=number,
+            run=run,
+            value=chosen[number],
+            cell=cells[number],
+            place=places.get(number),
+            differing=differing[number],
         )
         for number, run in enumerate(runs)
     ]
@@ -202,3 +210,30 @@ def _identify(run: RunFigures, number: int) -> Hashable:
     if part is not None:
         return (run.device.get("model"), *part)
     return number if run.uuid is None else run.uuid
+
+
+NUMBERS = "numbers of the profile"
+"""Name of the condition that stands for all numbers of the profile in a shortened record."""
+_MOST_VALUES = 4
+
+
+def shorten_figures(run: RunFigures) -> RunFigures:
+    """Return what a ranking in a list needs of a run: the preferred values of each figure, with a digest of the numbers
+    of the profile.
+    """
+    values: list[FigureValue] = []
+    for key in MEASURES:
+        values += sorted(_values_of(run, key), key=order_of)[:_MOST_VALUES]
+    places = dict.fromkeys(join_place(value.test, value.section) for value in values)
+    return replace(
+        run,
+        values=tuple(values),
+        conditions={place: _shorten_conditions(run.conditions[place]) for place in places if place in run.conditions},
+    )
+
+
+def _shorten_conditions(conditions: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Replace the numbers of the profile, whose names have a dot, by one digest."""
+    numbers = sorted((name, text) for name, text in conditions.items() if "." in name)
+    digest = blake2b(repr(numbers).encode(errors="replace"), digest_size=8).hexdigest()
+    return {**{name: text for name, text in conditions.items() if "." not in name}, NUMBERS: digest}

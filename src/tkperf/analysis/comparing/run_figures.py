@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 from tkperf.analysis.characteristics import FRESH
 from tkperf.analysis.comparing.compared_rows import (
     LAST_PART,
     STEADY_PART,
     Entry,
-    build_entry,
     find_last_quarter,
     find_levels,
     is_stream,
+    make_entry_builder,
     phase_entry,
 )
 from tkperf.analysis.comparing.decision import Unranked, Use
@@ -147,7 +148,7 @@ class RunFigures:
     def conditions_of(self, value: FigureValue) -> Mapping[str, str | None]:
         """Return the conditions of a value, its load included."""
         load = {"load": str(value.workload), "part": value.part or None, "cautions": ", ".join(value.cautions) or None}
-        return {**self.conditions.get(_join(value.test, value.section), {}), **load}
+        return {**self.conditions.get(join_place(value.test, value.section), {}), **load}
 
 
 # Facts of the drive that a ranking or a list shows, or by which it tells drives apart.
@@ -156,6 +157,7 @@ _DEVICE = (
     *("unit", "partition", "partition_start_bytes"),
 )
 _LONGEST = 200
+_MOST_DEMANDS = 1000
 
 
 def build_run_figures(result: RunResult) -> RunFigures:
@@ -177,7 +179,7 @@ def build_run_figures(result: RunResult) -> RunFigures:
         is_valid=is_comparable(result),
         values=values,
         conditions={
-            _join(test.name, section.name): find_value_conditions(result, test.name, section)
+            join_place(test.name, section.name): find_value_conditions(result, test.name, section)
             for test in result.tests
             for section in test.sections
             if (test.name, section.name) in used
@@ -190,7 +192,8 @@ def is_comparable(result: RunResult) -> bool:
     return judge_run(result).state is not VerdictState.NOT_VALID
 
 
-def _join(test: str, section: str) -> str:
+def join_place(test: str, section: str) -> str:
+    """Return the key of a section among the conditions of a run."""
     return f"{test}\n{section}"
 
 
@@ -216,11 +219,14 @@ def find_values(result: RunResult) -> Iterator[FigureValue]:
 def _of_cells(test: str, section: SectionResult) -> Iterator[FigureValue]:
     if section.slices:
         return
+    build = make_entry_builder(section)
     varying = tuple(axis.key for axis in find_axes(cell.workload for cell in section.cells))
     for fixed in FIXED:
         for load, is_wanted in enumerate(fixed.loads):
-            for workload in dict.fromkeys(cell.workload for cell in section.cells if is_wanted(cell.workload)):
-                entry = build_entry(section, workload, fixed.measure)
+            wanted = dict.fromkeys(cell.workload for cell in section.cells if is_wanted(cell.workload))
+            # More than any sweep has: a file from outside may have any number.
+            for workload in islice(wanted, _MOST_DEMANDS):
+                entry = build(workload, fixed.measure)
                 if entry.value is not None:
                     yield FigureValue(
                         key=fixed.key,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tkperf.analysis.comparing.decision import Standing
-from tkperf.analysis.comparing.ranking import Differing, RankedRun, Ranking
+from tkperf.analysis.comparing.ranking import NUMBERS, Differing, RankedRun, Ranking
 from tkperf.analysis.verdict import Judgement, VerdictState
 from tkperf.model.run_info import SIMULATED_NOTICE
 from tkperf.model.units import format_count
@@ -132,6 +132,8 @@ def describe_unranked(one: RankedRun) -> str:
 
 
 def _describe_differing(each: Differing) -> str:
+    if each.name == NUMBERS:
+        return NUMBERS
     own, ranked = (shorten(or_not_known(value), _LONGEST_CONDITION) for value in (each.value, each.ranked))
     return f"{each.name} {own}, not {ranked}"
 

@@ -31,7 +31,8 @@ document.addEventListener("keydown", (event) => {
 // Empty fields would only lengthen the address.
 find.addEventListener("formdata", ({ formData }) => {
   if (!formData.get("q")) formData.delete("q");
-  if (formData.get("sort") === "-date") formData.delete("sort");
+  if (!formData.get("by")) formData.delete("by");
+  if (formData.get("sort") === "-date" || formData.get("by")) formData.delete("sort");
 });
 
 const compare = document.querySelector("#compare");
