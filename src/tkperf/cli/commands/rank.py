@@ -25,7 +25,12 @@ FACTS = ("model", "firmware", "capacity", "interface", "form", "profile")
 @click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, type=RUNS)
 @click.option(
-    "--by", "figure", type=click.Choice(FIGURES), default=FIGURES[0], show_default=True, help="The figure to rank by."
+    "--by",
+    "figure",
+    type=click.Choice(FIGURES),
+    metavar="FIGURE",
+    default=FIGURES[0],
+    help=f"The figure to rank by: {FIGURES[0]} (default), {', '.join(FIGURES[1:-1])} or {FIGURES[-1]}.",
 )
 @click.option(
     "--only",
