@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 # The reference of commands is the help of each command, which tests/cli checks.
 _OTHERS = {"adr", "examples", "commands.md"}
 PAGES = (ROOT / "README.md", *sorted(each for each in (ROOT / "docs").rglob("*.md") if not _OTHERS & {*each.parts}))
-_BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```|^((?: {4,}[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(?:sh|console)?\n(.*?)^```|^((?: {4,}[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 _CALL = re.compile(r"(?:^|[\s/(])tkperf ((?:[a-z-]+|--\w+)\b.*)")
 _SYNOPSIS = re.compile(r"[\[…]|\.\.\. |\|(?=[A-Z-])")
 

@@ -230,26 +230,6 @@ NUMBERS = [
         r"over five rounds the range is within (\d+) % of the mean, and the trend rises or falls by at most (\d+) %",
         (_PTS.steady_state.max_data_excursion_percent, _PTS.steady_state.max_slope_excursion_percent),
     ),
-    (
-        "README.md",
-        r"`iops` \| (\d+) read/write mixes x (\d+) block sizes, random \| steady 4 KiB random writes, or (\d+) rounds",
-        (len(_IOPS.read_percents), len(_IOPS.block_sizes_kib), _PTS.steady_state.max_rounds),
-    ),
-    (
-        "README.md",
-        r"`lat` \| (\d+) cells with one outstanding I/O; then a histogram of (\d+) minutes",
-        (len(_LATENCY.read_percents) * len(_LATENCY.block_sizes_kib), _LATENCY.histogram_s / 60),
-    ),
-    (
-        "README.md",
-        r"`tp` \| sequential reads and writes of (\d+) and (\d+) KiB",
-        tuple(_TABLES["throughput"].block_sizes_kib),
-    ),
-    (
-        "README.md",
-        r"`writesat` \|[^|]*\| (\d+) x the capacity, (\d+) h",
-        (_TABLES["write_saturation"].capacity_multiple, _TABLES["write_saturation"].max_slices / 60),
-    ),
     # The method.
     (
         "docs/explanation/method.md",
@@ -389,6 +369,7 @@ PLANS = [
         ("least_written_bytes", "most_written_bytes"),
         240e9,
     ),
+    ("README.md", r"(\d+) to (\d+) hours on a drive of 240 GB", ["sim:sata-ssd"], ("shortest_s", "longest_s"), 3600),
     *(
         (
             page,
@@ -468,9 +449,10 @@ def test_the_shipped_profiles_are_those_of_the_pages() -> None:
         name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)
     ]
     assert sorted(named) == sorted(built_in_profiles())
-    for other in ("README.md", "CHANGELOG.md"):
-        (listed,) = re.findall(r"(`pts-e-1\.1` \(default\).*?`quick`)", read(other))
-        assert sorted(re.findall(r"`([^`]+)`", listed)) == sorted(built_in_profiles())
+    for name in built_in_profiles():
+        assert f"`{name}`" in read("README.md")
+    (listed,) = re.findall(r"(`pts-e-1\.1` \(default\).*?`quick`)", read("CHANGELOG.md"))
+    assert sorted(re.findall(r"`([^`]+)`", listed)) == sorted(built_in_profiles())
     rows = dict(re.findall(r"^\| (`[^|]*) \| (.*) \|$", table, re.MULTILINE))
     assert "default of `tkperf ssd`, `tkperf raid` and `tkperf sweep`" in rows["`pts-e-1.1`"]
     assert "default of `tkperf hdd`" in rows["`tkperf-2.2`"]
@@ -571,10 +553,27 @@ def test_short_numbers_of_the_readme_are_those_of_the_measured_figures() -> None
     """The figures in README are rounded figures of docs/explanation/accuracy.md."""
     readme, accuracy = read("README.md"), read("docs/explanation/accuracy.md")
     (day, mix) = map(float, re.findall(r"24 h of it[^|]*\| ([\d.]+) MB; ([\d.]+) MB", accuracy)[0])
-    assert f"{day:.0f}0 MB a day".replace("90", "10") in readme or f"{day:.0f} MB a day" in readme
-    assert f"(a mix: {mix:.0f})" in readme
+    (pause,) = re.findall(r"between two steps of a round[^|]*\|[^|]*\|[^|]*\| median ([\d.]+) ms", accuracy)
     (idle,) = re.findall(r"consecutive fio calls[^|]*\| median (\d+) ms", accuracy)
-    assert f"against {idle} ms between two calls of fio" in readme
+    megabytes = [int(number) for number in re.findall(r"(\d+) MB\b", readme[: readme.index("make demo")])]
+    milliseconds = [int(number) for number in re.findall(r"(\d+) ms\b", readme[: readme.index("make demo")])]
+    assert megabytes == [pytest.approx(day, abs=1), pytest.approx(mix, abs=1)]
+    assert milliseconds == [pytest.approx(float(pause), abs=1), int(idle)]
+
+
+def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -> None:
+    """Each row of the table has the numbers of its test in this order."""
+    rows = dict(re.findall(r"^\| `(\w+)` \|(.*)\|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE))
+    rounds, saturation = _PTS.steady_state.max_rounds, _TABLES["write_saturation"]
+    tracked_kib = _IOPS.tracking_block_size_kib
+    cells = len(_LATENCY.read_percents) * len(_LATENCY.block_sizes_kib)
+    wanted = {
+        "iops": [len(_IOPS.read_percents), len(_IOPS.block_sizes_kib), tracked_kib, rounds],
+        "lat": [cells, _LATENCY.histogram_s / 60, rounds],
+        "tp": [*_TABLES["throughput"].block_sizes_kib, rounds],
+        "writesat": [saturation.block_size_kib, saturation.capacity_multiple, saturation.max_slices / 60],
+    }
+    assert {name: [float(number) for number in re.findall(r"\d+", row)] for name, row in rows.items()} == wanted
 
 
 def test_other_words_of_numbers() -> None:

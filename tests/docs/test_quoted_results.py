@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 import tkperf
 from tkperf.analysis.results import RunResult
 from tkperf.cli.main import cli
+from tkperf.model.run_info import SIMULATED_NOTICE
 from tkperf.page.findings import findings, headlines
 
 ROOT = Path(__file__).parents[2]
@@ -25,13 +28,50 @@ def read(page: str) -> str:
     return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A command of a page, and the output that the page shows below it."""
+
+    command: str
+    lines: list[str]
+
+
+def shown_commands(page: str) -> list[Shown]:
+    """Return the commands of the blocks of a page that show output: those after ``$``."""
+    shown: list[Shown] = []
+    for block in re.findall(
+        r"^```console\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                shown.append(Shown(line.removeprefix("$ "), []))
+            elif line and line != "...":
+                shown[-1].lines.append(" ".join(line.split()))
+    return shown
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the runs of the pages: ``rehearsal`` of sim:sata-ssd, and ``nvme`` of sim:nvme-4kn."""
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The outputs of the commands of README by command, called one after the other in one folder.
+
+    The runs of README are ``rehearsal`` of sim:sata-ssd, and ``nvme`` of sim:nvme-4kn.
+    """
     made = tmp_path_factory.mktemp("quoted")
-    for name, device in (("rehearsal", "sim:sata-ssd"), ("nvme", "sim:nvme-4kn")):
-        tkperf.run(tkperf.make_plan("ssd", device), name, folder=made)
-    return made
+    (made / "docs").symlink_to(ROOT / "docs")
+    outputs = {"": str(made)}
+    with pytest.MonkeyPatch.context() as changed:
+        changed.chdir(made)
+        for shown in shown_commands("README.md"):
+            words = shlex.split(shown.command)[1:]
+            more = ["--no-report"] if words[0] == "ssd" else []
+            outputs[shown.command] = call(*words, *more)
+    return outputs
+
+
+@pytest.fixture(scope="module")
+def folder(outputs: dict[str, str]) -> Path:
+    """The folder with the runs of README."""
+    return Path(outputs[""])
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +86,19 @@ def call(*words: str | Path) -> str:
     return " ".join(done.output.split())
 
 
-def test_readme_has_the_headline_figures_of_its_simulated_drive(rehearsal: RunResult) -> None:
-    """README shows the six headline figures below the verdict."""
-    readme = read("README.md")
-    shown = headlines(rehearsal)
-    assert len(shown) == 6
-    for line in shown:
-        assert " ".join(f"{line.label} {line.text} {line.sure} {line.verdict}".split()) in readme
-    assert "ends with: SIMULATED. Valid 4 KiB random write" in readme
+@pytest.mark.parametrize("shown", shown_commands("README.md"), ids=lambda shown: shown.command)
+def test_readme_shows_the_output_of_its_commands(outputs: dict[str, str], shown: Shown) -> None:
+    """Each line below a command is in the output of the command, in this order."""
+    rest = outputs[shown.command]
+    for line in shown.lines:
+        assert line in rest
+        rest = rest[rest.index(line) + len(line) :]
 
 
 def test_a_rehearsal_is_eight_hours_long(rehearsal: RunResult) -> None:
-    """README: "shows what an SSD does in 8 hours in half a minute"."""
+    """README names the simulated time of the run."""
     duration_s = sum(test.duration_s or 0.0 for test in rehearsal.tests)
-    (hours,) = re.findall(r"what an SSD does in (\d+) hours", read("README.md"))
-    assert round(duration_s / 3600) == int(hours)
+    assert f" {duration_s / 3600:.0f} hours" in read("README.md")
 
 
 def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunResult) -> None:
@@ -81,12 +119,11 @@ def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder:
     assert first in call("show", folder / "rehearsal.tkperf")
 
 
-@pytest.mark.parametrize(("page", "first"), [("README.md", "rehearsal"), ("docs/how-to/comparing.md", "sata")])
-def test_the_comparison_says_what_the_pages_quote(folder: Path, page: str, first: str) -> None:
+def test_the_comparison_says_what_its_page_quotes(folder: Path) -> None:
     """The page quotes the title, lines of the decision, and the verdict."""
-    said = call("compare", folder / "rehearsal.tkperf", folder / "nvme.tkperf").replace("rehearsal", first)
-    text = read(page)
-    (title,) = re.findall(rf"nvme is better at \d of \d figures, {first} at \d", text)
+    said = call("compare", folder / "rehearsal.tkperf", folder / "nvme.tkperf").replace("rehearsal", "sata")
+    text = read("docs/how-to/comparing.md")
+    (title,) = re.findall(r"nvme is better at \d of \d figures, sata at \d", text)
     assert title in said
     lines = re.findall(r"(?:Random reads|Sustained random writes): nvme \([^()]*\), then [^()]*\([^()]*\)", text)
     assert lines
@@ -97,19 +134,27 @@ def test_the_comparison_says_what_the_pages_quote(folder: Path, page: str, first
             assert part in said
 
 
-def test_the_check_passes_as_readme_says(folder: Path) -> None:
-    """tkperf judges each claim of the example file."""
-    (quoted, count) = re.findall(r"(SIMULATED\. Pass: \d+ of (\d+) claims pass)", read("README.md"))[0]
-    assert quoted in call("check", folder / "rehearsal.tkperf", EXAMPLES / "claims.toml")
-    claims = (EXAMPLES / "claims.toml").read_text(encoding="utf-8")
-    assert claims.count("[[claim]]") == int(count)
+@pytest.fixture(scope="module")
+def settled(folder: Path) -> RunResult:
+    """The run of the sample, whose profile gives write saturation more time."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(EXAMPLES / "long-saturation.toml"))
+    return tkperf.run(plan, "settled", folder=folder)
 
 
-def test_the_sample_report_has_the_words_of_the_program(rehearsal: RunResult) -> None:
+def test_the_sample_report_has_the_words_of_the_program(settled: RunResult) -> None:
     """If this fails, run scripts/sample_report.py: it makes the page and its pictures again."""
     page = html.unescape((EXAMPLES / "sample-report.html").read_text(encoding="utf-8"))
     text = " ".join(re.sub(r"<[^>]+>", "", page).split())
-    for line in headlines(rehearsal):
+    for line in headlines(settled):
         assert line.text in text, line.label
-    for finding in findings(rehearsal):
+    for finding in findings(settled):
         assert " ".join(finding.text.split()) in text
+    assert any("settle after" in each.text for each in findings(settled))
+
+
+def test_the_live_view_of_readme_has_the_words_of_the_program() -> None:
+    """If this fails, run scripts/sample_report.py."""
+    drawn = (ROOT / "docs/live-view.svg").read_text(encoding="utf-8")
+    text = " ".join(html.unescape(re.sub(r"<[^>]+>", "", drawn)).split())
+    for words in ("test 1 of 4:", "IOPS, round by round; Block size (KiB) down, R/W % across", SIMULATED_NOTICE):
+        assert words in text

@@ -95,9 +95,10 @@ def test_system_packages_alone_leave_the_checkout_as_it_is(checkout: Checkout) -
     assert checkout.calls() == []
 
 
-def test_the_readme_says_how_tkperf_comes_on_the_path() -> None:
-    """Each way in one line, and the demo's script says it, too."""
-    readme = (SOURCES / "README.md").read_text(encoding="utf-8")
+def test_the_pages_say_how_tkperf_comes_on_the_path() -> None:
+    """README has the usual way, and the page on installing has all of them. The demo's script has the usual one."""
+    assert "sudo make install" in (SOURCES / "README.md").read_text(encoding="utf-8")
+    page = (SOURCES / "docs/how-to/install.md").read_text(encoding="utf-8")
     for words in (
         "sudo make install",
         "make uninstall",
@@ -106,7 +107,7 @@ def test_the_readme_says_how_tkperf_comes_on_the_path() -> None:
         "make archive",
         ".venv/bin/tkperf",
     ):
-        assert words in readme
+        assert words in page
     demo = (SOURCES / "scripts/demo.sh").read_text(encoding="utf-8")
     assert "/.venv/bin/tkperf" in demo
     assert "sudo make install" in demo
