@@ -78,7 +78,7 @@ NUMBERS = [
     ("docs/how-to/import.md", r"such as more than ([\d,]+) threads", (LARGEST_DEMAND,)),
     ("docs/how-to/import.md", r"A run file may have at most ([\d,]+) sections", (fio_json.MOST_SECTIONS,)),
     ("docs/how-to/import.md", r"ran for less than (\d+) % of its `runtime`", (100 * WHOLE,)),
-    ("docs/how-to/import.md", r"beyond (\d+) kinds the rest is counted", (MOST_WARNINGS,)),
+    ("docs/how-to/import.md", r"at most (\d+) kinds of warnings", (MOST_WARNINGS,)),
     ("docs/how-to/import.md", r"mix \(to (\d+) %\)", (fio_result.USUAL_MIX_STEP,)),
     ("docs/how-to/import.md", r"sequential blocks of (\d+) KiB and more", (fio_rounds.LARGE_BLOCK_BYTES / KIB,)),
     # Serve.
@@ -122,8 +122,8 @@ NUMBERS = [
         r"(\d+) most",
         (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES),
     ),
-    ("docs/how-to/serve.md", r"More than ([\d,]+) run files are not listed", (bounds.MOST_FILES,)),
-    ("docs/how-to/serve.md", r"`~/.cache/tkperf/pages`, at most (\d+) MB", (page_cache.MOST_BYTES >> 20,)),
+    ("docs/how-to/serve.md", r"It lists at most ([\d,]+) run files", (bounds.MOST_FILES,)),
+    ("docs/how-to/serve.md", r"These pages take at most (\d+) MB", (page_cache.MOST_BYTES >> 20,)),
     ("docs/how-to/serve.md", r"searches the folders every (\d+) seconds", (library.LOOK_EVERY_S,)),
     # Run files.
     ("docs/reference/run-file.md", r"apply to files of up to (\d+) MB", (limits.USUAL_FILE_BYTES / 1e6,)),
@@ -183,7 +183,7 @@ NUMBERS = [
     # The host.
     (
         "docs/how-to/host.md",
-        r"It watches other drives on the same link for ([\d.]+) s, and abandons a tool that hangs after (\d+) s",
+        r"It watches other drives on the same link for ([\d.]+) s. If a tool hangs, tkperf abandons the tool after (\d+) s",
         (WATCH_S, audited_host.ADVICE_LIMIT_S),
     ),
     ("docs/how-to/host.md", r"\*advice\* from (\d+) us of wake-up time", (cpus.DEEP_IDLE_US,)),
@@ -276,7 +276,7 @@ NUMBERS = [
     ),
     (
         "docs/explanation/method.md",
-        r"Reported below 1 in ([\d,]+), with at least (\d+) spikes at (\d+) % of the places",
+        r"if the product is below 1 in ([\d,]+), and at least (\d+) spikes lie at (\d+) % of the places",
         (1 / spikes.MOST_CHANCE, spikes.LEAST_SPIKES, 100 * spikes.LEAST_SHARE),
     ),
     (
@@ -296,13 +296,13 @@ NUMBERS = [
     ),
     (
         "docs/explanation/method.md",
-        r"the slice must lie within (\d+) of their standard deviations",
+        r"the slice must lie within (\d+) standard deviations",
         (characteristics_search.RECOVERED_SIGMAS,),
     ),
     ("docs/explanation/method.md", r"abs\(M\) > ([\d.]+)\.", (OUTLIER_SCORE,)),
     (
         "docs/explanation/method.md",
-        r"exceed ([\d.]+) % of fio's bytes and (\d+) KiB",
+        r"exceed both ([\d.]+) % of fio's bytes and (\d+) KiB",
         (100 * of_io.FOREIGN_SHARE, of_io.LEAST_FOREIGN_BYTES / KIB),
     ),
     ("docs/explanation/method.md", r"or ([\d,]+) MB/s assumed", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
@@ -321,15 +321,15 @@ NUMBERS = [
     ),
     ("docs/explanation/telemetry.md", r"It needs at least (\d+) steps of both", (LEAST_UNITS,)),
     ("docs/explanation/safety.md", r"tkperf reads at most ([\d.]+) GB of zeros", (round(READ_LIMIT_BYTES / 1e9, 1),)),
-    ("docs/how-to/fleet.md", r"(\d+) seconds without a word from here", (messages.SILENCE_LIMIT_S,)),
+    ("docs/how-to/fleet.md", r"no message from your machine for (\d+) seconds", (messages.SILENCE_LIMIT_S,)),
     (
         "docs/how-to/fleet.md",
-        r"when its run ends, and every (\d+) minutes before",
+        r"run file of a drive to your machine every (\d+) minutes",
         (host_thread.SNAPSHOT_EVERY_S / 60,),
     ),
     (
         "docs/how-to/batches.md",
-        r"A drive that loses more than (\d+) %, beyond the uncertainty",
+        r"A drive is \*slowed\* if it loses more than (\d+) %, beyond the uncertainty",
         (100 * TOLERATED_LOSS,),
     ),
     ("docs/how-to/batches.md", r"`--no-probe` assumes (\d+) MB/s", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
@@ -584,8 +584,8 @@ def test_other_words_of_numbers() -> None:
     assert "in at most twelve lines" in read("docs/how-to/batches.md")
     assert (batch_watch.EACH_EVERY_S, batch_watch.LOOKS_A_SECOND) == (2, 4)
     assert (
-        "every two seconds, and at four run files a second at most: with 24 drives under way the figures of one are up "
-        "to six seconds old" in read("docs/how-to/batches.md")
+        "every two seconds, but at most four run files a second. With 24 drives under way, the figures of a drive are "
+        "therefore up to six seconds old" in read("docs/how-to/batches.md")
     )
     assert fio_arrangement._LARGEST_COUNTER == json_memory.MOST_PER_BYTE == 10
     assert "at most ten times the number of files" in read("docs/how-to/import.md")
