@@ -183,7 +183,8 @@ NUMBERS = [
     # The host.
     (
         "docs/how-to/host.md",
-        r"It watches other drives on the same link for ([\d.]+) s. If a tool hangs, tkperf abandons the tool after (\d+) s",
+        r"It watches other drives on the same link for ([\d.]+) s. If a tool hangs, tkperf abandons the tool after "
+        r"(\d+) s",
         (WATCH_S, audited_host.ADVICE_LIMIT_S),
     ),
     ("docs/how-to/host.md", r"\*advice\* from (\d+) us of wake-up time", (cpus.DEEP_IDLE_US,)),
@@ -316,10 +317,10 @@ NUMBERS = [
     ("docs/explanation/telemetry.md", r"tkperf kills it after (\d+) s", (DRIVE_LOG_LIMIT_S,)),
     (
         "docs/explanation/telemetry.md",
-        r"for at most (\d+) s, the end of a run for (\d+) s",
+        r"A purge waits at most (\d+) s for a reading under way, and the end of a run waits at most (\d+) s",
         (telemetry_watch.PAUSE_LIMIT_S, telemetry_watch.FINISH_LIMIT_S),
     ),
-    ("docs/explanation/telemetry.md", r"It needs at least (\d+) steps of both", (LEAST_UNITS,)),
+    ("docs/explanation/telemetry.md", r"must advance by at least (\d+) steps", (LEAST_UNITS,)),
     ("docs/explanation/safety.md", r"tkperf reads at most ([\d.]+) GB of zeros", (round(READ_LIMIT_BYTES / 1e9, 1),)),
     ("docs/how-to/fleet.md", r"no message from your machine for (\d+) seconds", (messages.SILENCE_LIMIT_S,)),
     (
