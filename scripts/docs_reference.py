@@ -70,8 +70,8 @@ def tests() -> Iterator[str]:
     profiles = [load_profile(name) for name in built_in_profiles()]
     yield "# Tests\n"
     yield (
-        "What each test does in each profile, as results have it. `tkperf profiles show NAME` has the numbers and "
-        "their sources.\n"
+        "This page shows what each test does in each profile, in the words of the results. `tkperf profiles "
+        "show NAME` lists the numbers and their sources.\n"
     )
     for test in TESTS:
         yield from _test(test, [profile for profile in profiles if test.is_in(profile)])
@@ -100,12 +100,12 @@ def profiles() -> Iterator[str]:
     """Every table of a profile: its keys, and their values in each built-in profile."""
     yield "# Keys and numbers of profiles\n"
     yield (
-        "[Profiles](profiles.md) describes how to choose or write one, "
-        "[Method](../explanation/method.md#sources) has the sources of the numbers. A key whose meaning names a "
-        "default is optional. Every table also has `source`, a text that names the source of its "
-        "numbers. A profile that a table does not name lacks it, and has no such test. In column "
-        "*set to*, a value without a name is that of all other profiles with the table; a dash means "
-        "that the profile does not set the key.\n"
+        "[Profiles](profiles.md) describes how to choose or write a profile, and "
+        "[Method](../explanation/method.md#sources) lists the sources of the numbers. A key is optional if its "
+        "meaning names a default. Every table also has `source`, a text that names the source of its numbers. "
+        "If the text below a heading does not name a profile, the profile does not have this table and this "
+        "test. In column *set to*, a value without a name applies to all other profiles with the table. A dash "
+        "means that the profile does not set the key.\n"
     )
     before: list[tuple[str, str, str, str]] = []
     data: dict[str, dict[str, Any]] = {name: load_profile(name).as_plain_data() for name in built_in_profiles()}

@@ -212,14 +212,14 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         ),
         "a drive behind the controller reports no serial number: not touched": "Use another drive. Python shows this "
         "message.",
-        "… is in use: its state is '…', only unconfigured good (UGood) drives are taken. Nothing was touched": "If you "
-        "do not need the content of the drive, free the drive with storcli.",
+        "… is in use: its state is '…', but tkperf uses only unconfigured good (UGood) drives. Nothing was "
+        "touched": "If you do not need the content of the drive, free the drive with storcli.",
         "… belongs to drive group … (F: a set of another controller): clear that with storcli first, if it is not "
         "needed. Nothing was touched": "If you do not need the set, clear its configuration with storcli.",
         "… is being erased (… done), perhaps started by a tkperf that was interrupted: wait until it has finished. "
         "Nothing was touched": _TO_WAIT,
-        "… exists already, so the virtual drive will get another name: give the next free one as DEVICE. Nothing was "
-        "made": "Pass the next free device name as DEVICE.",
+        "… exists already, so the virtual drive will get another name: pass the next free name as DEVICE. "
+        "Nothing was made": "Pass the next free device name as DEVICE.",
         "… (world-wide name …) is not the virtual drive that was made (…): nothing is written to it": "DEVICE is "
         "another drive. Pass the name of the new virtual drive.",
     },

@@ -143,7 +143,7 @@ def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", r"holds no \[\[claim\]\]"),
+        ("", r"contains no \[\[claim\]\]"),
         ("[[claim]]\ntest = 1", r"claim 1, key test: 1 is not allowed"),
         (claim("at_least = 1\nat_most = 2"), "either at_least or at_most"),
         (claim(""), "either at_least or at_most"),

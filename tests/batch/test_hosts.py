@@ -179,8 +179,8 @@ def _copy_of(content: bytes, sha256: str | None = None) -> str:
 @pytest.mark.parametrize(
     ("follows", "says"),
     [
-        (_say(NOW, DriveReport(number=9, stage=DriveStage.RUNNING)), "drive 9, which it has not"),
-        (_say(NOW, EventReport(number=9, event={})), "drive 9, which it has not"),
+        (_say(NOW, DriveReport(number=9, stage=DriveStage.RUNNING)), "drive 9, which is not part of the request"),
+        (_say(NOW, EventReport(number=9, event={})), "drive 9, which is not part of the request"),
         (_say(NOW, '{"type":"DriveReport","number":0,"stage":"done"}'), "a line that is no message"),
         (_say(NOW, '{"type":"DriveReport","number":1,"stage":"erased"}'), "a line that is no message"),
         (
@@ -188,7 +188,7 @@ def _copy_of(content: bytes, sha256: str | None = None) -> str:
             "a line that is no message",
         ),
         (_say(NOW, Outlined(shortest_s=0, longest_s=0, groups="")), "for which nothing asked"),
-        (_copy_of(b"no database" * 9), "is no snapshot of its run file"),
+        (_copy_of(b"no database" * 9), "is not a snapshot of its run file"),
         (_copy_of(b"no database" * 9, "0" * 64), "came damaged"),
         (_say(NOW, '{"type":"Snapshot","size_bytes":-1,"sha256":""}'), "no message"),
         (_say(NOW, f'{{"type":"Snapshot","size_bytes":{1 << 40},"sha256":""}}'), "no message"),
@@ -240,7 +240,7 @@ def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(tmp
             '{"type":"Hello","protocol":2,"tkperf_version":"9","fio_version":null,"boot_id":"","key":1}',
             "lab3 has tkperf 9 (protocol 2)",
         ),
-        ("Welcome to lab3", "nothing may print to stdout there"),
+        ("Welcome to lab3", "printed to stdout on the host before tkperf did"),
     ],
 )
 def test_what_greets_in_place_of_this_version_is_named_with_its_host(
@@ -320,7 +320,7 @@ def test_each_reason_for_silence_is_said(tmp_path: Path) -> None:
     lost = [news_of(work, lambda one: isinstance(one, HostLost))[-1] for _ in range(3)]
     texts = [one.text for one in lost if isinstance(one, HostLost)]
     assert "the connection has ended" in texts[0]
-    assert "nothing may print to stdout" in texts[1]
+    assert "printed to stdout on the host" in texts[1]
     assert "has tkperf 2.9" in texts[2]
 
 
@@ -341,7 +341,7 @@ def test_events_that_nobody_asked_for_end_the_connection(tmp_path: Path) -> None
     follow(work)
     *_, lost = news_of(work, lambda one: isinstance(one, HostLost))
     assert isinstance(lost, HostLost)
-    assert "EventReport came, for which nothing asked" in lost.text
+    assert "EventReport was sent without a request" in lost.text
 
 
 def test_a_flood_of_messages_in_place_of_a_snapshot_ends_the_connection(tmp_path: Path) -> None:

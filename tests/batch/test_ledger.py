@@ -302,5 +302,5 @@ def test_a_full_disk_is_reported_while_a_drive_runs(ledger: Ledger, monkeypatch:
 
 def test_a_pipe_is_no_ledger_to_go_on_with(tmp_path: Path) -> None:
     os.mkfifo(path := tmp_path / "rack.batch")
-    with pytest.raises(RunFileError, match="no regular file"):
+    with pytest.raises(RunFileError, match="not a regular file"):
         Ledger.open(path)

@@ -43,7 +43,7 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
         (["ssd", "n", "/tmp"], 4, "is a directory"),
         (["ssd", "n", "/dev/null"], 4, "is a character device"),
         (["ssd", "n", "/proc/cpuinfo"], 4, "empty file"),
-        (["ssd", "n", "/dev/new", "--size", "1MiB"], 4, "/dev is no place for a scratch file"),
+        (["ssd", "n", "/dev/new", "--size", "1MiB"], 4, "tkperf does not create a scratch file in /dev"),
         (["ssd", "n", "sim:none"], 2, "choose from client-qlc, client-tlc, cliffs, dying, hdd, nvme-4kn"),
         (["ssd", "a/b", "sim:sata-ssd"], 2, "becomes a file name"),
         (["ssd", LONG, "sim:sata-ssd"], 2, "NAME has 300 characters; it becomes a file name"),

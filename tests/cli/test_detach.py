@@ -320,7 +320,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     assert "n runs without this terminal now" in done.stderr
     assert look(run_path).record.status is RunStatus.RUNNING
     assert len(look(run_path).record.resumptions) == 1
-    assert_clear(tkperf("resume", run_path, "--detach"), 6, "its run is still going on")
+    assert_clear(tkperf("resume", run_path, "--detach"), 6, "its run has not ended")
 
     # kill -9: what the file says is not what is so.
     running = find_writer(run_path)
@@ -350,8 +350,8 @@ def test_what_is_no_run_gets_one_clear_line(command: str, tmp_path: Path) -> Non
     assert_clear(tkperf(command, tmp_path / "folder"), 6, "is a folder")
     assert_clear(tkperf(command, text), 6, "is not a run file of tkperf")
     assert_clear(tkperf(command, empty), 6, "is not a run file of tkperf: it is empty")
-    assert_clear(tkperf(command, "/dev/null"), 6, "no regular file")
-    assert_clear(tkperf(command, pipe), 6, "no regular file")
+    assert_clear(tkperf(command, "/dev/null"), 6, "not a regular file")
+    assert_clear(tkperf(command, pipe), 6, "not a regular file")
     assert text.read_text() == "notes"
 
 

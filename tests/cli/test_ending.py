@@ -93,7 +93,7 @@ def test_a_file_that_is_no_page_of_tkperfs_stays(tmp_path: Path) -> None:
     assert (tmp_path / "n.html").read_text() == "<html>mine</html>"
     assert (
         f"tkperf: warning: no report was written to {tmp_path}/n.html: there is a file of that name "
-        "that tkperf did not write, which stays as it is"
+        "so tkperf does not replace it"
     ) in ran.stderr
 
 
@@ -103,7 +103,7 @@ def test_what_is_no_file_stays_too(tmp_path: Path, kind: str) -> None:
     page.mkdir() if kind == "folder" else page.symlink_to(tmp_path / "elsewhere")
     ran = run(tmp_path)
     assert ran.exit_code == 0, ran.output
-    assert "that tkperf did not write, which stays as it is" in ran.stderr
+    assert "so tkperf does not replace it" in ran.stderr
     assert page.is_dir() or page.is_symlink()
     assert not (tmp_path / "elsewhere").exists()
 

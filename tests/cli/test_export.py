@@ -176,7 +176,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_others(runs: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("prepare", "says"),
     [
-        (lambda folder: (folder / "mine.txt").write_text("mine"), "has files, and no data set of tkperf"),
+        (lambda folder: (folder / "mine.txt").write_text("mine"), "contains files, but no data set of tkperf"),
         (lambda folder: (folder / MARKER).write_text('{"tkperf_dataset": 2}'), "of another version of tkperf"),
         (lambda folder: (folder / MARKER).write_text("rubbish"), "of another version of tkperf"),
     ],

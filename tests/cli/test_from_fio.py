@@ -50,7 +50,7 @@ def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None
     """Nor is the job file, even with it."""
     output = tmp_path / "mine.toml"
     output.write_text("precious")
-    assert_clear(tkperf("workload", "from-fio", job, "-o", output), 2, "is not overwritten: --force")
+    assert_clear(tkperf("workload", "from-fio", job, "-o", output), 2, "pass --force to replace it")
     assert output.read_text() == "precious"
     assert tkperf("workload", "from-fio", job, "-o", output, "--force").returncode == 0
     assert "[loads.reads]" in output.read_text()

@@ -272,7 +272,7 @@ def test_the_password_is_not_sent_in_clear_unasked(
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")
     argv = ["ssd", "n", "sim:none", "--output", str(tmp_path), "-m", "me@example.org", *options]
     done = CliRunner().invoke(cli, argv)
-    assert ("would be sent in clear" in str(done.exception)) is refused
+    assert ("would be sent without encryption" in str(done.exception)) is refused
     assert "secret-of-mine" not in str(done.exception)
 
 

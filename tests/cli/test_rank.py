@@ -108,7 +108,7 @@ def test_files_hold_the_same(library: Path, tmp_path: Path) -> None:
     [
         (("--only", "modl=x"), "NAME is model, firmware, capacity, interface, form, profile; did you mean model?"),
         (("--only", "model=x"), "none of these 3 runs has model=x: model is M, Model fast, Model slow"),
-        (("--json", "--csv", "-"), "--json is printed on stdout"),
+        (("--json", "--csv", "-"), "--json also writes to stdout"),
     ],
 )
 def test_wrong_calls(library: Path, words: tuple[str, ...], says: str) -> None:

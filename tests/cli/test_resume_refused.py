@@ -82,19 +82,19 @@ def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
     assert_clear(tkperf("resume", tmp_path / "none.tkperf"), 6, "there is no run file")
     copy = tmp_path / "copy.db"
     copy.write_bytes(run_file.read_bytes())
-    assert_clear(tkperf("resume", copy), 2, f"RUN_FILE {copy}: a run continues in its run file, NAME.tkperf")
+    assert_clear(tkperf("resume", copy), 2, f"RUN_FILE {copy}: name the run file to continue, NAME.tkperf")
     done = tkperf("resume", run_file, "--quiet")
     assert done.returncode == 0, done.stderr
-    assert_clear(tkperf("resume", run_file), 2, "has ended, nothing is missing", "--repeat TEST")
+    assert_clear(tkperf("resume", run_file), 2, "has ended, and no result is missing", "--repeat TEST")
 
 
 @pytest.mark.parametrize(
     ("wishes", "says"),
     [
         ({"repeat": ("iops",)}, "--repeat 'iops': choose from lat"),
-        ({"add": ("lat",)}, "the run has it already; --repeat lat"),
+        ({"add": ("lat",)}, "the run already has this test; --repeat lat"),
         ({"add": ("nothing",)}, "--test 'nothing': choose from"),
-        ({"add": ("auto-demand",)}, "the other tests ran without it"),
+        ({"add": ("auto-demand",)}, "the other tests ran without this test"),
         ({"add": ("xsr",)}, "profile short has no table cross_stimulus_recovery"),
     ],
 )
@@ -121,7 +121,7 @@ def test_an_option_that_no_run_has(option: dict[str, object], run_file: Path) ->
 
 def test_a_run_that_still_goes_on(run_file: Path) -> None:
     with _locked(run_file):
-        assert_refused(run_file, 6, "is being written: its run is still going on")
+        assert_refused(run_file, 6, "is being written: its run has not ended")
 
 
 def test_one_who_only_looks_is_waited_for(run_file: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_run_in_segments(run_file: Path) -> None:
     assert isinstance(profile, dict)
     table = profile["active_range"] | {"segments": 2048, "amount": "8GiB"}
     edit(run_file, profile=profile | {"active_range": table})
-    assert_refused(run_file, 2, "its segments lie in places drawn for this run alone")
+    assert_refused(run_file, 2, "the places of its segments were drawn for this run only")
 
 
 def test_a_damaged_file(run_file: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_plan_that_is_another_now(run_file: Path) -> None:
     profile = fact(run_file, "profile")
     assert isinstance(profile, dict)
     edit(run_file, profile=profile | {"a_table_of_another_version": {"key": 1}})
-    assert_refused(run_file, 6, "makes another plan of its profile")
+    assert_refused(run_file, 6, "makes another plan from its profile")
 
 
 def test_a_file_that_cannot_be_written(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,10 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
             "sim:sata-ssd is a simulated drive: its capacity is its model's and no file is created, so leave "
             "--size out",
         ),
-        (["ssd", "n", "x", "--rate", "5MB/s", "--like", "y"], "--rate and --like exclude each other: give one of them"),
+        (
+            ["ssd", "n", "x", "--rate", "5MB/s", "--like", "y"],
+            "--rate and --like exclude each other: pass only one of them",
+        ),
     ],
 )
 def test_a_wrong_call_is_told_in_a_line_and_the_usage(words: list[str], says: str) -> None:

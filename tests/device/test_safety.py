@@ -295,7 +295,7 @@ def test_an_unused_loop_device_has_no_capacity() -> None:
             read_identity(free.stdout.strip())
         # One that had a capacity before has lost its drive since.
         descriptor = os.open(free.stdout.strip(), os.O_RDONLY)
-        with pytest.raises(DeviceError, match=r"^/dev/loop\d+ has gone: it was removed"):
+        with pytest.raises(DeviceError, match=r"^/dev/loop\d+ no longer exists: the drive was removed"):
             identify(descriptor, Path(free.stdout.strip()), again=True)
         os.close(descriptor)
 

@@ -181,16 +181,15 @@ def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
     assert plan.alterations == ()
     assert plan.active_range.length_bytes == 16 * GIB
     assert [warning.text for warning in plan.warnings] == [
-        "16 GiB in 2,048 segments of 80 %: a simulated flash drive knows no addresses, so that "
-        "segments "
-        "and one piece are the same to it"
+        "16 GiB in 2,048 segments of 80 %: a simulated flash drive does not model addresses, so segments would "
+        "make no difference"
     ]
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"segments": 8192}, "I/Os of 1024k would not all lie within one"),
+        ({"segments": 8192}, "I/Os of 1024k would not all fit into one segment"),
         ({"length": "90%"}, "has segments in 90% of the device and preconditions 80% of it"),
     ],
 )

@@ -190,7 +190,7 @@ def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, mos
     [
         (bytes(8 * 1856 + 1), "larger than it can be"),
         (bytes(8 * 1856 - 1), "does not end where it should"),
-        (bytes(8 * 1855), "other buckets than fio's"),
+        (bytes(8 * 1855), "the buckets of a histogram are not fio's"),
         (b"\xff" * 8 * 1856, "counts must be positive"),
     ],
 )

@@ -471,7 +471,7 @@ def test_a_journal_that_names_another_file_is_not_played_back(tmp_path: Path) ->
     writer.close()
     journal = path.with_name("a.tkperf-journal")
     journal.write_bytes(bytes(512) + bytes.fromhex("d9d505f920a163d7"))
-    with pytest.raises(RunFileError, match="is no journal of tkperf"):
+    with pytest.raises(RunFileError, match="is not a journal of tkperf"):
         RunFile(path)
 
 

@@ -148,7 +148,7 @@ def test_a_journal_that_others_can_have_laid_is_not_played_back(change: Change, 
     journal = half_written.with_name(f"{half_written.name}-journal")
     status, content = journal.stat(), journal.read_bytes()
     owned = status.st_uid, status.st_mode, status.st_ctime_ns
-    with pytest.raises(RunFileError, match="copy both"):
+    with pytest.raises(RunFileError, match="copy them to"):
         read_run(half_written)
     assert half_written.read_bytes() == before
     after = journal.stat()
@@ -162,9 +162,9 @@ def test_a_log_of_sqlite_is_not_taken_for_content(ending: str, path: Path) -> No
     beside = path.with_name(path.name + ending)
     beside.write_bytes(bytes(64))
     beside.chmod(0o644)
-    with pytest.raises(RunFileError, match=f"{ending} is not of tkperf: move it away"):
+    with pytest.raises(RunFileError, match=f"{ending} does not belong to tkperf: move it away"):
         read_run(path)
-    with pytest.raises(RunFileError, match=f"{ending} is not of tkperf: move it away"):
+    with pytest.raises(RunFileError, match=f"{ending} does not belong to tkperf: move it away"):
         RunFile(path, own=True)
     assert beside.exists()
 

@@ -92,7 +92,8 @@ def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path]
         promises = list(_promises_of(earlier, claims.baseline))
         if not promises:
             raise UsageError(
-                f"baseline {path}: nothing could be checked, it holds no result; give a run that has finished a test"
+                f"baseline {path}: nothing could be checked, because the baseline has no result; name a run "
+                "that has finished a test"
             )
         if because := explain_nothing_common((earlier, result)):
             raise UsageError(f"baseline {path}: it has no test in common with the run{because}")

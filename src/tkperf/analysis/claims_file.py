@@ -118,7 +118,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
     of_quantiles = [claim for quantiles in claims.quantiles for claim in quantiles.claims()]
     claims = msgspec.structs.replace(claims, claim=(*claims.claim, *of_quantiles), quantiles=())
     if not claims.claim and claims.baseline is None:
-        raise InputFileError(f"claims {file}: holds no [[claim]], no [[quantiles]] and no [baseline]")
+        raise InputFileError(f"claims {file}: the file contains no [[claim]], no [[quantiles]] and no [baseline]")
     written = len(claims.claim) - len(of_quantiles)
     for number, claim in enumerate(claims.claim, start=1):
         where = f"claims {file}, " + (f"claim {number}" if number <= written else f"quantiles, {claim.metric}")
@@ -146,7 +146,7 @@ def _require_promise(claim: Claim, where: str) -> None:
     if not of_course and claim.not_found:
         raise InputFileError(f"{where}, key not_found: tkperf does not look for '{claim.metric}'")
     if claim.not_found and claim.metric == DROPS.key:
-        raise InputFileError(f"{where}, key not_found: '{claim.metric}' is a count: say at_most = 0")
+        raise InputFileError(f"{where}, key not_found: '{claim.metric}' is a count: write at_most = 0")
     if of_course and claim.direction is not Direction.ALL:
         raise InputFileError(f"{where}, key direction: '{claim.metric}' is a figure of reads and writes together")
     for key in ("read_percent", "block_size"):

@@ -119,7 +119,8 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
     if not named:
         sections = dict.fromkeys(f"{detail.test}, {detail.section}" for detail in details)
         raise UsageError(
-            f"--histogram '{asked.text}': nothing of the run has that name; it has {_list(sections) or 'no results'}"
+            f"--histogram '{asked.text}': no part of the run has this name; the run has "
+            f"{_list(sections) or 'no results'}"
         )
     having = [detail for detail in named if _has_part(detail, asked)]
     if not having:
@@ -129,7 +130,7 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
         if len(set(several)) < len(several):
             several = [f"'{detail.section}, {_last_words(detail)}'" for detail in having]
         raise UsageError(
-            f"--histogram '{asked.text}': that is of several workloads; name one, such as {_list(several)}"
+            f"--histogram '{asked.text}': several workloads have this part; name one, such as {_list(several)}"
         )
     (detail,) = having
     return SelectedPart(
@@ -213,7 +214,7 @@ def _measured(asked: PartSelection, detail: CellDetail, samples: Samples) -> Mea
             if from_s <= part.start_s + sample.start_s < to_s
         ]
     if not pieces:
-        raise UsageError(f"--histogram '{asked.text}': no second of these was kept")
+        raise UsageError(f"--histogram '{asked.text}': the run file contains none of these seconds")
     return Measurement(
         duration_s=sum(piece.duration_s for piece in pieces),
         read=add_all(piece.read for piece in pieces),

@@ -164,7 +164,7 @@ class Ledger:
             raise RunFileError(f"cannot open {path}: {reason_of(error)}") from error
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise RunFileError(f"{path} is no batch of tkperf: it is no regular file")
+            raise RunFileError(f"{path} is not a batch of tkperf, because it is not a regular file")
         ledger = cls(path, descriptor)
         try:
             require_own(path, os.fstat(descriptor))
@@ -241,7 +241,7 @@ class Ledger:
             fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunFileError(
-                f"{self.path}: its batch is under way: watch it with 'tkperf attach {self.path}'"
+                f"{self.path}: the batch is under way: watch it with 'tkperf attach {self.path}'"
             ) from None
 
 
@@ -311,7 +311,7 @@ def _read(path: Path, content: bytes) -> BatchLog:
     lines = _parse(content)
     first = next(lines, None)
     if not isinstance(first, BatchBegun):
-        raise RunFileError(f"{path} is no batch of tkperf, or its first line is damaged")
+        raise RunFileError(f"{path} is not a batch of tkperf, or its first line is damaged")
     if first.format > FORMAT:
         raise RunFileError(
             f"{path} is a batch of tkperf {first.tkperf_version}, which is newer than this one: {__version__}"

@@ -105,13 +105,12 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
         hosts = {drive.host for drive in self.drives}
         if None in hosts and len(hosts) > 1:
             raise UsageError(
-                "some drives have a host and others have none: name a host for every drive, also for those of this "
-                "one, "
-                "such as localhost"
+                "some drives have a host and others have none: name a host for every drive, and localhost for "
+                "the drives of this machine"
             )
         for host in hosts - {None}:
             if _HOST.fullmatch(host or "") is None:
-                raise UsageError(f"'{host}' is no host: write user@lab3, or a Host of ~/.ssh/config")
+                raise UsageError(f"'{host}' is not a host: write user@lab3, or a Host of ~/.ssh/config")
         if _PATH.fullmatch(self.tkperf) is None:
             raise UsageError(f"tkperf: '{self.tkperf[:60]}' is no absolute path of letters, digits and . _ + -")
 
@@ -145,7 +144,7 @@ def parse_seconds(text: str) -> float:
     """
     match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)\s*([a-z]*)", text.strip(), re.ASCII)
     if match is None or match[2] not in _SECONDS:
-        raise UsageError(f"'{text[:40]}' is no time: write for example 30s or 5min")
+        raise UsageError(f"'{text[:40]}' is not a time: write for example 30s or 5min")
     return float(match[1]) * _SECONDS[match[2]]
 
 

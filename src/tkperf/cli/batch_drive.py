@@ -120,8 +120,8 @@ def _require_meant(drive: BatchDrive, identity: DeviceIdentity) -> None:
     """Raise DeviceError if another drive has the path of the one that is meant."""
     if drive.serial is not None and identity.serial != drive.serial:
         raise DeviceError(
-            f"{identity.path} has the serial number {identity.serial}, and {drive.serial} is meant: the "
-            "kernel has named the drives anew"
+            f"{identity.path} has the serial number {identity.serial}, and {drive.serial} is the confirmed "
+            "drive: the kernel has given the drives new names"
         )
 
 

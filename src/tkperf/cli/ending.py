@@ -174,8 +174,8 @@ def write_own_page(path: Path, page: str, source: Path) -> None:
     """Write the page of a run or a batch next to its file."""
     if os.path.lexists(path) and not _is_own_page(path):
         raise UsageError(
-            "there is a file of that name that tkperf did not write, which stays as it is; tkperf "
-            f"report {source} -o FILE writes it elsewhere"
+            "another program wrote the file of that name, so tkperf does not replace it; tkperf report "
+            f"{source} -o FILE writes the report to another file"
         )
     write_output(path, page, say=False, inputs=(source,))
 
@@ -325,7 +325,7 @@ def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
         reason = type(error).__name__
     else:
         return
-    raise UsageError(f"the server did not take TKPERF_SMTP_USER and TKPERF_SMTP_PASSWORD: {reason}")
+    raise UsageError(f"the mail server rejected TKPERF_SMTP_USER and TKPERF_SMTP_PASSWORD: {reason}")
 
 
 def run_notify_command(command: str, values: Mapping[str, str]) -> None:

@@ -44,11 +44,11 @@ class Outputs:
                 _refuse_to_destroy(path, self._inputs)
                 place = path if path == STDOUT else path.resolve()
             if place in places:
-                raise UsageError(f"{path} is named for two outputs; nothing was written: give each its own")
+                raise UsageError(f"{path} is named for two outputs; nothing was written: give each output its own file")
             places[place] = path
         for place, path in places.items():
             if not places.keys().isdisjoint(place.parents) and path != STDOUT:
-                raise UsageError(f"{path} would lie in another output, a file; nothing was written")
+                raise UsageError(f"{path} would be inside another output, which is a file; nothing was written")
             if path != STDOUT:
                 makes_folder = path.parent in self._folders
                 with _clear_errors(path), reach(path, makes_folder=makes_folder, look_only=True):
@@ -64,7 +64,7 @@ class Outputs:
 def files_in(folder: Path | None, names: Iterable[str]) -> list[Path]:
     """Return the paths of files in an output folder."""
     if folder == STDOUT:
-        raise UsageError("several files do not fit on stdout: name a folder, not -")
+        raise UsageError("several files cannot be written to stdout: name a folder instead of -")
     return [] if folder is None else [folder / name for name in names]
 
 

@@ -201,8 +201,8 @@ def _begin(order: Begin, lines: Lines[ToHost], caller_uid: int) -> None:
     if order.has_begun:
         # Begun anew, a run would take the place of what was measured before.
         raise RunFileError(
-            f"{ledger} is gone, so its runs cannot be resumed. Their last snapshots are where the batch is; measure "
-            "these drives by a new batch"
+            f"{ledger} no longer exists, so its runs cannot be resumed. Their last snapshots are on the machine "
+            "of the batch; measure these drives in a new batch"
         )
     require_sent_inputs(order.request, order.files)
     claim_folder(ledger.parent, caller_uid)

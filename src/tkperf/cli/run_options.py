@@ -70,9 +70,9 @@ class CallOptions:
             )
         _check_notification(self)
         if self.rate is not None and self.like is not None:
-            raise UsageError("--rate and --like exclude each other: give one of them")
+            raise UsageError("--rate and --like exclude each other: pass only one of them")
         if self.warranty_years is not None and "DWPD" not in (self.rated or "").upper():
-            raise UsageError("--warranty-years says how long --rated in DWPD holds: give both")
+            raise UsageError("--warranty-years applies to --rated in DWPD: pass both")
 
     @property
     def path(self) -> Path:
@@ -110,8 +110,8 @@ def _check_notification(options: CallOptions) -> None:
     in_clear = options.smtp_tls == "none" and not options.smtp_plain_login
     if options.mail is not None and in_clear and smtp_login() is not None:
         raise UsageError(
-            "TKPERF_SMTP_PASSWORD would be sent in clear: give --smtp-tls starttls or tls, or "
-            "--smtp-plain-login if it may be"
+            "TKPERF_SMTP_PASSWORD would be sent without encryption: pass --smtp-tls starttls or tls, or "
+            "--smtp-plain-login to allow it"
         )
     if options.notify_command is not None:
         try:

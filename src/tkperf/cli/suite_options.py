@@ -44,7 +44,7 @@ _on_output = partial(headed, Heading.OUTPUT)
 on_mail = partial(headed, Heading.MAIL)
 _for_tkperf = partial(headed, Heading.TKPERF)
 
-json_option = click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document for programs.")
 
 
 def output_file(
@@ -99,8 +99,8 @@ DEMAND = (
 AUTO_DEMAND = on_test(
     "--auto-demand",
     is_flag=True,
-    help="Find TC and QD first: purge, precondition, try demands in short steps, take the least within 5 % of the "
-    "best IOPS. The result shows all steps.",
+    help="Find TC and QD first: purge, precondition, try demands in short steps, and use the smallest demand within "
+    "5 % of the best IOPS. The result shows all steps.",
 )
 # The load, except the demand.
 LOAD = (
@@ -110,7 +110,7 @@ LOAD = (
         "step_s",
         metavar="SECONDS",
         type=Number(1, LONGEST_STEP_S),
-        help="Length of each step, and of each slice of a stream; the longest time of the stream stays "
+        help="Length of each step, and of each slice of a stream. The longest time of the stream does not change "
         "(at most 20,000 slices).",
     ),
     on_test(
@@ -129,7 +129,7 @@ LOAD = (
         "--refill-buffers",
         is_flag=True,
         expose_value=False,
-        help="Fresh random data for every write: always on.",
+        help="Write new random data; tkperf always does this.",
     ),
     on_test(
         "--no-telemetry",
@@ -157,8 +157,8 @@ TRUST = (
     on_test(
         "--accept-disturbed",
         is_flag=True,
-        help="Let tracked values that were disturbed or limited by the host count toward steady state; every "
-        "result says so.",
+        help="Count tracked values toward steady state even if something disturbed them or the host limited them; "
+        "every result says so.",
     ),
     on_test(
         "--tune",
@@ -197,7 +197,8 @@ CONSENT = (
     common(
         "--yes-destroy",
         metavar="ID",
-        help="Answer the question in advance: serial number, or path; for a RAID set all members', with commas.",
+        help="Answer the question in advance, with the serial number or the path; for a RAID set, those of all "
+        "members, with commas.",
     ),
 )
 # Facts of the device, for the estimates of time and amount before a run.
@@ -206,13 +207,16 @@ ENDURANCE = (
         "--rated", metavar="TBW|DWPD", help="Endurance of the drive, as 600TBW or 1DWPD, to show the run's share of it."
     ),
     on_target(
-        "--warranty-years", type=Number(0.5, 20), metavar="YEARS", help="Years that a rating in DWPD holds; default: 5."
+        "--warranty-years",
+        type=Number(0.5, 20),
+        metavar="YEARS",
+        help="Years for which a rating in DWPD applies; default: 5.",
     ),
     on_target(
         "--rate",
         metavar="RATE",
-        help="Its rate of writing large blocks, as 530MB/s. Default: 500MB/s; 'tkperf plan' reads DEVICE for 10 s "
-        "instead.",
+        help="Rate at which DEVICE writes large blocks, such as 530MB/s. Default: 500MB/s; 'tkperf plan' reads "
+        "DEVICE for 10 s instead.",
     ),
     on_target(
         "--like", type=RUN_FILE, metavar="RUN_FILE", help="Take the rates of this earlier run of the same model."
@@ -223,7 +227,7 @@ PROGRESS = _on_output(
     type=click.Choice(["auto", "live", "plain", "json"]),
     default="auto",
     show_default=True,
-    help="Live view, plain lines, or one JSON event a line on stdout.",
+    help="Show a live view, plain lines, or one JSON event on each line of stdout.",
 )
 VERBOSE = _on_output("-v", "--verbose", is_flag=True, help="Add a line for every step and second to plain progress.")
 # The views of a run, and the notification of its end.
@@ -249,7 +253,7 @@ VIEWS = (
     on_mail(
         "--smtp-plain-login",
         is_flag=True,
-        help="Send user and password without encryption: anyone on the way can read them.",
+        help="Send user and password without encryption. Anyone on the network path can read them.",
     ),
     on_mail(
         "--notify-command", metavar="COMMAND", help="Run this at the end; tkperf fills in {name}, {status}, {run_file}."
@@ -265,9 +269,9 @@ VIEWS = (
         "-q",
         "--quiet",
         is_flag=True,
-        help="No plan and no progress: only the question, grave warnings, results and errors.",
+        help="Print no plan and no progress: only the question, serious warnings, results and errors.",
     ),
-    _on_output("-d", "--debug", is_flag=True, help="Every fio job in the log file."),
+    _on_output("-d", "--debug", is_flag=True, help="Write every fio job to the log file."),
 )
 FACT: dict[str, Any] = {
     "multiple": True,
@@ -278,7 +282,7 @@ FACT: dict[str, Any] = {
 FACT_FILE: dict[str, Any] = {
     "type": TextOf("the facts"),
     "metavar": "FILE",
-    "help": "A file with such facts, one a line; --fact prevails.",
+    "help": "A file with one such fact on each line; --fact overrides the file.",
 }
 # The output folder, the report's texts, and the views.
 RESULT = (
@@ -307,7 +311,11 @@ RESULT = (
     _on_output("--fact", "facts", **FACT),
     _on_output("--fact-file", **FACT_FILE),
     _for_tkperf(
-        "-i", "--interface", metavar="NAME", expose_value=False, help="The device's interface: tkperf finds it out."
+        "-i",
+        "--interface",
+        metavar="NAME",
+        expose_value=False,
+        help="Interface of the device; tkperf ignores this option and detects the interface.",
     ),
     *VIEWS,
 )

@@ -103,7 +103,7 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
         _load(name, targets)
         _call(_DEV_SUSPEND, name, event=_LEFT_ALONE)  # without the flag: resume
         if tuple(read_table(name)) != tuple(targets):
-            raise DeviceError("the kernel's table differs from the one it was given")
+            raise DeviceError("the kernel's table differs from the requested table")
     except BaseException:
         mapping.let_go()
         raise

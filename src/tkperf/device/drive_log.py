@@ -161,7 +161,8 @@ class DriveLog:
         ours, its = self._serial.replace(" ", ""), found.serial.replace(" ", "")
         if ours not in its and its not in ours:
             raise UnreadError(
-                f"{self.name}: its log says serial number {found.serial}, the kernel {self._serial}: it is not read",
+                f"{self.name}: its log says serial number {found.serial}, the kernel {self._serial}: tkperf "
+                "does not read it",
                 for_good=True,
             )
 

@@ -152,9 +152,9 @@ def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
         same = same_device or os.path.samestat(named, status)
     if not same:
         raise DeviceError(
-            f"{path} is not the same as {real}, to which its links resolve: the file is in another "
-            "mount namespace, or its name was removed. Nothing was touched; give a path that "
-            "contains no link of /proc"
+            f"{path} is not the same as {real}, to which its links resolve: the file is in another mount "
+            "namespace, or its name was removed. Nothing was touched; pass a path that contains no link of "
+            "/proc"
         )
 
 
@@ -202,7 +202,7 @@ def _identify_file(descriptor: int, real: Path, status: os.stat_result) -> Devic
         raise DeviceError(f"{real} was deleted")
     if status.st_size < FILE_BLOCK_BYTES:
         what = "smaller than a sector" if status.st_size else "an empty file"
-        raise DeviceError(f"{real} is {what}: give --size for a new file of another name")
+        raise DeviceError(f"{real} is {what}: pass --size to create a new file of another name")
     return DeviceIdentity(
         path=str(real),
         kind=TargetKind.FILE,
@@ -216,7 +216,7 @@ def _identify_file(descriptor: int, real: Path, status: os.stat_result) -> Devic
 
 def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, *, again: bool) -> DeviceIdentity:
     major_minor = major_minor_of(status.st_rdev)
-    gone = DeviceError(f"{real} has gone: it was removed, or its link failed")
+    gone = DeviceError(f"{real} no longer exists: the drive was removed, or its link failed")
     try:
         (capacity_bytes,) = struct.unpack("Q", fcntl.ioctl(descriptor, BLKGETSIZE64, b"\0" * 8))
         (logical_bytes,) = struct.unpack("I", fcntl.ioctl(descriptor, BLKSSZGET, b"\0" * 4))
@@ -228,7 +228,9 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, 
     if not node.exists() or (again and not capacity_bytes):
         raise gone
     if not capacity_bytes:
-        raise DeviceError(f"{real} has no capacity: no medium, an unused loop device, or a drive that has gone")
+        raise DeviceError(
+            f"{real} has no capacity: it has no medium, is an unused loop device, or its drive was removed"
+        )
     disk = find_disk(node)
     properties = udev_properties(text(disk / "dev") or major_minor)
     backing = ask_backing(descriptor) if disk.name.startswith("loop") else None

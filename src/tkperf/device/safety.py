@@ -280,7 +280,7 @@ def _file_objections(identity: DeviceIdentity, survey: Survey, held: int | None)
     # The descriptor, if there is one: the name may now lead to another file.
     path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):
-        yield Objection(Reason.READ_ONLY, "the file is read-only for you")
+        yield Objection(Reason.READ_ONLY, "you may not write to the file")
     yield from _hard_link_objections(survey)
     objections = [
         *_hidden_objections(survey),

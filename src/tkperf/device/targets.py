@@ -113,9 +113,9 @@ class SegmentMapping:
         node = SYS_ROOT / "dev/block" / mapping.number
         if not wait_until(lambda: not node.exists(), limit_s=GONE_LIMIT_S, every_s=0.01):
             raise DeviceError(
-                f"{mapping.node}, the segments of {self.drive.identity.path}, is still open in "
-                f"another program (see 'fuser -v {mapping.node}'): when that lets it go, the "
-                "kernel takes it away and the drive is free"
+                f"{mapping.node}, the segments of {self.drive.identity.path}, is still open in another program "
+                f"(see 'fuser -v {mapping.node}'): when that program closes it, the kernel removes it and the "
+                "drive is free"
             )
 
 

@@ -198,7 +198,7 @@ def _rate_lines(workload: Workload) -> list[str]:
     if any(share and rate < 1 for share, rate in zip(shares, rates, strict=True)):
         raise UsageError(
             f"{workload.offered_iops:g} IOPS offered are less than one a second for each of "
-            f"{format_count(workload.jobs, 'job')} and direction: offer more, or take fewer jobs"
+            f"{format_count(workload.jobs, 'job')} and direction: offer more, or use fewer jobs"
         )
     if workload.arrival is Arrival.POISSON:
         option, whole = "rate_iops", [rate and find_poisson_setting(rate) for rate in rates]

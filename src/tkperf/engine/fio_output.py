@@ -192,7 +192,7 @@ def parse_document(document: bytes, *, read_s: float | None = None, wall_ahead_s
         for job in jobs:
             read, write = read + _io_stats(job.read), write + _io_stats(job.write)
     except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError) as error:
-        raise EngineError(f"fio printed something that is not its JSON status: {error}") from error
+        raise EngineError(f"fio printed an output that is not its JSON status: {error}") from error
     readings = tuple(_job_reading(job) for job in jobs)
     return FioReading(
         elapsed_s=max(reading.elapsed_s for reading in readings),
@@ -306,7 +306,7 @@ class Recorder:
             StepFailedError: no time passed between them.
         """
         if last.elapsed_s <= self._origin.elapsed_s:
-            raise StepFailedError("fio ran but reported no time: nothing was measured")
+            raise StepFailedError("fio ran but reported no runtime, so nothing was measured")
         whole = build_sample(self._origin, last)
         cpu = last.cpu
         limited = cpu is not None and (

@@ -157,9 +157,9 @@ class FioProcess:
                 came = self._gate.waiting
                 self.stop()
                 raise StepFailedError(
-                    f"only {came} of {format_count(self._threads, 'thread')} of fio came to the "
-                    f"start on {self._device} within {LONGEST_START_S:.0f} s{self._pipes.quote()}; is "
-                    "there a limit on processes (ulimit -u, pids.max)?"
+                    f"only {came} of {format_count(self._threads, 'thread')} of fio reached the start on "
+                    f"{self._device} within {LONGEST_START_S:.0f} s{self._pipes.quote()}; is there a limit on "
+                    "processes (ulimit -u, pids.max)?"
                 )
             self._read(0.002, ignore)
 

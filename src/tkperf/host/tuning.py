@@ -51,7 +51,7 @@ class ChangedSetting:
 
     def __post_init__(self) -> None:
         if not _PATHS.fullmatch(self.path):
-            raise ValueError(f"path: {self.path!r} is no setting of tkperf's")
+            raise ValueError(f"path: {self.path!r} is not a setting that tkperf changes")
         for value in (self.before, self.changed_to):
             if value is not None and not _VALUE.fullmatch(value):
                 raise ValueError(f"{value!r} is no value of {self.path}")
@@ -115,8 +115,8 @@ class StateFile:
             state = decode_json(content, State)
         except (msgspec.DecodeError, ValueError) as error:
             raise InputFileError(
-                f"{self.path}: {reason_of(error)}; nothing is put back: look at it, set by hand what it names, "
-                "and remove it"
+                f"{self.path}: {reason_of(error)}; tkperf restores no settings: read the file, restore its "
+                "settings by hand, and remove it"
             ) from error
         if state.schema != SCHEMA:
             raise InputFileError(f"{self.path}: schema: {state.schema[:40]!r} is not {SCHEMA}")

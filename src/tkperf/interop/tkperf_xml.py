@@ -178,9 +178,9 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         raise InputFileError(f"{file}: not XML: {error}") from None
     found = [element.tag for element in root if element.tag in TKPERF_TABLES]
     if not found:
-        raise InputFileError(f"{file}: no result of TKperf: it has none of {', '.join(TKPERF_TABLES)}")
+        raise InputFileError(f"{file}: not a result of TKperf: the file contains none of {', '.join(TKPERF_TABLES)}")
     if len(set(found)) < len(found):
-        raise InputFileError(f"{file}: a test is in it twice")
+        raise InputFileError(f"{file}: the file contains a test twice")
     elements = [_Element(file, element) for element in root if element.tag in TKPERF_TABLES]
     elements.sort(key=lambda element: list(TKPERF_TABLES).index(element.name))
     tests, warnings = [], []

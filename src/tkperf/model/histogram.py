@@ -214,7 +214,7 @@ class Histogram:
         difference = self.dense()
         difference[earlier.indices] -= earlier.counts
         if np.any(difference < 0):
-            raise ValueError("the earlier histogram holds I/Os that the later one lacks")
+            raise ValueError("the earlier histogram contains I/Os that the later one does not contain")
         return Histogram.from_dense(difference)
 
     def percentile_ns(self, percent: float) -> float | None:

@@ -178,7 +178,7 @@ def _read_to_end(descriptor: int, limit_bytes: int, *, is_pipe: bool) -> bytes:
             piece = os.read(descriptor, min(_PIECE_BYTES, left_bytes))
         except BlockingIOError:
             if not is_pipe:
-                raise _UnfitError("it is no file with an end") from None
+                raise _UnfitError("it is a file without an end") from None
             if not _has_something(descriptor, SILENT_WRITER_S):
                 raise _UnfitError(f"it is a pipe whose writer was silent for {SILENT_WRITER_S} s") from None
             continue

@@ -139,7 +139,7 @@ class Demand:
 
     def __post_init__(self) -> None:
         if not (1 <= self.jobs <= MOST_JOBS and 1 <= self.io_depth <= DEEPEST_QUEUE):
-            raise ValueError(f"no test runs at TC {self.jobs} and QD {self.io_depth}")
+            raise ValueError(f"no test can run at TC {self.jobs} and QD {self.io_depth}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,7 +148,7 @@ class ScratchFileUnderTest(DriveUnderTest):
         path = Path(self._request.device)
         real = Path(os.path.realpath(path))
         if not os.path.lexists(path) and _is_among_devices(path):
-            raise DeviceError(f"{path} does not exist, and /dev is no place for a scratch file")
+            raise DeviceError(f"{path} does not exist, and tkperf does not create a scratch file in /dev")
         size_bytes = self._request.size_bytes
         assert size_bytes is not None, "something without a size has that name already"
         with suppress(OSError):  # a missing folder is reported below

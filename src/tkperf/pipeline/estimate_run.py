@@ -109,7 +109,7 @@ def read_rates(path: Path, dut: DeviceUnderTest) -> Rates:
         raise UsageError(f"--like {path}: it is a run of {before}, and this device is {now}")
     measured = _measured(record)
     if not measured:
-        raise UsageError(f"--like {path}: no step of it was finished, so it gives no rate")
+        raise UsageError(f"--like {path}: it finished no step, so it has no rate")
     writes = [rate for load, rate in measured.items() if load.access is Access.SEQUENTIAL and load.read_percent == 0]
     if not writes:
         writes = [rate for load, rate in measured.items() if load.read_percent < 100] or [ASSUMED_FILL_BYTES_PER_S]
@@ -175,7 +175,7 @@ def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
         raise UsageError(f"--rated '{text[:40]}': write for example 600TBW, 1.2PBW or 1DWPD")
     amount, unit = float(match[1]), match[2].upper()
     if not 0 < amount < 1e9 or (unit == "DWPD" and amount > _MOST_DWPD):
-        raise UsageError(f"--rated '{text[:40]}': no drive is rated so")
+        raise UsageError(f"--rated '{text[:40]}': no drive has such a rating")
     return Rating(
         text=f"{match[1]}{unit}", amount=amount, unit=unit, warranty_years=warranty_years or DEFAULT_WARRANTY_YEARS
     )

@@ -137,7 +137,7 @@ def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
     if parse_size_bytes(wanted) > identity.capacity_bytes:
         raise UsageError(
             f"--active-range {wanted} is more than the {format_capacity(identity.capacity_bytes)} of "
-            f"{identity.path}: give less, or 100%"
+            f"{identity.path}: choose a smaller range, or 100%"
         )
 
 
@@ -214,14 +214,14 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
     for load, is_fill in _loads(test.phases):
         if load.block_size_bytes % sector_bytes:
             raise UsageError(
-                f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of "
-                f"profile {profile} cannot run, as its blocks of "
-                f"{format_block_size(load.block_size_bytes)} are no multiple of that"
+                f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of profile "
+                f"{profile} cannot run, as its blocks of {format_block_size(load.block_size_bytes)} are not a "
+                "multiple of the sector"
             )
         if not is_fill and load.region and load.region.offset_bytes % sector_bytes:
             raise UsageError(
-                f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of "
-                f"profile {profile} cannot run, as its areas begin within a sector"
+                f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of profile "
+                f"{profile} cannot run, because its areas begin within a sector"
             )
 
 
@@ -238,11 +238,13 @@ def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, activ
                 continue
             if load.block_mix or length_bytes % load.block_size_bytes:
                 raise UsageError(
-                    f"test {test.test.name} of profile {profile.name} cannot run in {segments}: its "
-                    f"I/Os of {load.blocks_name} would not all lie within one"
+                    f"test {test.test.name} of profile {profile.name} cannot run in {segments}: its I/Os of "
+                    f"{load.blocks_name} would not all fit into one segment"
                 )
             if load.region is not None:
-                raise UsageError(f"test {test.test.name} measures a part of the range, which segments are not cut into")
+                raise UsageError(
+                    f"test {test.test.name} measures a part of the range, and a range in segments has no such part"
+                )
 
 
 def _require_use_of_demand(tests: Sequence[TestPhases], profile: Profile, active_range_bytes: int) -> None:
@@ -258,7 +260,7 @@ def _require_use_of_demand(tests: Sequence[TestPhases], profile: Profile, active
             if measured != changed:
                 return
     names = ", ".join(test.test.name for test in tests if not test.test.finds_demand)
-    raise UsageError(f"--auto-demand: {names} would not use it, as every TC and QD is its own")
+    raise UsageError(f"--auto-demand: {names} would not use it, because the test chooses every TC and QD itself")
 
 
 def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> None:

@@ -73,7 +73,8 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> I
     made = len(xml) + (first_of_fio is not None)
     if run_name and made > 1:
         raise UsageError(
-            f"--name names one run, these files make {made}: each XML one, all files of fio one; import them one by one"
+            f"--name names one run, but these files make {made}: each XML file makes one, and all files of fio "
+            "together make one; import them one by one"
         )
     taken = len(xml) + fio.count_taken()
     runs = [(replace(run, name=run_name or run.name), file.name) for file, run in xml]

@@ -277,9 +277,8 @@ def _require_possible(path: Path, record: RunRecord) -> None:
         raise UsageError(f"{path} is an imported result: another tool measured it, so it cannot be resumed")
     if (mark := find_snapshot(info.host)) is not None:
         raise UsageError(
-            f"{path} is a snapshot, {mark.words}, and its drive is there: it cannot be resumed here. 'tkperf resume' "
-            "of the "
-            "batch's own file goes on with it"
+            f"{path} is a snapshot, {mark.words}, and its drive is on that host, so it cannot be resumed on "
+            "this machine. 'tkperf resume' of the batch file continues the run"
         )
     if record.status is RunStatus.RUNNING:
         raise still_written(path)
@@ -287,9 +286,8 @@ def _require_possible(path: Path, record: RunRecord) -> None:
         raise RunFileError(f"{path}: nothing was measured in it yet: remove it, and start a new run")
     if record.left_out:
         raise RunFileError(
-            f"{path} is damaged, so the run cannot be resumed: {record.left_out[0]}; what can be "
-            "read is "
-            f"shown by tkperf show {path}"
+            f"{path} is damaged, so the run cannot be resumed: {record.left_out[0]}; see the readable part with "
+            f"tkperf show {path}"
         )
     if info.tkperf_version != __version__:
         raise RunFileError(
@@ -299,11 +297,9 @@ def _require_possible(path: Path, record: RunRecord) -> None:
     if info.suite not in SUITES:
         raise RunFileError(f"{path} belongs to no suite that tkperf {__version__} has: start a new run")
     if info.suite == "raid":
-        raise UsageError(f"{path}: a set is made again for each run, so a raid run cannot be resumed")
+        raise UsageError(f"{path}: each run makes its RAID set again, so a raid run cannot be resumed")
     if info.table("active_range").get("segments", 1) != 1:
-        raise UsageError(
-            f"{path}: its segments lie in places drawn for this run alone, so it cannot be resumed in others"
-        )
+        raise UsageError(f"{path}: the places of its segments were drawn for this run only, so it cannot be resumed")
 
 
 def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
@@ -314,18 +310,18 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
         if name not in planned:
             raise not_known("--repeat", name, planned)
         if name in suite and suite[name].finds_demand:
-            raise UsageError(f"--repeat {name}: the other tests ran at the demand that it found; start a new run")
+            raise UsageError(f"--repeat {name}: the other tests used the demand that this test found; start a new run")
     for name in request.add:
         if name not in suite:
             raise not_known("--test", name, suite)
         if name in planned:
-            raise UsageError(f"--test {name}: the run has it already; --repeat {name} measures it again")
+            raise UsageError(f"--test {name}: the run already has this test; --repeat {name} measures it again")
         if suite[name].finds_demand:
-            raise UsageError(f"--test {name}: the other tests ran without it; start a new run")
+            raise UsageError(f"--test {name}: the other tests ran without this test; start a new run")
     if record.status is RunStatus.COMPLETE and not request.repeat and not request.add:
         raise UsageError(
-            f"{request.path} has ended, nothing is missing; --repeat TEST measures a test again, "
-            "--test TEST another one, too"
+            f"{request.path} has ended, and no result is missing; --repeat TEST measures a test again, and "
+            "--test TEST adds a test"
         )
     return (*planned, *request.add)
 
@@ -386,8 +382,8 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
     engine = find_engine(request.ioengine)
     if (version := engine.find_version()) != info.fio_version:
         raise EngineError(
-            f"the run was measured with {info.fio_version}, here is {version}: one run takes one "
-            f"version of {engine.name}; install that one, or start a new run"
+            f"the run was measured with {info.fio_version}, here is {version}: a run uses one version of "
+            f"{engine.name}; install that version, or start a new run"
         )
 
 
@@ -404,8 +400,8 @@ def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
         or stored.tables.keys() != (info.profile.keys() - {"name", "title", "notice"})
     ):
         raise RunFileError(
-            f"{path}: this tkperf makes another plan of its profile than the one that began it; "
-            "resume it with that version, or start a new run"
+            f"{path}: this tkperf makes another plan from its profile than the version that began the run; "
+            "resume the run with that version, or start a new run"
         )
 
 
@@ -445,8 +441,8 @@ def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
         return info
     if info.profile_name not in built_in_profiles():
         raise UsageError(
-            f"--test: the run's options changed numbers of {info.profile_name}, a profile of your "
-            "own, so the original numbers are not known; run the test by itself"
+            f"--test: the run's options changed numbers of {info.profile_name}, a profile of your own, so the "
+            "original numbers are not known; measure the test in a run of its own"
         )
     fitted = replace(plan.fitted, unaltered=load_profile(info.profile_name))
     found = find_changes(plan.request, fitted)

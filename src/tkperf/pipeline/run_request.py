@@ -102,7 +102,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if not is_toml_path(test):
                 _one_of("test", test, (*SUITES[self.suite], ALL_TESTS))
         if (self.suite == "raid") is (self.raid is None):
-            raise UsageError("the suite raid, and no other, needs the configuration of a RAID set")
+            raise UsageError("only the suite raid needs the configuration of a RAID set")
         if self.raid is not None:
             self.raid.require_possible()
         self._check_values()
@@ -126,14 +126,14 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def _check_types(self) -> None:
         """Check the types: Python accepts any value here, and a wrong one would fail in the middle of a run."""
         if isinstance(self.tests, str):
-            raise UsageError(f"tests: '{self.tests[:40]}' is one text: give a list of names")
+            raise UsageError(f"tests: '{self.tests[:40]}' is a single text: pass a list of names")
         for name in self.__struct_fields__:
             if fault := find_type_fault(name, getattr(self, name)):
                 raise UsageError(f"{name}: {fault}")
         if "\0" in self.device:
             raise UsageError("device: a path has no zero byte")
         if self.profile == "":
-            raise UsageError("the profile has no name: leave it out, or name one")
+            raise UsageError("the name of the profile is empty: omit it, or pass a name")
 
     def _check_values(self) -> None:
         for what, value, most in (
@@ -172,8 +172,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         given = [option for option, value in (("-nj", self.jobs), ("-iod", self.io_depth)) if value is not None]
         if self.searches_demand and given:
             raise UsageError(
-                f"{' and '.join(given)} would not be used where a search finds the threads and the "
-                "queue depth: give either"
+                f"{' and '.join(given)} would have no effect, because a search finds the threads and the queue "
+                "depth: pass only one of these options"
             )
 
     def _check_purge(self) -> None:

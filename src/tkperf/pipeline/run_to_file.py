@@ -101,8 +101,8 @@ class Destination:
         for path in sides:
             if os.path.lexists(path):
                 raise RunFileError(
-                    f"{path} exists without its run file: move it away, it may hold the last "
-                    f"steps of an earlier {self.name}, or choose another NAME"
+                    f"{path} exists without its run file: move it away, because it may contain the last steps "
+                    f"of an earlier {self.name}, or choose another NAME"
                 )
         target = Path(os.path.realpath(device))
         for path in (self.run_path, *self.other_files, *sides):

@@ -259,8 +259,8 @@ def interrupt(run_file: Path, writer: Writer) -> None:
     pid = writer.pid
     if pid is None:
         raise UsageError(
-            f"{run_file} is being written, but not by a process seen from here: stop it in the "
-            "container or on the machine where it runs"
+            f"{run_file} is being written by a process that is not visible here: stop it in its container or on "
+            "its machine"
         )
     theirs = f"{run_file}: process {pid} of user {writer.user or 'not known'} writes it"
     with_sudo = f"{theirs}; only that user and root may stop it: 'sudo tkperf stop {run_file}'"

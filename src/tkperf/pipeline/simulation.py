@@ -32,8 +32,8 @@ def refuse_simulated(device: str) -> None:
     """
     if device.startswith(SIMULATED):
         raise UsageError(
-            f"{device} is simulated: there is no device or host setting to look at; "
-            f"'tkperf ssd NAME {device}' rehearses a run on it"
+            f"{device} is simulated, so it has no device and no host settings to show; 'tkperf ssd NAME "
+            f"{device}' rehearses a run on it"
         )
 
 
@@ -66,8 +66,8 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
             self.warnings = (
                 RunNote(
                     code="preparation",
-                    text=f"{in_segments.active_range}: a simulated flash drive knows no addresses, so "
-                    "that segments and one piece are the same to it",
+                    text=f"{in_segments.active_range}: a simulated flash drive does not model addresses, so segments "
+                    "would make no difference",
                 ),
             )
         self.identity = identify_simulated(request.device)
@@ -124,8 +124,8 @@ def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitte
     for before, now in ((recorded.read, found.read), (recorded.write, found.write)):
         if (before.ios, before.bytes, before.latency_sum_ns) != (now.ios, now.bytes, now.latency_sum_ns):
             raise RunFileError(
-                f"row {sequence} of the log does not come out again: this simulated drive is "
-                "another than the one that was measured; start a new run"
+                f"row {sequence} of the log cannot be reproduced: this simulated drive differs from the "
+                "measured one; start a new run"
             )
 
 

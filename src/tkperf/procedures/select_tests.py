@@ -65,7 +65,7 @@ def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file
     """
     what = f"workload file {file}"
     if table.name in TAKEN_NAMES or table.key in profile.tables:
-        raise InputFileError(f"{what}, key name: '{table.name}' is the name of another test: give it one of its own")
+        raise InputFileError(f"{what}, key name: '{table.name}' is the name of another test: choose another name")
     if suite == "hdd" and any(isinstance(phase, PurgePhase) for phase in table.phases):
         raise InputFileError(f"{what}, kind purge: hard disks are not purged")
     changed = profile.with_tables(table)

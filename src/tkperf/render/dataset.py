@@ -152,7 +152,9 @@ def open_dataset(folder: Path) -> Iterator[Dataset]:
 def _require_dataset(folder: Path) -> None:
     if not (folder / MARKER).exists():
         if any(folder.iterdir()):
-            raise UsageError(f"{folder} has files, and no data set of tkperf; nothing was written: name a new folder")
+            raise UsageError(
+                f"{folder} contains files, but no data set of tkperf; nothing was written: name a new folder"
+            )
         replace_file(folder / MARKER, [msgspec.json.encode(_Marker(FORMAT))])
         return
     content = read_input(folder / MARKER, what="data set", limit_bytes=_MOST_BYTES)

@@ -104,7 +104,7 @@ def decode_histogram(blob: bytes | None) -> Histogram:
         return EMPTY
     counts = unpack_integers(blob, BUCKETS)
     if counts.size != BUCKETS:
-        raise ValueError("a histogram has other buckets than fio's")
+        raise ValueError("the buckets of a histogram are not fio's")
     return Histogram.from_dense(counts)
 
 

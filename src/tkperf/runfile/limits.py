@@ -269,8 +269,8 @@ def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connec
     found = os.path.lexists(journal_of(real))
     if found and not may_roll_back(real, status):
         raise RunFileError(
-            f"{path} was left by a kill, and another user can have written the journal next to it: copy both "
-            "to a folder that only you may write to, if you know who wrote them"
+            f"{path} was left by a killed tkperf, and another user may have written the journal next to it: if "
+            "you know who wrote both files, copy them to a folder that only you can write to"
         )
     # Read-write if allowed: after a kill SQLite must roll the journal back.
     writable = found and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
@@ -291,13 +291,14 @@ def text_or_bytes(raw: bytes) -> str | bytes:
 def _require_database(path: Path) -> os.stat_result:
     """Return the file's status. SQLite itself would wait for the end of a pipe or of a file under /proc."""
     if not stat.S_ISREG(path.stat().st_mode):  # opening a device may have an effect, such as rewinding a tape
-        raise RunFileError(f"{path} is not a run file of tkperf: it is no regular file")
+        raise RunFileError(f"{path} is not a run file of tkperf, because it is not a regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
         if status.st_size > MOST_FILE_BYTES:
             raise RunFileError(
-                f"{path} is not a run file of tkperf: none is larger than {format_capacity(MOST_FILE_BYTES)}"
+                f"{path} is not a run file of tkperf, because no run file is larger than "
+                f"{format_capacity(MOST_FILE_BYTES)}"
             )
         try:
             header = os.read(descriptor, _HEADER_BYTES)
@@ -316,7 +317,7 @@ def _require_database(path: Path) -> os.stat_result:
     _require_own_journal(journal_of(real))
     for log in (real.with_name(real.name + ending) for ending in ("-wal", "-shm")):
         if os.path.lexists(log):  # SQLite would use its content as the file's
-            raise RunFileError(f"{log} is not of tkperf: move it away to read the run file")
+            raise RunFileError(f"{log} does not belong to tkperf: move it away to read the run file")
     return status
 
 
@@ -335,7 +336,7 @@ def _require_own_journal(journal: Path) -> None:
     finally:
         os.close(descriptor)
     if is_odd:
-        raise RunFileError(f"{journal} is no journal of tkperf: move it away to read the run file")
+        raise RunFileError(f"{journal} is not a journal of tkperf: move it away to read the run file")
 
 
 def _require_plain_tables(db: sqlite3.Connection, path: Path) -> None:

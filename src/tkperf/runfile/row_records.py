@@ -204,7 +204,7 @@ def parse_outcome(columns: Columns) -> SectionOutcome:
     if outcome.section != row["section"]:
         raise ValueError(f"table outcome: it is of {outcome.section}")
     if any(after <= before for before, after in pairwise(outcome.window)):
-        raise ValueError("table outcome: the rounds of its window do not ascend")
+        raise ValueError("table outcome: the rounds of its window are not in ascending order")
     return outcome
 
 

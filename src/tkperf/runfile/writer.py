@@ -83,7 +83,7 @@ def create_run_file(path: Path) -> LockedDatabase:
         raise RunFileError(describe_existing(path)) from None
     except OSError as error:
         raise RunFileError(
-            f"cannot create {path}: {reason_of(error)}; choose a folder you may write to with --output"
+            f"cannot create {path}: {reason_of(error)}; choose a folder that you can write to with --output"
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -119,7 +119,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
     except BaseException as error:
         os.close(lock)
         if isinstance(error, BlockingIOError):
-            raise RunFileError(f"{path} is being written: its run is still going on") from None
+            raise RunFileError(f"{path} is being written: its run has not ended") from None
         if isinstance(error, sqlite3.Error | OSError):
             cause = find_write_cause(error, path)
             raise RunFileError(f"cannot write {path}: {reason_of(cause)}") from error

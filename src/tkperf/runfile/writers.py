@@ -217,7 +217,7 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
 
 def still_written(path: Path) -> RunFileError:
     """Return the error of a run file whose run is still going on."""
-    return RunFileError(f"{path} is being written: its run is still going on")
+    return RunFileError(f"{path} is being written: its run has not ended")
 
 
 def require_own(path: Path, status: os.stat_result) -> None:

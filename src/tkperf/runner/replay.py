@@ -150,7 +150,7 @@ class _Reader:
             elif not self._answer(asked):
                 return asked
         if self.log:
-            raise ValueError(f"row {self.log[0].sequence} of the log comes after the test's end")
+            raise ValueError(f"row {self.log[0].sequence} of the log is after the end of the test")
         return None
 
     def _find(self, statement: Statement) -> None:

@@ -108,7 +108,7 @@ def replace_folder(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
     with reach(path) as place:
         kind = place.kind()
         if kind not in (None, stat.S_IFDIR):
-            raise UsageError(f"{path} is no folder and is not replaced; move it away")
+            raise UsageError(f"{path} is not a folder, and tkperf does not replace it; move it away")
         unfinished = f".tkperf-{os.urandom(8).hex()}{UNFINISHED_FOLDER}"
         os.mkdir(unfinished, dir_fd=place.folder)
         try:
@@ -219,8 +219,8 @@ class _Walk:
     def _missing(self, name: str) -> UsageError:
         folder = self._at.joinpath(name, *reversed(self._names[1:]))
         return UsageError(
-            f"{self._path}: there is no folder {self._at / name}; nothing was written: make it "
-            f"first (mkdir -p {folder}), or name another"
+            f"{self._path}: there is no folder {self._at / name}; nothing was written: create it first (mkdir "
+            f"-p {folder}), or name another"
         )
 
     def _refuse_laid_by_others(self, name: str, status: os.stat_result) -> None:

@@ -66,4 +66,4 @@ def reach(known: KnownFile) -> Path:
 
 
 def _changed(known: KnownFile) -> RunFileError:
-    return RunFileError(f"{known.place} is no longer the file that was found here: go back to the list of runs")
+    return RunFileError(f"{known.place} is no longer the file that the list shows: return to the list of runs")

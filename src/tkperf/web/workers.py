@@ -149,8 +149,8 @@ class Workers:
             raise error(answer[1:].decode(errors="replace"))
         if answer != DONE:
             raise JobError(
-                "the process that read it ended early, as for a file that is damaged on purpose: 'tkperf show' on the "
-                "command line may give a reason"
+                "the process that read it ended early, perhaps because of a file that somebody damaged on "
+                "purpose: 'tkperf show' on the command line may give a reason"
             )
 
     async def _work(self, result: BinaryIO, job: str, arguments: Mapping[str, object]) -> bytes:
@@ -177,8 +177,8 @@ class Workers:
                 return await _receive_words(answers)
         except TimeoutError:
             raise LateError(
-                f"it takes longer than {self._limit_s:.0f} s to make: use tkperf report on the command line, which has "
-                "no such limit"
+                f"making it takes longer than {self._limit_s:.0f} s to make: use tkperf report on the command "
+                "line, which has no such limit"
             ) from None
         finally:
             _end(process, answers)

@@ -38,8 +38,8 @@ def test_aliases_are_one_option_and_the_last_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "a.fio: it has no job: a job is a section such as [randread]"),
-        ("[global]\nbs=4k\n", "a.fio: it has no job: a job is a section such as [randread]"),
+        ("", "a.fio: the file has no job: a job is a section such as [randread]"),
+        ("[global]\nbs=4k\n", "a.fio: the file has no job: a job is a section such as [randread]"),
         ("bs=4k\n[a]\n", "a.fio, line 1: 'bs=4k' is above the first [section], which fio refuses; is it a job file?"),
         ("[a\nbs=4k\n", "a.fio, line 1: '[a' is no section: it is [name]"),
         (
@@ -56,9 +56,9 @@ def test_aliases_are_one_option_and_the_last_counts() -> None:
             "a.fio, line 2: size: $mb_memory is filled in by fio from the environment or the host, so that "
             "the load would not be known: write its value",
         ),
-        ("[a]\0", "a.fio: it is not a job file but holds binary data"),
+        ("[a]\0", "a.fio: the file contains binary data, so it is not a job file"),
         ("[a]\ninclude b.inc\n", "a.fio, line 2: 'include b.inc': tkperf reads one file: write its lines here instead"),
-        ("[a]\n" * 257, "a.fio: more than 256 jobs; no test is as long"),
+        ("[a]\n" * 257, "a.fio: more than 256 jobs; no test has so many"),
     ],
 )
 def test_what_is_no_job_file_is_one_clear_line(text: str, reason: str) -> None:

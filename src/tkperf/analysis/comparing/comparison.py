@@ -215,10 +215,12 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
             wanted arrangement.
     """
     if len(results) < 2:
-        raise UsageError("a comparison takes two runs or more")
+        raise UsageError("a comparison needs two runs or more")
     suites = {result.info.suite for result in results}
     if "hdd" in suites and len(suites) > 1:
-        raise UsageError("hard disk runs measure areas, the others steady states: they cannot be compared")
+        raise UsageError(
+            "runs of hard disks measure areas, and the other runs measure steady states: they cannot be compared"
+        )
     arrangement, ordered = _arrange(results, wanted)
     rows = tuple(build_rows(ordered))
     if not rows:
@@ -315,8 +317,8 @@ def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[
     unknown = [result.info.name for result, day in zip(results, days, strict=True) if day is None]
     if unknown:
         raise UsageError(
-            f"a history needs dates, and {', '.join(dict.fromkeys(unknown))} has none: "
-            "omit these runs, or give --as runs"
+            f"a history needs dates, and {', '.join(dict.fromkeys(unknown))} has none: omit these runs, or use "
+            "--as runs"
         )
     ordered = sorted(zip(days, results, strict=True), key=lambda pair: pair[0] or 0.0)
     return arrangement, tuple(result for _, result in ordered)

@@ -192,12 +192,12 @@ class HostWork:
                 one = found.held
                 number = one.shown.number
                 if number in digests or not self._is_own(one):
-                    raise HostSilentError(f"{self.host}: it shows another drive than it was asked for")
+                    raise HostSilentError(f"{self.host}: the host sent a drive that is not part of the request")
                 digests[number] = one.shown.digest
                 held.append(self._localise(one))
             outlined = found if isinstance(found, Outlined) else None
             if outlined is None and (held or not isinstance(found, UnderWay)):
-                raise HostSilentError(f"{self.host}: it does not show its drives, but {type(found).__name__}")
+                raise HostSilentError(f"{self.host}: the host did not send its drives, but {type(found).__name__}")
             if outlined is not None and not (self.begin.resumes or len(held) == len(self.numbers)):
                 raise HostSilentError(f"{self.host}: it shows {len(held)} of {len(self.numbers)} drives")
             self.news.put(HostReady(host=self.host, connected=self._connected, held=tuple(held), outlined=outlined))
@@ -311,7 +311,7 @@ class HostWork:
 
     def _number_of(self, message: DriveReport | EventReport) -> int:
         if message.number > len(self.numbers):
-            raise HostSilentError(f"{self.host}: it speaks of drive {message.number}, which it has not")
+            raise HostSilentError(f"{self.host}: it speaks of drive {message.number}, which is not part of the request")
         return self.numbers[message.number - 1]
 
     def _take(self, seen: DriveReport, connection: SshConnection, early: deque[FromHost]) -> None:
@@ -386,7 +386,7 @@ class HostWork:
                 early.append(head)
             receive_file(connection, head, new)
             if not _is_snapshot(new, run, self.host):
-                raise HostSilentError(f"{self.host}: what came for {run} is no snapshot of its run file")
+                raise HostSilentError(f"{self.host}: what came for {run} is not a snapshot of its run file")
             new.replace(path)
         except OSError as error:
             raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
@@ -418,7 +418,7 @@ def receive_file(connection: SshConnection, head: Snapshot, path: Path) -> None:
             read()
         raise
     if digest.hexdigest() != head.sha256:
-        raise HostSilentError(f"{connection.remote_host.host}: the snapshot came damaged: its SHA-256 is another one")
+        raise HostSilentError(f"{connection.remote_host.host}: the snapshot is damaged: its SHA-256 differs")
 
 
 def _is_snapshot(path: Path, run: str, host: str) -> bool:
@@ -451,7 +451,7 @@ def find_same(held: Mapping[str, tuple[Held, ...]]) -> str | None:
 def _unexpected(host: str, message: object) -> TkperfError:
     if isinstance(message, Refused):
         return HostRefusedError(host, message)
-    return HostSilentError(f"{host}: {type(message).__name__} came, for which nothing asked")
+    return HostSilentError(f"{host}: {type(message).__name__} was sent without a request")
 
 
 def _utc(at_s: float | None, connected: ConnectedHost) -> str | None:

@@ -150,8 +150,8 @@ class SshConnection:
             hello = self.receive(CONNECT_LIMIT_S)
         except InvalidMessageError as error:
             raise InvalidMessageError(
-                f"{error}. Before tkperf, nothing may print to stdout there: look at what the user's shell runs, such "
-                "as ~/.bashrc"
+                f"{error}. Another program printed to stdout on the host before tkperf did: look at the "
+                "start-up files of the user's shell, such as ~/.bashrc"
             ) from None
         except HostSilentError as error:
             status = self._wait()
@@ -159,12 +159,14 @@ class SshConnection:
                 raise self.remote_host.explain(self._words.decode(errors="replace"), status) from error
             raise
         if not isinstance(hello, Hello):
-            raise HostSilentError(f"{self.remote_host.host}: no greeting of tkperf came within {CONNECT_LIMIT_S:.0f} s")
+            raise HostSilentError(
+                f"{self.remote_host.host}: tkperf on the host did not answer within {CONNECT_LIMIT_S:.0f} s"
+            )
         if (hello.protocol, hello.tkperf_version) != (PROTOCOL, __version__):
             raise DeviceError(
-                f"{self.remote_host.host} has tkperf {hello.tkperf_version} (protocol {hello.protocol}), and here is "
-                f"{__version__} "
-                f"(protocol {PROTOCOL}): update the older one, for example with --push"
+                f"{self.remote_host.host} has tkperf {hello.tkperf_version} (protocol {hello.protocol}), and "
+                f"this machine has {__version__} (protocol {PROTOCOL}): update the older one, for example with "
+                "--push"
             )
         return hello
 
@@ -353,7 +355,7 @@ def _read_libc(archive: Path, name: str) -> str:
             readme = tar.extractfile(f"{name}/README.txt")
             found = None if readme is None else _LIBC.search(readme.read(10_000))
     except (tarfile.TarError, KeyError, EOFError) as error:
-        raise InputFileError(f"{archive} is no archive of tkperf: {error}") from error
+        raise InputFileError(f"{archive} is not an archive of tkperf: {error}") from error
     if found is None:
         raise InputFileError(f"{archive} does not name the C library that it needs")
     return found[1].decode()
@@ -370,4 +372,4 @@ def _send(host: str, script: str, content: int) -> None:
             stop_process(process, grace_s=1.0)
     if process.returncode:
         last = words.decode(errors="replace").strip().splitlines()[-1:] or ["ssh failed"]
-        raise DeviceError(f"{host}: tkperf is not put there: {on_one_line(last[0])[:300]}")
+        raise DeviceError(f"{host}: tkperf was not installed on the host: {on_one_line(last[0])[:300]}")

@@ -23,12 +23,12 @@ _OF_ALL = (
     common(
         "--parallel",
         metavar="auto|all|N",
-        help="Drives measured at once; default: auto, as many as overload no link that they share.",
+        help="Number of drives measured at once; default: auto, as many as their shared links can carry.",
     ),
     on_test(
         "--stagger",
         metavar="TIME",
-        help="Least time between the beginnings of two drives on one link, as 30s or 5min; default: none.",
+        help="Shortest time between the starts of two drives on one link, such as 30s or 5min; default: none.",
     ),
     common(
         "--claims", type=InputFile(".toml"), metavar="FILE", help="Check each drive against these claims at the end."
@@ -66,13 +66,14 @@ _OF_ALL = (
         "--yes-destroy-file",
         metavar="FILE",
         type=InputFile(),
-        help="Answer the question in advance: a file of yours with a line for each drive, serial number or path.",
+        help="Answer the question in advance, with your file that has the serial number or path of each drive on a "
+        "line.",
     ),
     on_mail(
         "-m",
         "--mail",
         metavar="ADDRESS",
-        help="Mail the outcome to this address when the batch has ended, in twelve lines at most.",
+        help="Mail the outcome to this address when the batch has ended, in at most twelve lines.",
     ),
     on_mail(
         "--notify-command",
@@ -262,7 +263,7 @@ def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:
     draft, batch_options = read_batch(name, suite, options)
     request = draft.settle(name).require_sound()
     if batch_options.push is not None and not request.hosts:
-        raise click.UsageError("--push is for drives of other hosts, and the batch names none")
+        raise click.UsageError("--push is for drives of other hosts, but the batch names no host")
     if request.hosts:
         from tkperf.cli.hosts_session import run_batch_on_hosts
 

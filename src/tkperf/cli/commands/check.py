@@ -79,19 +79,19 @@ def _require_claims_file(claims_file: Path) -> None:
 @json_option
 @output_file("junit", "Also as JUnit XML, for CI systems; - is stdout.")
 @output_file("html", "Also as a page.")
-@output_file("markdown", "Also for wikis and mails.")
+@output_file("markdown", "Also as Markdown, for wikis and mails.")
 @click.option(
     "--require-confidence",
     is_flag=True,
-    help="Fail claims that are met only within the uncertainty of the value, or by a value without one, too.",
+    help="Also fail a claim if the value meets it only within its uncertainty, or has no uncertainty.",
 )
 def check(
     run_files: tuple[Path, ...], claims_file: Path, as_json: bool, require_confidence: bool, **files: Path | None
 ) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILES: met, not met, or not measured.
 
-    Several runs make a matrix of runs and claims. A batch, NAME.batch, counts as its runs. For a wrong metric or key
-    tkperf lists those that exist.
+    For several runs, tkperf shows a matrix of runs and claims. A batch, NAME.batch, stands for its runs. If a metric or
+    key is wrong, tkperf lists those that exist.
 
     Exit code: 0 if all claims pass, 1 if not, 2 if nothing could be checked.
 

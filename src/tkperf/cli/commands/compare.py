@@ -44,8 +44,8 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     "--as",
     "wanted",
     type=click.Choice(ARRANGEMENTS),
-    help="How to compare them: each against the first (runs), drives of one model (cohort), one "
-    "drive over its dates (history). By default from three runs on by their models and serial numbers.",
+    help="How to compare the runs: each with the first (runs), drives of one model (cohort), or one drive over time "
+    "(history). By default, the models and serial numbers of three or more runs decide.",
 )
 @output_file("csv", "Also as CSV. Of each FILE: - is stdout.")
 @output_file("html", "Also as one HTML file with plots.")
@@ -57,18 +57,18 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     "--folder",
     type=OUTPUT_FOLDER,
     metavar="DIR",
-    help="Write all formats into this folder, too: comparison.html, .pdf, .csv, .json, .md, and TKperf's plots as PNG.",
+    help="Also write all formats into this folder: comparison.html, .pdf, .csv, .json, .md, and TKperf's plots as PNG.",
 )
-@click.option("-z", "--zip", "zipped", is_flag=True, help="With -f: pack its files as comparison.zip, too.")
+@click.option("-z", "--zip", "zipped", is_flag=True, help="With -f: also pack the files as comparison.zip.")
 def compare(
     run_files: tuple[Path, ...], wanted: str | None, folder: Path | None, zipped: bool, **files: Path | None
 ) -> None:
-    """Compare RUN_FILES with the first; three or more of one model as a cohort, of one drive as a history.
+    """Compare RUN_FILES with the first. Three or more runs of one model are a cohort, and of one drive a history.
 
     Ratios have 95 % intervals. A ratio in parentheses is within noise: its interval contains 1 and no difference of
     more than 10 %. A question mark means that a difference cannot be decided: a value has no uncertainty, or the
-    interval contains 1 and also a difference of more than 10 %. Conditions that differ are listed. A batch, NAME.batch,
-    counts as its runs.
+    interval contains 1 and also a difference of more than 10 %. The output lists conditions that differ. A batch,
+    NAME.batch, stands for its runs.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def compare(
 
         run_files = expand_batches(run_files)
     if zipped and folder is None:
-        raise UsageError("-z packs what -f writes: give -f DIR, too")
+        raise UsageError("-z packs the files of -f: pass -f DIR, too")
     asked = [(kind, files[f"{kind}_file"]) for kind in _NAMES]
     wanted_files = [(kind, path) for kind, path in asked if path is not None]
     in_folder = files_in(folder, _NAMES.values())

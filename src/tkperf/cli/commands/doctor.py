@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--unlock", is_flag=True, help="Clear an ATA password left by an interrupted purge.")
 @json_option
 def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
-    """Show the facts of DEVICE, whether it could be tested, and what this machine lacks.
+    """Show the facts of DEVICE, whether tkperf can test it, and what this machine lacks.
 
     Nothing is written to the device, except that --unlock clears tkperf's own ATA password.
 

@@ -27,7 +27,7 @@ HELP = """Estimate '{run}' with the same options; nothing is run, written or ask
 
 
 _OWN = (
-    click.Option(["--no-probe"], is_flag=True, help="Do not read DEVICE; its speed is assumed."),
+    click.Option(["--no-probe"], is_flag=True, help="Do not read DEVICE, but assume its speed."),
     click.Option(["--json", "as_json"], is_flag=True, help="One JSON document instead."),
 )
 
@@ -36,7 +36,7 @@ _OWN = (
 def plan() -> None:
     """Estimate phases, times, amount written and share of a drive's endurance before a run.
 
-    Takes the options of the command that would run. DEVICE is opened to read only.
+    Takes the options of the command that would run. tkperf opens DEVICE only for reading.
     """
 
 

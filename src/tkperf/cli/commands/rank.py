@@ -82,7 +82,7 @@ def rank(
         runs = expand_batches(runs)
     run_files = expand_folders(runs)
     if as_json and STDOUT in (csv_file, html_file, markdown_file):
-        raise UsageError("--json is printed on stdout, too: name a file instead of -")
+        raise UsageError("--json also writes to stdout: name a file instead of -")
     outputs = Outputs((csv_file, html_file, markdown_file), inputs=run_files)
     if html_file is not None:
         require_packages()

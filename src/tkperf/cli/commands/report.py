@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     heading=Heading.CONTENT,
     type=InputFile(".toml"),
     metavar="FILE",
-    help="Add a section with these claims, as 'tkperf check' checks them.",
+    help="Add a section that checks these claims, as 'tkperf check' does.",
 )
 @click.option(
     "--histogram",
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 @click.option("--fact-file", cls=HeadedOption, heading=Heading.CONTENT, **FACT_FILE)
 @output_folder("csv", "Tables as CSV: cells, rounds, slices, verdicts, histograms, every second.")
 @output_folder("parquet", "The tables of --csv as Parquet.", heading=Heading.FORMATS)
-@output_file("json", "The results, as of 'tkperf show --json'.")
+@output_file("json", "The results, as 'tkperf show --json' prints them.")
 @output_file("xml", "TKperf's format, for tkperf-cmp.", heading=Heading.FORMATS)
 @output_file("markdown", "Markdown for wikis and mails.")
 @output_file("openmetrics", "Every second with its time, for Prometheus and Grafana.", heading=Heading.FORMATS)
-@output_file("line-protocol", "The same for InfluxDB and others.", heading=Heading.FORMATS)
-@output_file("junit", "Of a batch: its drives and their claims as JUnit XML, for CI systems.", heading=Heading.FORMATS)
-@output_file("mail", "Of a batch: its results as at most twelve lines of text.", heading=Heading.FORMATS)
+@output_file("line-protocol", "The same data for InfluxDB and others.", heading=Heading.FORMATS)
+@output_file("junit", "For a batch: the drives and their claims as JUnit XML, for CI systems.", heading=Heading.FORMATS)
+@output_file("mail", "For a batch: the results in at most twelve lines of text.", heading=Heading.FORMATS)
 def report(
     run_file: Path,
     html_file: Path | None,
@@ -113,9 +113,7 @@ def report(
         write_batch(run_file, asked, claims_file)
         return
     if junit_file is not None or mail_file is not None:
-        raise UsageError(
-            "--junit and --mail are for a batch: RUN_FILE is NAME.batch then; for a run see tkperf check --junit"
-        )
+        raise UsageError("--junit and --mail need a batch, NAME.batch, as RUN_FILE; for a run see tkperf check --junit")
     from tkperf.analysis.drive_telemetry import place_readings
     from tkperf.analysis.selected_part import parse_selection
     from tkperf.cli.output import Outputs, files_in
@@ -214,7 +212,7 @@ def _render_xml(result: RunResult) -> TkperfXml:
     try:
         return render_tkperf_xml(result)
     except UsageError as error:
-        raise UsageError(f"{error}; nothing was written, neither the other outputs") from error
+        raise UsageError(f"{error}; tkperf wrote none of the outputs") from error
 
 
 def _refuse_tables_of_others(folder: Path, files: Sequence[Path], run_id: str) -> None:

@@ -27,8 +27,8 @@ _TESTS = (
         "--accept-interruption",
         "accept",
         is_flag=True,
-        help="Continue where it stopped, also within a stream or a steady-state window; results that span the "
-        "interruption are marked. Purges and fills are repeated.",
+        help="Continue where the run stopped, also within a stream or a steady-state window. Results that span the "
+        "interruption are marked. tkperf still repeats purges and fills.",
     ),
     common(
         "--repeat",
@@ -51,7 +51,7 @@ _YES_DESTROY_FILE = on_target(
     "--yes-destroy-file",
     metavar="FILE",
     type=InputFile(),
-    help="For a batch: confirm beforehand, by a file with a line for each drive.",
+    help="For a batch: answer the question in advance, with a file that has a line for each drive.",
 )
 
 
@@ -63,7 +63,7 @@ _YES_DESTROY_FILE = on_target(
         *_TESTS,
         _WITHOUT,
         STRICT,
-        purge_command("Repeat the run's --purge-command; none is taken from its file."),
+        purge_command("The --purge-command of the run again; tkperf takes no command from a file."),
         *CONSENT,
         _YES_DESTROY_FILE,
         *VIEWS,
@@ -72,9 +72,9 @@ _YES_DESTROY_FILE = on_target(
 def resume(run_file: Path, **options: Any) -> None:
     """Resume the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
 
-    Profile, options, tests and device stay those of the run. Give DEVICE if the same device has another name now. The
-    run erases it again, so tkperf asks again. It measures the interrupted part again as far as valid results need it, a
-    round or all since the last purge, and names that part before the question.
+    The run keeps its profile, options, tests and device. Pass DEVICE if the device has another name now. The run erases
+    the device again, so tkperf asks again. tkperf repeats what valid results need: the interrupted round, or everything
+    since the last purge. It names this part before the question.
 
     For a batch, RUN_FILE is NAME.batch: drives that are not done begin, or continue, after one question.
 
@@ -93,9 +93,9 @@ def resume(run_file: Path, **options: Any) -> None:
     if run_file.suffix == BATCH_SUFFIX:
         _resume_batch(run_file, options)
     if options.pop("without") or options.pop("yes_destroy_file"):
-        raise UsageError("--without and --yes-destroy-file are for a batch: RUN_FILE is NAME.batch then")
+        raise UsageError("--without and --yes-destroy-file need a batch, NAME.batch, as RUN_FILE")
     if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # False also for names too long
-        raise UsageError(f"RUN_FILE {run_file}: a run continues in its run file, NAME.tkperf")
+        raise UsageError(f"RUN_FILE {run_file}: name the run file to continue, NAME.tkperf")
     asked = {field.name: options.pop(field.name) for field in fields(ResumeRequest) if field.name in options}
     run_options = RunOptions(name=run_file.stem, folder=run_file.parent, command_line=tuple(sys.argv), **options)
     resume_session(ResumeRequest(path=run_file, **asked), run_options)
@@ -114,7 +114,7 @@ def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
         if name in ("run_file", "without") or name in own:
             continue
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError(f"{param.opts[-1]} is for a single run: resume the drive's own run file with it")
+            raise UsageError(f"{param.opts[-1]} is for a single run: use it with the run file of the drive")
     without = options.pop("without")
     asked = {name: value for name, value in options.items() if name in own}
     batch_options = BatchOptions(name=path.stem, folder=path.parent, command_line=tuple(sys.argv), **asked)

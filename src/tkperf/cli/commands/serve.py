@@ -22,7 +22,8 @@ DESCRIPTORS = 64
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen at. Any but loopback needs a token, which is printed; 'ssh -L' is safer.",
+    help="Address to listen at. If it is not a loopback address, requests need the token that tkperf prints; 'ssh "
+    "-L' is safer.",
 )
 @click.option("--port", type=Count(0, 65535), default=8757, show_default=True, help="0: any free port.")
 @click.option(
@@ -30,11 +31,11 @@ DESCRIPTORS = 64
     "socket_path",
     type=RunFolder(),
     metavar="PATH",
-    help="Listen at a Unix socket instead, which only you can open.",
+    help="Listen at a Unix socket instead. Only you can open it.",
 )
-@click.option("--allow-root", is_flag=True, help="Serve as root, which is refused otherwise.")
+@click.option("--allow-root", is_flag=True, help="Serve as root. Without this option, tkperf refuses to serve as root.")
 def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | None, allow_root: bool) -> None:
-    """Show the run files below each DIR in a browser, also while they are written. Default: this folder.
+    """Show the run files below each DIR in a browser, also during their runs. Default: this folder.
 
     The server only reads. Ctrl-C ends it.
 
@@ -54,7 +55,7 @@ def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | N
         )
     for folder in folders:
         if not folder.is_dir():
-            raise UsageError(f"{folder} is no folder: name the folder that has the run files")
+            raise UsageError(f"{folder} is not a folder: name the folder that contains the run files")
     with suppress(KeyboardInterrupt), ended_by_signals(once=False):
         _serve(folders or (Path(),), host, port, socket_path)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def attach(run_file: Path, progress: str, verbose: bool) -> None:
     """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends only the view.
 
-    Figures appear with each step, of a long step once a minute.
+    New figures appear when a step ends, and once a minute in long steps.
 
     \b
     Examples:
@@ -72,8 +72,8 @@ MOST_JUDGED = 24
 def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     """Show the progress of runs. Default: all runs on this machine, and all run files of this folder.
 
-    A batch is one row; NAME.batch alone has a row for each drive, with --json also its runs under way. A run counts as
-    running while its process holds the lock on its run file.
+    A batch is one row. If you name NAME.batch, each drive has a row, and --json also has the runs under way. A run
+    counts as running while its process holds the lock on its run file.
 
     \b
     Examples:
@@ -238,8 +238,8 @@ def _stop_batch(path: Path, *, no_wait: bool) -> None:
         print_lines(*describe_batch_end(state))
         if any(drive.stage in (DriveStage.RUNNING, DriveStage.WAITING) for drive in state.drives):
             raise UsageError(
-                f"runs on other hosts may go on, and no process here follows them: 'tkperf resume {path}' does; stop "
-                "it then"
+                "runs on other hosts may continue, but no process on this machine follows them: 'tkperf resume "
+                f"{path}' starts such a process; then stop the batch"
             )
         return
     ask_batch_to_end(path)

@@ -88,9 +88,9 @@ _LISTS = (
 def sweep(profile: str, **options: Any) -> None:
     """Measure every combination of the values given and keep everything in NAME.tkperf. DEVICE is erased.
 
-    After purge and preconditioning, rounds of all combinations follow until the hardest one is steady: the fewest
-    reads, then the most outstanding I/Os. Default: random 4 KiB reads and writes, 4 and 1 threads, queue depths 128
-    to 1. No specification has this test.
+    After purge and preconditioning, tkperf measures all combinations in rounds until the hardest one is steady. The
+    hardest combination has the fewest reads and the most outstanding I/Os. Default: random 4 KiB reads and writes, 4
+    and 1 threads, queue depths 128 to 1. No specification has this test.
 
     \b
     Examples:

@@ -25,7 +25,7 @@ MOST_REFUSALS_SHOWN = 40
     type=OUTPUT_FILE,
     default="-",
     metavar="FILE.toml",
-    help="The workload file; default: standard output.",
+    help="Write the workload file here; default: standard output.",
 )
 @click.option("--name", metavar="NAME", help="Name of the test; default: that of the job file.")
 @click.option("--force", is_flag=True, help="Replace FILE.toml if it exists.")
@@ -59,7 +59,7 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
             complain(f"refused: and {len(error.refusals) - MOST_REFUSALS_SHOWN} more")
         raise
     if output != STDOUT and output.exists() and not force:
-        raise UsageError(f"{output} exists and is not overwritten: --force replaces it")
+        raise UsageError(f"{output} exists: pass --force to replace it")
     outputs.write(output, written)
     if output != STDOUT:  # the workload file on stdout has them as comments
         for line in options:
@@ -91,10 +91,10 @@ def keys() -> None:
 @workload.command(cls=Command, params=[click.Argument(["file"], type=InputFile(".toml")), profile_option("pts-e-1.1")])
 @json_option
 def show(**options: Any) -> None:
-    """Check a workload file, say what it would do.
+    """Check a workload file, and describe what it would do.
 
-    It describes the test step by step. Keys missing in the file take the profile's values: TC and QD,
-    preconditioning, the rule of steady state.
+    It describes the test step by step. If the file has no TC and QD, preconditioning, or rule of steady state, those of
+    the profile apply.
 
     \b
     Examples:

@@ -253,8 +253,8 @@ def _security_erase(device: Handle, watch: PurgeWatch, *, enhanced: bool, limit_
         _command(device, "--security-set-pass")
         if not _read(device).enabled:
             raise DeviceError(
-                f"purging {device.name} failed: it took the security password without setting it; it "
-                "does not do what it claims. Choose another method with --purge"
+                f"purging {device.name} failed: the drive accepted the security password but did not set it. "
+                "Choose another method with --purge"
             )
         erase = "--security-erase-enhanced" if enhanced else "--security-erase"
         _command(device, erase, limit_s=limit_s, on_tick=lambda: watch.progress(None))
@@ -282,9 +282,8 @@ def clear_password(device: Handle) -> bool:
     after = _read(device)
     if after.enabled or after.locked:
         raise DeviceError(
-            f"{device.name} still has an ATA password ({after.describe()}): either the password is "
-            f"not tkperf's ('{PASSWORD}'), or the security state is frozen{refused}. If you know "
-            "the password: hdparm "
+            f"{device.name} still has an ATA password ({after.describe()}): either the password is not tkperf's "
+            f"('{PASSWORD}'), or the security state is frozen{refused}. If you know the password, run: hdparm "
             f"--user-master u --security-disable PASSWORD {device.name}"
         )
     return True

@@ -44,8 +44,8 @@ class PurgePlan:
                 return method
         because = "; ".join(f"{refusal.name}: {refusal.because}" for refusal in self.refusals)
         raise DeviceError(
-            f"{device} has no way to be purged ({because}). Purge it yourself and use "
-            "--no-purge, which every result will disclose, or give a --purge-command"
+            f"{device} offers no purge method ({because}). Purge it yourself and use --no-purge, which every "
+            "result will disclose, or pass a --purge-command"
         )
 
 

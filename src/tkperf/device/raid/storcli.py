@@ -107,7 +107,7 @@ class StorcliSet:
         for address in config.devices:
             if not re.fullmatch(r"\d+:\d+", address):
                 raise UsageError(
-                    f"RAID configuration, key devices: '{address}' is not ENCLOSURE:SLOT, as hw_lsi takes it"
+                    f"RAID configuration, key devices: '{address}' is not ENCLOSURE:SLOT, the form for hw_lsi"
                 )
 
     @property
@@ -169,8 +169,8 @@ class StorcliSet:
             who = f"drive {drive.address} ({drive.model}, {drive.serial or 'no serial'})"
             if drive.state != FREE_STATE:
                 raise RefusedError(
-                    f"{who} is in use: its state is '{drive.state}', only unconfigured good "
-                    "(UGood) drives are taken. Nothing was touched"
+                    f"{who} is in use: its state is '{drive.state}', but tkperf uses only unconfigured good "
+                    "(UGood) drives. Nothing was touched"
                 )
             if drive.group not in NO_GROUP:
                 raise RefusedError(
@@ -188,8 +188,8 @@ class StorcliSet:
         """Raise RefusedError if the name for the virtual drive exists already."""
         if os.path.lexists(self.path):
             raise RefusedError(
-                f"{self.path} exists already, so the virtual drive will get another name: give "
-                "the next free one as DEVICE. Nothing was made"
+                f"{self.path} exists already, so the virtual drive will get another name: pass the next free "
+                "name as DEVICE. Nothing was made"
             )
 
     def serials(self) -> dict[str, str | None]:
@@ -249,8 +249,8 @@ class StorcliSet:
         drive = self.virtual_drive()
         if drive.device != str(self.path):
             raise DeviceError(
-                f"virtual drive {drive.number} is {drive.device or 'not known to the kernel'}, "
-                f"not {self.path}: give that as DEVICE"
+                f"virtual drive {drive.number} is {drive.device or 'not known to the kernel'}, not {self.path}: "
+                "pass that name as DEVICE"
             )
 
     def initialise(self, on_progress: OnProgress) -> None:
@@ -270,7 +270,7 @@ class StorcliSet:
         for drive in self._virtual_drives():
             if drive.number == self._number:
                 return drive
-        raise DeviceError(f"{self.path}: the virtual drive is gone")
+        raise DeviceError(f"{self.path}: the virtual drive no longer exists")
 
     def remove(self) -> None:
         """Delete the virtual drive that tkperf made; never another one."""

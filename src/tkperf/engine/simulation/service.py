@@ -383,8 +383,8 @@ class Moods:
         end = self._does.fails_after_fills
         if end is not None and fills >= end:
             raise EngineError(
-                f"the simulated drive has failed, as this one does after {end:g} capacities of "
-                "writes: Input/output error; SIMULATED"
+                f"the simulated drive has failed, as this preset does after {end:g} capacities of writes: "
+                "Input/output error; SIMULATED"
             )
 
     def _level(self, workload: Workload, at_s: float) -> float:

@@ -116,9 +116,9 @@ def read_jobs(file: str, text: str) -> tuple[Job, ...]:
             options.pop(option.name, None)
             options[option.name] = option
         if len(jobs) > MOST_SECTIONS:
-            raise InputFileError(f"{file}: more than {MOST_SECTIONS} jobs; no test is as long")
+            raise InputFileError(f"{file}: more than {MOST_SECTIONS} jobs; no test has so many")
     if not jobs:
-        raise InputFileError(f"{file}: it has no job: a job is a section such as [randread]")
+        raise InputFileError(f"{file}: the file has no job: a job is a section such as [randread]")
     return tuple(jobs)
 
 
@@ -150,7 +150,7 @@ def _option(line: _Line) -> Option:
 def _lines(file: str, text: str) -> Iterator[_Line]:
     """Yield lines without comments, except empty ones."""
     if "\0" in text:
-        raise InputFileError(f"{file}: it is not a job file but holds binary data")
+        raise InputFileError(f"{file}: the file contains binary data, so it is not a job file")
     for number, line in enumerate(text.split("\n"), 1):
         left = re.split("[;#]", line, maxsplit=1)[0].strip()
         if left:

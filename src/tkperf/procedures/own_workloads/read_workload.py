@@ -109,14 +109,14 @@ def _tables(document: Mapping[str, Any], key: str, kind: type, what: str) -> Any
         raise InputFileError(f"{what}: required key {key} is missing")
     if not isinstance(value, kind):
         spelled = "[[phases]]" if kind is list else f"[{key}.NAME]"
-        raise InputFileError(f"{what}, key {key}: it is written as tables {spelled}")
+        raise InputFileError(f"{what}, key {key}: write it as tables {spelled}")
     return value
 
 
 def _convert_phase(phase: object, what: str) -> OwnPhase:
     kind = phase.get("kind") if isinstance(phase, dict) else None
     if not isinstance(kind, str):
-        raise InputFileError(f"{what}: it has no kind: one of {', '.join(_KINDS)}")
+        raise InputFileError(f"{what}: the kind is missing; choose one of {', '.join(_KINDS)}")
     if kind not in _KINDS:
         raise InputFileError(f"{what}, key kind: {not_known('kind', _short(kind), _KINDS)}")
     converted: OwnPhase = convert_strictly(phase, _KINDS[kind], what=f"{what} ({kind})")

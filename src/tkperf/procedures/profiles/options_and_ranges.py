@@ -90,8 +90,8 @@ def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes:
     if amount_bytes > limit.length_bytes:
         raise UsageError(
             f"profile {profile.name}, key active_range.amount: {table.amount} do not fit in the "
-            f"{format_capacity(limit.length_bytes)} that {table.length} of the device are: give "
-            "less with --active-range"
+            f"{format_capacity(limit.length_bytes)} that {table.length} of the device are: choose a smaller "
+            "range with --active-range"
         )
     return ActiveRange(offset_bytes=0, length_bytes=amount_bytes)
 
