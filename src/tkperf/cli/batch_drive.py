@@ -40,13 +40,15 @@ from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file
 from tkperf.system.host import now_utc
 
-# Each reading of a comparison, so that several show how steady they are.
+# Length of each reading of a comparison. Several readings show how steady the rate is.
 READING_S = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveTask:
-    """What a drive's process is to do; ``ledger`` is the batch's, ``resumes`` whether its run file goes on."""
+    """Order for a drive's process; ``ledger``: that of the batch; ``resumes``: the process continues an existing run
+    file.
+    """
 
     number: int
     drive: BatchDrive
@@ -57,7 +59,8 @@ class DriveTask:
 
 def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
     """Do everything for one drive, and end this process. Call it in a new process, first of all."""
-    # A session of its own: signals of the terminal reach the batch, which passes on what concerns the drives.
+    # The drive's process has its own session. Signals of the terminal reach only the batch, which passes them on if
+    # they concern drives.
     os.setsid()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     point_streams_to(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), (0, 1, 2))
@@ -72,7 +75,7 @@ def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
         code, text = ExitCode.STOPPED, "stopped by the user"
     except TkperfError as error:
         code, text = error.exit_code, str(error)
-    except BaseException as error:  # a defect; the log has it, too
+    except BaseException as error:  # a defect of tkperf, which is also in the log
         text = f"this is a defect of tkperf: {reason_of(error)}"
         with suppress(OSError):
             sys.stderr.write(traceback.format_exc())
@@ -82,7 +85,7 @@ def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
         if gate.has_begun:
             gate.note_end(code, text)
         channel.send(Ended(exit_code=code, text=text))
-        # Nothing of the process that it was forked from is cleaned up here.
+        # The forked process must not clean up resources of its parent.
         os._exit(code)
 
 
@@ -117,7 +120,7 @@ def _measure(task: DriveTask, gate: _Gate) -> None:
 
 
 def _require_meant(drive: BatchDrive, identity: DeviceIdentity) -> None:
-    """Raise DeviceError if another drive has the path of the one that is meant."""
+    """Raise DeviceError if another drive now has the path of the requested drive."""
     if drive.serial is not None and identity.serial != drive.serial:
         raise DeviceError(
             f"{identity.path} has the serial number {identity.serial}, and {drive.serial} is the confirmed "
@@ -149,7 +152,7 @@ def _keep(
 
 
 class _Gate:
-    """The place where a drive's process waits, its drive held, until the batch gives it the word to begin."""
+    """State of a drive's process that holds its drive and waits until the batch tells it to begin."""
 
     def __init__(self, task: DriveTask, channel: Channel) -> None:
         self._task = task
@@ -162,7 +165,7 @@ class _Gate:
 
     @property
     def has_begun(self) -> bool:
-        """Return whether the word was given."""
+        """Return whether the batch told the process to begin."""
         return self._go is not None
 
     @property
@@ -175,11 +178,11 @@ class _Gate:
         return () if self._go is None else self._go.siblings
 
     def ask(self, question: Question) -> str:
-        """Show the batch what this drive is and holds, and wait for the user's answer."""
+        """Send the facts and the content of this drive to the batch, and wait for the user's answer."""
         return self._wait(question).answer or ""
 
     def wait_for_turn(self) -> None:
-        """Wait for the word if nothing had to be asked: a simulated drive, a new file."""
+        """Wait for the start if no question was needed: for a simulated drive or a new file."""
         if self._go is None:
             self._wait(None)
 
@@ -187,7 +190,9 @@ class _Gate:
         self._channel.send(Begun())
 
     def wait_for_repetition(self) -> bool:
-        """Hold the drive for another run, if one may follow; return whether it does. Without the batch it does not."""
+        """Hold the drive for another run, if one may follow, and return whether it follows. If the batch has ended, no
+        run follows.
+        """
         if self._go is None or not self._go.repeatable:
             return False
         self.note_end(ExitCode.DONE, "")

@@ -1,4 +1,4 @@
-"""The results of a batch from the command line: shown, written as files, checked."""
+"""Results of a batch on the command line: show them, write them to files, check them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BatchFiles:
 
 
 def load_batch_result(path: Path, claims_file: Path | None = None) -> BatchResult:
-    """Read a batch and its runs, with other claims than its own if a file is given."""
+    """Read a batch and its runs. A claims file replaces the claims of the batch."""
     claims = None if claims_file is None else read_claims(claims_file)
     folder = None if claims_file is None else claims_file.parent
     return read_batch_result(read_batch(path), claims=claims, folder=folder)
@@ -99,7 +99,7 @@ def _warning_of(text: str) -> Iterator[None]:
 
 
 def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) -> BatchResult:
-    """Write the results of a batch; without any file asked for its page next to the batch."""
+    """Write the results of a batch to the requested files; without such a file, write its page next to the batch."""
     if not any(getattr(files, name) for name in BatchFiles.__slots__):
         files = BatchFiles(html=path.with_suffix(".html"))
     with ExitStack() as stack:
@@ -139,7 +139,7 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
 
 
 def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the run files that are meant: a batch is its runs that have begun."""
+    """Return the named run files; a batch stands for its runs that have begun."""
     found: list[Path] = []
     for path in paths:
         if path.suffix != BATCH_SUFFIX:
@@ -183,7 +183,7 @@ def notify_of_batch(options: BatchOptions, state: BatchState, lines: Sequence[st
 
 
 def describe_outcome(state: BatchState) -> str:
-    """Describe how far a batch has come: ``complete``, ``22 of 24 drives done``."""
+    """Describe the progress of a batch: ``complete``, ``22 of 24 drives done``."""
     done = sum(drive.stage is DriveStage.DONE for drive in state.drives)
     if done == len(state.drives):
         return "complete"

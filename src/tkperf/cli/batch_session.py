@@ -1,4 +1,4 @@
-"""One batch from the command line: look at all drives, ask once, show it under way, give the answer."""
+"""A batch on the command line: look at all drives, ask once, show the progress, give the answer."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from tkperf.runfile.writers import SQLITE_ENDINGS
 
 
 class BatchPrompt(Protocol):
-    """The place where the user sees a batch and confirms it."""
+    """Shows a batch to the user, who confirms it."""
 
     def show(self, selection: DriveSelection, neighbours: Neighbours) -> None:
-        """Show what the process of each drive found, before the question."""
+        """Before the question, show the findings of the process of each drive."""
 
     def ask(self, processes: DriveProcesses) -> None:
         """Ask once for all drives.
@@ -52,7 +52,7 @@ class BatchPrompt(Protocol):
         """
 
     def end(self, state: BatchState) -> int:
-        """Show what the batch came to; return its exit code."""
+        """Show the outcome of the batch, and return its exit code."""
 
 
 def run_batch(request: BatchRequest, options: BatchOptions, prompt: BatchPrompt | None = None) -> int:
@@ -66,7 +66,7 @@ def run_batch(request: BatchRequest, options: BatchOptions, prompt: BatchPrompt 
 
 
 def choose_new(request: BatchRequest, options: BatchOptions) -> DriveSelection:
-    """Return the drives of a new batch, whose files have a place."""
+    """Return the drives of a new batch, after a check that its files can be created."""
     return choose_all(request, options.path, options.folder, _find_outputs(options, request))
 
 
@@ -80,10 +80,10 @@ def _find_outputs(options: BatchOptions, request: BatchRequest) -> Iterator[Path
 
 
 def resume_batch(options: BatchOptions, *, without: Sequence[str] = (), prompt: BatchPrompt | None = None) -> int:
-    """Run ``tkperf resume NAME.batch``: begin or go on with every drive that is not done, after consent."""
+    """Run ``tkperf resume NAME.batch``: begin or continue the run of every drive that is not done, after consent."""
     # Do this first, because other processes find this process by the lock.
     departure = depart(options)
-    # Held until the end, so that no other process goes on with it, and no other file takes its place.
+    # The lock is held until the end, so that no other process continues the batch or replaces its file.
     ledger = Ledger.open(options.path)
     try:
         selection = choose_rest(ledger, without)
@@ -100,7 +100,7 @@ def _conduct(
     prompt: BatchPrompt,
     ledger: Ledger | None = None,
 ) -> int:
-    """Measure drives after consent. ``ledger``: that of a batch that goes on; it is closed in the end."""
+    """Measure drives after consent. ``ledger``: that of a resumed batch; it is closed at the end."""
 
     def work(number: int, channel: Channel) -> NoReturn:
         if held is not None:
@@ -119,7 +119,7 @@ def _conduct(
     with until_it_begins() as undone:
         if ledger is not None:
             undone.callback(ledger.close)
-        # The processes of the drives share the memory of all that is loaded by now.
+        # The processes of the drives share the memory of all modules that are loaded before the fork.
         gc.freeze()
         processes = DriveProcesses(selection.numbers, work)
         undone.callback(processes.dismiss)
@@ -131,7 +131,7 @@ def _conduct(
         neighbours = find_neighbours(selection.request, found)
         prompt.show(selection, neighbours)
         prompt.ask(processes)
-        # A drive may have gone while the question was on the screen.
+        # A drive may have disappeared while the question was open.
         processes.require_sound(selection.request)
         if ledger is None:
             ledger = Ledger.create(options.path, selection.request, options.command_line)
@@ -174,7 +174,7 @@ def until_it_begins() -> Iterator[ExitStack]:
 
 
 def leave(departure: Departure) -> None:
-    """Tell that the batch has begun; from now on a lost terminal ends nothing that drives measure for a day."""
+    """Report that the batch has begun. From now on, a lost terminal does not end a measurement."""
     departure.leave_terminal()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     departure.report_start()
@@ -227,7 +227,7 @@ class _Terminal:
 
 
 def print_held(options: BatchOptions, held: Sequence[Held], facts: Sequence[tuple[str, str]]) -> None:
-    """Show on stderr the drives that are held, before the question. Warnings are said once."""
+    """Show the held drives on stderr before the question. A warning of several drives appears once."""
     if options.quiet or options.progress == "json":
         return
     print_table(build_consent_table([one.shown for one in held]), open_console(stderr=True))

@@ -50,7 +50,7 @@ class LiveBatch:
     def __call__(self, watched: BatchFollower) -> None:
         console = self._frame.console
         now_s = time.monotonic()
-        # Half a look early rather than a whole one late.
+        # It is better to look half an interval early than a whole interval late.
         if not console.is_terminal or now_s - self._drawn_s < DRAW_EVERY_S - LOOK_EVERY_S / 2:
             return
         self._drawn_s = now_s
@@ -67,7 +67,7 @@ class LiveBatch:
 
 
 class _NewNotes:
-    """The remarks of a batch that were not there at the look before, such as that of a full disk."""
+    """Remarks of a batch that are new since the previous look, such as that of a full disk."""
 
     def __init__(self) -> None:
         self._seen: tuple[str, ...] = ()
@@ -79,8 +79,8 @@ class _NewNotes:
 
 
 class BatchLines:
-    """View that writes what is new as lines: each change of a drive's stage, and of its run what
-    ``PlainLines`` shows.
+    """View that writes lines about changes: each change of a drive's stage, and the lines of ``PlainLines`` for its
+    run.
     """
 
     def __init__(self, *, every_s: float | None, steps: bool) -> None:
@@ -120,7 +120,7 @@ class BatchLines:
 
 
 class BatchJson:
-    """View that writes the same as JSON: every event of a run, and each change of a drive's stage."""
+    """View that writes every event of a run and each change of a drive's stage as JSON."""
 
     def __init__(self) -> None:
         self._stages: dict[int, DriveStage] = {}
@@ -169,9 +169,8 @@ def name_run(drive: DriveState) -> str:
 
 @contextmanager
 def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBatch]:
-    """Open the chosen view; it gets the batch each time that it was looked at.
-
-    A view that fails is given up: its reader has gone, its terminal was closed. The batch goes on.
+    """Open the chosen view, which gets the batch after each look. If the view fails because its reader has gone or its
+    terminal was closed, the batch continues without the view.
     """
     progress = choose_progress(options.progress)
     view: ShowBatch | None = None
@@ -199,7 +198,7 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
 
 @contextmanager
 def shown_in_thread(options: BatchOptions, watch: Callable[[], BatchFollower]) -> Iterator[None]:
-    """Show a batch under way in a thread of its own: a view that hangs, as in a stopped terminal, holds up no drive.
+    """Show a batch under way in a separate thread. If the view hangs, as in a stopped terminal, no drive has to wait.
 
     Args:
         watch: begins to look at the batch.
@@ -224,20 +223,20 @@ def _show_until(ended: threading.Event, options: BatchOptions, watch: Callable[[
         is_last = False
         while not is_last:
             is_last = ended.wait(LOOK_EVERY_S)
-            with suppress(RunFileError):  # the batch writes a ledger anew that was removed
+            with suppress(RunFileError):  # if the ledger was removed, the batch writes it again
                 watched.look()
             show(watched)
 
 
 def complain_in_thread(text: str) -> None:
-    """Print a line on stderr, without waiting for a terminal that takes none."""
+    """Print a line on stderr, without waiting for a terminal that accepts no output."""
     thread = threading.Thread(target=complain, args=(text,), daemon=True)
     thread.start()
     thread.join(0.5)
 
 
 def describe_batch_end(state: BatchState) -> Iterator[str]:
-    """Yield the lines that say how far a batch has come that is not under way, with markup."""
+    """Yield lines, with markup, that describe the progress of a batch that is not under way."""
     for drive in state.drives:
         yield plain(f"{drive.shown.label} {drive.outcome}")
     yield f"results: tkperf show {plain(state.path)}; as a page: tkperf report {plain(state.path)}"
@@ -268,7 +267,7 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
 
 
 def print_batch_result(state: BatchState, options: BatchOptions) -> int:
-    """Print what the batch came to, and write its page and those of its drives; return its exit code."""
+    """Print the outcome of the batch, write its page and those of its drives, and return its exit code."""
     from tkperf.cli.batch_output import describe_outcome, end_batch, notify_of_batch  # noqa: PLC0415
     from tkperf.page.batch_results_page import build_batch_mail  # noqa: PLC0415
 

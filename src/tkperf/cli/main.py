@@ -21,7 +21,7 @@ from tkperf.cli.standard_streams import complain, let_go, prepare_streams
 from tkperf.model.errors import ExitCode, TkperfError, UsageError, reason_of
 from tkperf.model.version import __version__
 
-# Commands by their headings in the help, each with its module and its text there, which loads none of them.
+# Commands by their headings in the help, with module and help text. The help therefore loads none of the modules.
 COMMAND_GROUPS = {
     "Before a run": {
         "doctor": ("doctor", "Check whether DEVICE can be tested and what is missing here."),
@@ -57,7 +57,7 @@ COMMAND_GROUPS = {
 }
 COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 
-# For programs: tkperf elsewhere calls it.
+# For programs: tkperf on another host calls this command.
 HIDDEN = {"on-host": ("on_host", "Take part in a batch that is conducted on another host.")}
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -150,7 +150,7 @@ cli.epilog = describe_exit_codes()
 def main() -> None:
     """Run the command line and exit."""
     prepare_streams()
-    # The parent process may ignore SIGCHLD, and tkperf inherits that: then every program seems to end well.
+    # The parent process may ignore SIGCHLD, and tkperf inherits that: then every program seems to succeed.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if ASKED_TO_COMPLETE in os.environ:
         import_module("tkperf.cli.commands.completion")
@@ -176,13 +176,13 @@ def main() -> None:
     except Exception:
         from traceback import format_exc  # noqa: PLC0415  # only a defect needs it
 
-        # Not 1, which says that claims are not met.
+        # Not 1, because 1 means that claims are not met.
         complain(format_exc().rstrip())
         exit_code = _fail("this is a defect of tkperf: please report it with the lines above", ExitCode.DEFECT)
     finally:
         let_go(sys.stdout)
         let_go(sys.stderr)
-    gc.freeze()  # else Python would search all that a long run left, at its end
+    gc.freeze()  # otherwise Python would search all objects at its end
     sys.exit(exit_code)
 
 

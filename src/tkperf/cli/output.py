@@ -1,4 +1,4 @@
-"""Output of the command line: files, each written whole, and text from outside made harmless."""
+"""Output of the command line: files that are written completely or not at all, and harmless forms of foreign text."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def say_path(path: Path) -> None:
 
 
 def open_log(path: Path) -> int:
-    """Open a log to add to it, and return the descriptor. Others may have put something in its place."""
-    # Not blocking, as opening a pipe in its place would wait.
+    """Open a log for appending, and return the descriptor. Another user may have replaced the log by something else."""
+    # Not blocking, because opening a pipe of this name would wait.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
     if path.is_symlink():
         raise RunFileError(_no_log(path))
@@ -162,5 +162,5 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
 
 def _pieces(content: bytes | str | Iterable[str]) -> Iterator[bytes]:
     for piece in (content,) if isinstance(content, bytes | str) else content:
-        # A name may hold bytes that are no characters: they are escaped.
+        # A name may contain bytes that are not characters. Such bytes are escaped.
         yield piece.encode(errors="backslashreplace") if isinstance(piece, str) else piece

@@ -85,9 +85,9 @@ from tkperf.runfile.snapshot import take_snapshot
 from tkperf.system.work_folder import private_folder
 
 LOOK_EVERY_S = 0.3
-# A look at a run file that has not changed costs nearly nothing.
+# Looking at an unchanged run file takes almost no time.
 _LOOKS_A_SECOND = 20.0
-# Figures that change every moment are sent so often.
+# Interval at which figures that always change are sent.
 _BRIEF_EVERY_S = 10.0
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own in it
 _PLAN_PIECE = 20_000
@@ -147,7 +147,7 @@ def _ledger_of(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _RemoteConsent:
-    """The question is asked elsewhere."""
+    """Another host asks the question."""
 
     lines: Lines[ToHost]
 
@@ -199,7 +199,7 @@ def _begin(order: Begin, lines: Lines[ToHost], caller_uid: int) -> None:
         resume_batch(options, without=order.without, prompt=prompt)
         return
     if order.has_begun:
-        # Begun anew, a run would take the place of what was measured before.
+        # A run that begins again would replace the earlier measurements.
         raise RunFileError(
             f"{ledger} no longer exists, so its runs cannot be resumed. Their last snapshots are on the machine "
             "of the batch; measure these drives in a new batch"
@@ -259,7 +259,7 @@ def _write_inputs(folder: Path, files: dict[str, str]) -> None:
 
 
 def _draft(request: BatchRequest, folder: Path) -> BatchDraft:
-    """Return a batch of drives that are here, by the names that the user gave."""
+    """Return a batch of the drives of this host, with the names that the user chose."""
     run = request.drives[0].request
     common = {key: getattr(run, key) for key in run.__struct_fields__ if key not in ("device", "size", "facts")}
     drives = tuple(
@@ -285,7 +285,7 @@ class _LastEvent:
 
 
 def _follow(order: Follow, lines: Lines[ToHost], caller_uid: int) -> None:
-    """Show the batch until the other side has gone, and do meanwhile what it asks for."""
+    """Report the batch until the other side has gone, and carry out its orders meanwhile."""
     # A drive is measured here.
     os.nice(19)
     ledger = _ledger_of(order.name)
@@ -353,7 +353,7 @@ def _describe(drive: DriveState, brief: Brief | None) -> DriveReport:
 
 
 def _still(seen: DriveReport, before: DriveReport) -> DriveReport:
-    """Return news with the times and temperatures of those before: they change every moment."""
+    """Return new states with the times and temperatures of the previous states, because these always change."""
     if seen.brief is None or before.brief is None:
         return seen
     was = before.brief

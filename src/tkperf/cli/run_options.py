@@ -28,7 +28,7 @@ from tkperf.system.process import find_program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
-    """Options of one call that measures, a run or a batch: its place, views, estimate and end.
+    """Options of a call that measures a run or a batch: folder, views, estimate and end.
 
     Raises:
         UsageError: NAME cannot be a file name, options contradict each other, or the notification asked for is
@@ -76,7 +76,7 @@ class CallOptions:
 
     @property
     def path(self) -> Path:
-        """The file that keeps it: the run file, or the batch's ledger."""
+        """File that keeps the measurement: the run file, or the batch's ledger."""
         return self.folder / f"{self.name}{self.suffix}"
 
     @property
@@ -90,7 +90,7 @@ class CallOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions(CallOptions):
-    """Options of a run that are not the measurement's, with its consent."""
+    """Options of a run that do not concern the measurement, including consent."""
 
     force: bool
     yes_destroy: str | None
@@ -182,7 +182,7 @@ def _is_server(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions(CallOptions):
-    """Options of a batch that are not the measurement's, with its consent.
+    """Options of a batch that do not concern the measurement, including consent.
 
     Attributes:
         push: archive of tkperf that is put on the hosts first.
@@ -200,7 +200,7 @@ class BatchOptions(CallOptions):
 
     def __post_init__(self) -> None:
         CallOptions.__post_init__(self)
-        # A mistake in an estimate is this call's, and not one of each drive.
+        # A mistake in the estimate concerns the whole call, not each drive.
         rating_of(self)
         if self.rate is not None:
             parse_rate(self.rate)

@@ -47,7 +47,7 @@ from tkperf.runner.events import (
     find_place_events,
 )
 
-# Events kept for a view that takes none: ten minutes of samples, and more steps than a day has.
+# Largest number of events kept for a view that accepts none: ten minutes of samples, and more steps than a day has.
 MOST_SAMPLES = 600
 MOST_EVENTS = 5_600
 # Time that the end of a run gives a view to show the rest.
@@ -66,9 +66,9 @@ class Abandoned(Exception):  # noqa: N818 - no error: it ends a view for which t
 class InBackground:
     """Observer that hands events to a view in another thread and never waits for it.
 
-    While the view takes nothing, samples beyond ``MOST_SAMPLES`` are dropped, and later all other events but the
-    run's end. When the view takes events again, it gets the number of dropped ones in their place. ``on_note`` gets
-    a note at the first loss, and one with the number when the test has ended.
+    While the view takes nothing, samples beyond ``MOST_SAMPLES`` are dropped, and later all other events but the run's
+    end. When the view takes events again, it gets the number of dropped ones in their place. ``on_note`` gets a note at
+    the first loss, and a note with the number of lost events when the test has ended.
     """
 
     def __init__(self, open_view: OpenView, *, name: str, on_note: Observer = lambda _: None) -> None:
@@ -76,7 +76,7 @@ class InBackground:
         self._open_view = open_view
         self._name = name
         self._on_note = on_note
-        # Its put takes no lock of Python's, which Ctrl-C at the wrong moment could leave held for ever.
+        # Its ``put`` uses no lock of Python, because Ctrl-C at the wrong moment could leave such a lock held for ever.
         self._waiting = SimpleQueue[tuple[Event, datetime] | None]()
         self._missing = _NONE_MISSING
         self._abandoned = False
@@ -196,8 +196,8 @@ def open_observers(
 ) -> Iterator[tuple[Observer, ...]]:
     """Open the log, then the chosen view if any, and close them however the run ends.
 
-    None of them can end a run or hold it up: a run of days is worth more than its view. ``on_note``
-    gets a note of events that were not shown.
+    A view can neither end a run nor delay it, because a run of days is worth more than its view. ``on_note`` gets a
+    note of events that were not shown.
     """
     try:
         log = open_log(options.log_path)
@@ -266,9 +266,8 @@ def _always(view: View) -> OpenView:
 
 
 def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenView:
-    """Wrap a view that is given up when it fails: its reader has gone, its disk is full, its terminal was closed.
-
-    Opening it may fail, too. ``on_note`` then gets a note, once.
+    """Wrap a view so that a failure ends only the view, for example because its reader has gone, its disk is full, or
+    its terminal was closed. Opening the view may fail, too. ``on_note`` gets one note about a failure.
     """
 
     @contextmanager
@@ -354,7 +353,7 @@ def _draw(followed: FollowedFile, view: LiveView) -> None:
         view.draw()
 
 
-# For a simulated run, in which a second takes a millisecond.
+# Interval of drawing in a simulated run, in which a second takes a millisecond.
 DRAW_EVERY_S = 0.1
 
 
@@ -432,7 +431,8 @@ class RedrawnLines:
         if self._widths:
             above, rows = self._to_first_line(), self._rows()
             self._widths = []
-            # Row by row: if all are erased at once from the first row of its screen, tmux keeps them as history.
+            # Erase row by row: if all rows are erased at once from the first row of the screen, tmux keeps them in its
+            # history.
             self._write(above + "\x1b[K\r\n" * rows + f"\x1b[K\x1b[{rows}A")
 
     def _to_first_line(self) -> str:

@@ -1,4 +1,4 @@
-"""One run from the command line: plan, show it, ask, execute with views, show the results."""
+"""A run on the command line: plan, show the plan, ask, execute with views, show the results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
 def run_session(request: RunRequest, options: RunOptions) -> None:
     """Run ``tkperf ssd``, ``tkperf hdd`` or ``tkperf raid``, from the request to the results."""
     with _session(options) as (departure, ending):
-        # Before any folder is made, so that a mistake in a user's file leaves nothing behind.
+        # This check precedes the first new folder, so that a mistake in a user's file leaves no folder behind.
         profile = choose_profile(request)
         destination = Destination(
             name=options.name, folder=options.folder, other_files=(options.log_path, options.report_path)
@@ -68,7 +68,7 @@ def run_session(request: RunRequest, options: RunOptions) -> None:
             description=options.description,
             feature_matrix=options.feature_matrix,
         )
-        # From here on a device is changed, and is put back whatever ends the run.
+        # From here on, settings of the device change. They are restored whatever ends the run.
         with plan.dut.open(plan.fitted, consent_of(options)) as equipment:
             departure.leave_terminal()
             run_to_file(
@@ -126,7 +126,7 @@ def watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Seq
 
 
 def show_results(options: RunOptions, ending: Ending) -> None:
-    """Print verdict and headline figures on stdout, and where the rest is on stderr."""
+    """Print verdict and headline figures on stdout, and the places of the other results on stderr."""
     if options.detach or options.progress == "json":
         ending.say_where()
         return
@@ -152,7 +152,7 @@ _BEGUN = b"begun"
 
 
 class Departure:
-    """Departure of a run from its terminal. Without ``--detach`` the run stays there."""
+    """Separation of a run from its terminal. Without ``--detach``, the run keeps its terminal."""
 
     def leave_terminal(self) -> None:
         """Leave the terminal after the question: its signals no longer reach the run."""

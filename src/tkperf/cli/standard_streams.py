@@ -18,17 +18,16 @@ from tkperf.model.units import drop_controls, is_copied, wrap_words
 
 
 def complain(text: str) -> None:
-    """Print lines on stderr without control characters; a terminal gets them in whole words. A lost
-    stderr is ignored.
+    """Print lines on stderr without control characters; on a terminal, lines break only between words. A lost stderr is
+    ignored.
     """
     with suppress(OSError):
         click.echo(in_whole_words(drop_controls(text)), err=True)
 
 
 def in_whole_words(text: str) -> str:
-    """Return text with line ends between words where a terminal would break them; piped text stays as it is.
-
-    So does a line that a user copies.
+    """Return text with line ends between words, so that a terminal does not break words. Piped text, and a line that a
+    user copies, remain unchanged.
     """
     if not sys.stderr.isatty():
         return text
@@ -53,10 +52,9 @@ def warning_of(what: str) -> Iterator[None]:
 
 
 def prepare_streams() -> None:
-    """Make the streams take any text, and open missing ones on the null device.
-
-    Otherwise the next file to be opened, such as a run file, would get the number of a missing stream. A path may
-    hold bytes that are no characters: they are escaped.
+    """Make the streams accept any text, and open missing streams on the null device. Otherwise the next opened file,
+    such as a run file, would get the number of a missing stream. A path may contain bytes that are not characters; such
+    bytes are escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -87,7 +85,8 @@ def point_streams_to(descriptor: int, numbers: Sequence[int]) -> None:
 
 @contextmanager
 def ended_by_signals(*, once: bool) -> Iterator[None]:
-    """Raise KeyboardInterrupt on each of them; with ``once`` only on the first, so that the end is in order.
+    """Raise KeyboardInterrupt on each of these signals; with ``once`` only on the first signal, so that the run ends in
+    order.
 
     With ``once``, later signals are ignored until the process has ended. A terminal and the process that waits for
     this one may both send the same Ctrl-C, and the second one must not interrupt the last message.
@@ -117,9 +116,8 @@ def ended_by_signals(*, once: bool) -> Iterator[None]:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Disable garbage collection.
-
-    A run of days is a million objects, and none of them is garbage: a search takes a tenth of the time.
+    """Disable garbage collection. A run of days has a million objects, none of which is garbage, and searching them
+    would take a tenth of the time.
     """
     gc.disable()
     try:

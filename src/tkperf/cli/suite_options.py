@@ -324,12 +324,12 @@ _LIST_GOES_ON = f"{__name__}.list_goes_on"
 
 
 class SuiteCommand(Command):
-    """A command that takes TKperf's ``-ssdt iops lat`` as well as ``-ssdt iops,lat``."""
+    """Command that accepts TKperf's ``-ssdt iops lat`` as well as ``-ssdt iops,lat``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         flags, names = self._tests()
         words = expand_lists(args, flags, names)
-        # For completion: the last word belongs to a list that may go on.
+        # For completion: the last word belongs to a list that the user may continue.
         ctx.meta[_LIST_GOES_ON] = len(words) > 1 and words[-2] in flags
         return super().parse_args(ctx, words)
 
@@ -337,7 +337,9 @@ class SuiteCommand(Command):
         return super().shell_complete(ctx, incomplete) + self.complete_list(ctx, incomplete)
 
     def complete_list(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return completions of a list of tests that may go on; none if the words before are no such list."""
+        """Return completions of a list of tests that the user may continue; none if the previous words are not such a
+        list.
+        """
         if not ctx.meta.get(_LIST_GOES_ON) or incomplete.startswith("-"):
             return []
         return _complete_tests(self._tests()[1], incomplete, ctx.params.get("tests") or ())

@@ -17,7 +17,7 @@ from tkperf.model.choices import NO_BATCH_OF_SETS
 
 FILE = "BATCH.toml"
 _GIVEN = f"{__name__}.file"
-# Of these a batch has its own, or none; the rest is the same for many drives.
+# A batch has its own form of these options, or none. The other options are the same for many drives.
 _OF_ONE_RUN = ("name", "device", "force", "yes_destroy", "strict", "mail", "notify_command")
 _OF_ALL = (
     common(
@@ -214,7 +214,7 @@ _HELP_OF_OPTIONS = {
     "no_report": "Do not write NAME.html and the reports of the drives when the batch has ended.",
     "detach": "Leave the terminal once the batch has begun; 'tkperf attach', 'status' and 'stop' reach it.",
 }
-# Options of a suite that say nothing of the measurement, so that a batch file leaves them to the call.
+# Options of a suite that do not concern the measurement, so a batch file does not contain them.
 _OF_CALL = (
     "rated",
     "warranty_years",

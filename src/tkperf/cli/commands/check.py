@@ -72,7 +72,7 @@ def _require_claims_file(claims_file: Path) -> None:
     nargs=-1,
     required=True,
     type=RUN_FILE,
-    # click takes whatever follows the first for one more run: the claims file is among them.
+    # click treats all further words as runs, so the claims file is among them.
     shell_complete=lambda _context, _argument, begun: offer_files(begun, (RUN_FILE_SUFFIX, ".toml")),
 )
 @click.argument("claims_file", type=InputFile(".toml"))
@@ -183,7 +183,7 @@ def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
     from tkperf.pipeline.api import load, read_and_check, read_claims
     from tkperf.render.export_check import render_matrix_json, render_matrix_junit
 
-    read_claims(work.claims_file)  # an error there is not that of each run
+    read_claims(work.claims_file)  # an error in the claims file is not an error of a run
     given = []
     for path in run_files:
         try:

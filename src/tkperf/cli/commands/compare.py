@@ -34,7 +34,7 @@ _NAMES = {
     "json": "comparison.json",
     "markdown": "comparison.md",
 }
-# Names from the analysis, which --help need not load.
+# Names from the analysis, written out so that --help does not load it.
 ARRANGEMENTS = ("runs", "cohort", "history")
 
 
@@ -115,7 +115,7 @@ def compare(
         outputs.write(path, contents[kind])
     for path in packed:
         outputs.write(path, _zip(written for _, written in wanted_files if written.parent == folder))
-    # Last, so that a reader of stdout that ends early, such as head, costs no file.
+    # stdout is written last, so that all files exist even if its reader, such as head, ends early.
     if not planned.on_stdout:
         _print(comparison, open_console())
 

@@ -1,4 +1,4 @@
-"""tkperf on-host: what a batch over hosts calls on each of them."""
+"""tkperf on-host: the command that a batch over hosts calls on each host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tkperf.cli.calling import Command
 
 @click.command(cls=Command, hidden=True)
 def on_host() -> None:
-    """Take part in a batch that is conducted on another host: its orders come on stdin. For programs only."""
+    """Take part in a batch that another host conducts, and read its orders from stdin. For programs only."""
     from tkperf.cli.remote_orders import serve
 
     serve()
