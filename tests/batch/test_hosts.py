@@ -140,9 +140,9 @@ def follow(work: HostWork) -> None:
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"\u202etxt.exe"}'), "control char"),
         (('{"type":"Clock","utc_s":1e300}',), "a line that is no message"),
         ((NOW, Outlined(shortest_s=1, longest_s=1, groups="x" * 5000)), "a text of more than"),
-        ((NOW, HeldDrive(held=held(name="../../etc/x")), OUTLINED), "another drive"),
-        ((NOW, HeldDrive(held=held(number=2)), OUTLINED), "another drive"),
-        ((NOW, HeldDrive(held=held()), HeldDrive(held=held())), "another drive"),
+        ((NOW, HeldDrive(held=held(name="../../etc/x")), OUTLINED), "not part of the request"),
+        ((NOW, HeldDrive(held=held(number=2)), OUTLINED), "not part of the request"),
+        ((NOW, HeldDrive(held=held()), HeldDrive(held=held())), "not part of the request"),
         ((NOW, OUTLINED), "it shows 0 of 1 drives"),
         ((NOW, HeldDrive(held=held()), UnderWay()), "UnderWay"),
         ((NOW, BatchEnded()), "BatchEnded"),
@@ -187,9 +187,9 @@ def _copy_of(content: bytes, sha256: str | None = None) -> str:
             _say(NOW, DriveReport(number=1, stage=DriveStage.RUNNING, brief=Brief(left_s=(0, 1e300)))),
             "a line that is no message",
         ),
-        (_say(NOW, Outlined(shortest_s=0, longest_s=0, groups="")), "for which nothing asked"),
+        (_say(NOW, Outlined(shortest_s=0, longest_s=0, groups="")), "without a request"),
         (_copy_of(b"no database" * 9), "is not a snapshot of its run file"),
-        (_copy_of(b"no database" * 9, "0" * 64), "came damaged"),
+        (_copy_of(b"no database" * 9, "0" * 64), "snapshot is damaged"),
         (_say(NOW, '{"type":"Snapshot","size_bytes":-1,"sha256":""}'), "no message"),
         (_say(NOW, f'{{"type":"Snapshot","size_bytes":{1 << 40},"sha256":""}}'), "no message"),
     ],
@@ -412,7 +412,7 @@ def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
     lab3, lab4 = (work.begin for work in _resume(tmp_path)._works)
     assert (lab3.has_begun, lab4.has_begun) == (True, False)
     monkeypatch.setattr("tkperf.cli.remote_orders.HOSTS_FOLDER", tmp_path / "lost")
-    with (tmp_path / "orders").open("w+b") as orders, pytest.raises(RunFileError, match="gone"):
+    with (tmp_path / "orders").open("w+b") as orders, pytest.raises(RunFileError, match="no longer exists"):
         _begin(lab3, Lines(orders.fileno(), ToHost), 0)
     assert not (tmp_path / "lost").exists()
 

@@ -92,7 +92,7 @@ def test_a_file_that_is_no_page_of_tkperfs_stays(tmp_path: Path) -> None:
     assert ran.exit_code == 0, ran.output
     assert (tmp_path / "n.html").read_text() == "<html>mine</html>"
     assert (
-        f"tkperf: warning: no report was written to {tmp_path}/n.html: there is a file of that name "
+        f"tkperf: warning: no report was written to {tmp_path}/n.html: another program wrote the file of that name, "
         "so tkperf does not replace it"
     ) in ran.stderr
 

@@ -79,9 +79,9 @@ def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
     ("content", "reason"),
     [
         (b"\x7fELF\0\0\xff", "cannot read job file"),
-        (b"\0\0\0\0", "holds binary data"),
+        (b"\0\0\0\0", "contains binary data"),
         (b"x" * 300_000, "it is larger than 262.1 kB"),
-        (b"", "it has no job"),
+        (b"", "the file has no job"),
         (b"Dear fio,\n", "is it a job file?"),
         (b"{}", "is it a job file?"),
         (b"[a]\ninclude drive.fio\n", "tkperf reads one file"),

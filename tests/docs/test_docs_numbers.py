@@ -445,7 +445,7 @@ def test_the_shipped_profiles_are_those_of_the_pages() -> None:
     the commands.
     """
     page = (ROOT / "docs/reference/profiles.md").read_text(encoding="utf-8")
-    table = page[: page.index("`tkperf profiles` lists them")]
+    table = page[: page.index("`tkperf profiles` lists the profiles")]
     named = [
         name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)
     ]

@@ -161,7 +161,7 @@ def pairs(table: dict[str, dict[str, Any]]) -> list[tuple[str, str, Any]]:
 
 @pytest.mark.parametrize(("kind", "name", "value"), pairs(REFUSED))
 def test_each_compared_fact_alone_is_another_device(kind: str, name: str, value: Any) -> None:
-    with pytest.raises(DeviceError, match="is not the device of the run, or has changed since then"):
+    with pytest.raises(DeviceError, match="is not the device of the run, or has changed since the run"):
         require_same_device(recorded(KINDS[kind]), KINDS[kind] | {name: value})
 
 

@@ -472,7 +472,7 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Te
             what = f"its blocks of {needed} KiB are" if unfit else "its tracked block size is"
             raise UsageError(
                 f"the device's logical sector is {logical_block_bytes} bytes: test {test.name} of "
-                f"profile {profile.name} cannot run, {what} no multiple of that"
+                f"profile {profile.name} cannot run, because {what} not a multiple of the sector"
                 f"{_way_out(profile, logical_block_bytes, tests)}"
             )
         dropped = [size for size in _block_sizes(test, profile) if size not in left]
