@@ -188,8 +188,8 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "no drive was touched: …": "Two hosts of the batch reach the same drive. Name the drive once.",
         "no word came for … s, so the holds end. Nothing was touched": "The connection to the host was lost before "
         "the answer. Start the batch again.",
-        "other drives were confirmed than are here. Nothing was touched": "The drives of a host changed while the "
-        "question was open. Start the batch again.",
+        "the confirmed drives are not the drives of this host. Nothing was touched": "The drives of a host changed "
+        "while the question was open. Start the batch again.",
         "… is another batch, with other drives. Nothing was touched": "Another machine started a batch of this name "
         "on the host. Give your batch another name.",
         "a batch with a purge command needs root@HOST as its host: such a command runs any program as root. Nothing "

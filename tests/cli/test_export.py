@@ -201,7 +201,7 @@ def test_files_of_others_in_a_run_are_not_deleted(runs: Path, tmp_path: Path) ->
     mine.write_text("mine")
     error = export(runs, "--parquet", dataset, "--no-seconds").exception
     assert isinstance(error, UsageError)
-    assert "notes.txt is no table of tkperf" in str(error)
+    assert "notes.txt is not a table of tkperf" in str(error)
     assert mine.read_text() == "mine"
 
 

@@ -44,7 +44,9 @@ class Outputs:
                 _refuse_to_destroy(path, self._inputs)
                 place = path if path == STDOUT else path.resolve()
             if place in places:
-                raise UsageError(f"{path} is named for two outputs; nothing was written: give each output its own file")
+                raise UsageError(
+                    f"{path} is the file of two outputs; nothing was written: give each output its own file"
+                )
             places[place] = path
         for place, path in places.items():
             if not places.keys().isdisjoint(place.parents) and path != STDOUT:

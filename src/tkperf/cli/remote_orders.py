@@ -169,7 +169,7 @@ class _RemoteConsent:
             if message is None:
                 raise RefusedError(f"no word came for {SILENCE_LIMIT_S:.0f} s, so the holds end. Nothing was touched")
         if message.digests != {one.number: one.shown.digest for one in processes.members}:
-            raise RefusedError("other drives were confirmed than are here. Nothing was touched")
+            raise RefusedError("the confirmed drives are not the drives of this host. Nothing was touched")
 
     def end(self, state: BatchState) -> int:
         return exit_code_of(state)

@@ -113,7 +113,7 @@ class Dataset:
             own = {*names, *(former.files if former else ())}
             others = sorted(name for name in os.listdir(path) if name not in own)  # noqa: PTH208 - names only
             if others:
-                raise UsageError(f"{path / others[0]} is no table of tkperf; nothing there was replaced: move it away")
+                raise UsageError(f"{path / others[0]} is not a table of tkperf, so nothing was replaced: move it away")
 
     def _read_runs(self) -> Iterator[tuple[str, ExportedRun]]:
         for path in sorted(self._folder.glob(f"{_PARTITION}*")):

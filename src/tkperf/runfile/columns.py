@@ -83,7 +83,7 @@ def _unpack_with(unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes
     """Return the uncompressed data; a small blob can claim more than fits in memory."""
     data = unpacker.decompress(blob, most_bytes + 1)
     if len(data) > most_bytes:
-        raise ValueError("it is larger than it can be")
+        raise ValueError("it is larger than possible")
     if not unpacker.eof or unpacker.unused_data:
         raise ValueError(_ENDS_ELSEWHERE)
     return data
