@@ -22,7 +22,7 @@ RatesOf = Callable[[RunPlan], Rates]
 
 
 def estimate_batch(settled: Settled, rates_of: RatesOf, rating: Rating | None = None) -> BatchEstimate:
-    """Look at every drive of a batch. The fault of a drive is in its estimate, whatever it is.
+    """Look at every drive of a batch. The estimate of a drive contains its fault, if it has one.
 
     Args:
         rates_of: the device's speed for a plan.

@@ -120,8 +120,8 @@ class WatchedBatch:
         return dict(self._runs)
 
     def look(self) -> bool:
-        """Look at what may have changed, and return whether the batch did: at each run once in ``each_every_s``, at
-        ``looks_a_second`` at most.
+        """Look for changes, and return whether the batch has changed. Look at each run once in ``each_every_s``, and at
+        most at ``looks_a_second`` runs each second.
         """
         self.news = []
         self.path = self._find_path()
@@ -134,7 +134,7 @@ class WatchedBatch:
             self._follow_ends(before)
         running = [one for one in self.state.drives if one.stage is DriveStage.RUNNING]
         rate = min(self._looks_a_second, len(running) / self._each_every_s)
-        # Time in which nothing was looked at is not made up for.
+        # After a pause, no look is repeated to make up for the pause.
         self._due = min(self._due + rate * (now_s - self._followed_s), max(1.0, rate))
         self._followed_s = now_s
         while self._due >= 1:
@@ -166,7 +166,7 @@ class WatchedBatch:
                 seen = events if number not in self._earlier else list(find_place_events(events))
             else:
                 events = seen = file.new_events()
-        except RunFileError:  # not yet begun, or moved away: the batch goes on
+        except RunFileError:  # not yet begun, or moved away: the batch continues
             return
         run, record = self._runs[number], file.record
         for event in events:

@@ -1,4 +1,4 @@
-"""Conduct a confirmed batch: let its drives begin in turn, and keep in the ledger how each has come."""
+"""Conduct a confirmed batch: let its drives begin in turn, and record their progress in the ledger."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ READS_S = 10
 
 
 class Conductor:
-    """A batch whose drives are held and confirmed. ``read_together`` comes before the first ``go_on``."""
+    """A batch whose drives are held and confirmed. Call ``read_together`` before the first ``go_on``."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Conductor:
         *,
         warn: Callable[[str], None],
     ) -> None:
-        """Write to the ledger what was confirmed: from here on each drive answers for itself.
+        """Write the confirmed drives to the ledger. From now on, a fault concerns only its own drive.
 
         Args:
             warn: called with what a user has to see, without waiting.
@@ -128,7 +128,8 @@ class Conductor:
         return self._ledger.path
 
     def read_together(self, on_read: Callable[[int, float], None]) -> None:
-        """Have the drives of each group read alone and together, if all of them hold data: empty places are not read.
+        """Have the drives of each group read alone and together, if all of them hold data, because reads of empty
+        places say nothing.
 
         Args:
             on_read: called before a group with its drives and the seconds that it takes.
@@ -154,10 +155,7 @@ class Conductor:
             self._note(LedgerNote(text=text))
 
     def go_on(self, timeout_s: float) -> bool:
-        """Let the drive begin whose turn it is, or listen to the processes for at most so long.
-
-        Return False when all have ended.
-        """
+        """Let the next drive begin, or listen to the processes for at most this time. Return False if all have ended."""
         self._keep_ledger()
         for number in [one for one in self._waiting if self._members[one].has_gone]:
             self._waiting.remove(number)
@@ -196,9 +194,8 @@ class Conductor:
         }
 
     def _begin(self, member: DriveProcess) -> bool:
-        """Give a drive the word to begin, also once more, alone.
-
-        Return whether the ledger has it: a drive that it does not have does not begin.
+        """Tell a drive to begin, or to measure once more, alone. Return whether the ledger has recorded this; otherwise
+        the drive does not begin.
         """
         self._places = self._places or self._neighbours.places()
         place = self._places[member.number]
@@ -226,7 +223,7 @@ class Conductor:
         return True
 
     def _keep_ledger(self) -> None:
-        """Keep the ledger in its place; what is in it counts, whatever becomes of its name."""
+        """Keep the ledger under its name. Its content counts, even if the file of this name is removed or replaced."""
         before = self._ledger.path
         try:
             if self._ledger.keep_name():

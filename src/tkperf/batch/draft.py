@@ -1,4 +1,4 @@
-"""A batch as it was asked for, in a file or on the command line, before its drives are found."""
+"""A batch as a file or the command line requests it, before its drives are found."""
 
 from __future__ import annotations
 
@@ -93,17 +93,15 @@ class BatchDraft:
     tkperf: str = DEFAULT_TKPERF
 
     def settle(self, name: str, finder: DriveFinder | None = None) -> Settled:
-        """Find the drives and give each its run.
-
-        Raises:
-            UsageError: something that concerns all drives is wrong, or the names of runs.
+        """Find the drives, and make a run for each. Raises: UsageError: a setting of all drives or the names of runs
+        are wrong.
         """
-        # Whatever concerns all drives is said once, not for each drive.
+        # A fault of all drives is reported once, not for each drive.
         with self._naming():
             claims = None if self.claims_path is None else read_claims(self.claims_path)
             common = self._place_files()
             asked = [(drive.drive, (drive.size or common.get("size")) is not None) for drive in self.drives]
-            # Drives of other hosts are looked for there.
+            # Each host looks for its own drives.
             if any(drive.host is not None for drive in self.drives):
                 found = tuple(map(_find_elsewhere, self.drives))
             else:
@@ -313,7 +311,7 @@ def _goes_on(run_file: Path) -> bool:
         return False
     if run_file.stat().st_size and outline_first(run_file).record.planned:
         return True
-    if is_being_written(run_file):  # another process goes on with the batch just now
+    if is_being_written(run_file):  # another process is continuing the batch
         return True
     run_file.unlink()
     return False

@@ -17,7 +17,7 @@ from tkperf.device.usage.target_nodes import TargetNodes, find_target_nodes
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import DeviceError, TkperfError, UsageError, closest
 
-# More than any host has bays; each drive takes a process.
+# More drives than any host has bays; each drive needs a process.
 MOST_DRIVES = 256
 _MOST_LISTED = 8
 _BY_ID = "disk/by-id"
@@ -59,7 +59,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveFinder:
-    """Finder of drives on this host; ``folder``: the one that relative paths begin in."""
+    """Finder of drives on this host; relative paths begin in ``folder``."""
 
     folder: Path
     sys_root: Path = SYS_ROOT
@@ -159,7 +159,7 @@ class DriveFinder:
         try:
             status = os.stat(drive.path)  # noqa: PTH116 # a name that no file system takes raises ValueError
         except (OSError, ValueError):
-            # It is created, or the look at the drive itself finds that it is missing.
+            # The file will be created, or the later look at the drive reports that it is missing.
             return _Place(name=drive.path)
         if not stat.S_ISBLK(status.st_mode):
             files = {(status.st_dev, status.st_ino): drive.path}

@@ -59,11 +59,13 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The drive's run is in its run file: it needs the batch no more."""
+    """The drive's run is in its run file, so it no longer needs the batch."""
 
 
 class Repeatable(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The drive's run is done; its process still holds it, to measure it once more alone on the next word to begin."""
+    """The drive's run is done. Its process still holds the drive, and can measure it once more, alone, at the next
+    order to begin.
+    """
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -139,7 +141,7 @@ class Channel:
         return None if content is None else self._to_drive.decode(content)
 
     def finish(self) -> None:
-        """Send no more: the other side finds an end, as if this one had gone."""
+        """Send nothing more. The other side sees an end, as if this process had ended."""
         with suppress(OSError):
             self._end.shutdown(socket.SHUT_WR)
 
@@ -161,7 +163,7 @@ def make_channels() -> tuple[Channel, Channel]:
 
 # Longest look at a drive before consent: a drive may have to wake up, and a purge left behind to be cleared.
 LOOK_LIMIT_S = 180.0
-# After the end of a channel its process is at its end, too.
+# When a channel ends, its process ends, too.
 _LAST_MOMENT_S = 10.0
 KINDS: Mapping[int, type[TkperfError]] = {
     kind.exit_code: kind for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)
@@ -206,7 +208,7 @@ class DriveProcess:
         return self.held is not None and not self.has_gone and self.ended is None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send its process a signal; one that has ended needs none."""
+        """Send a signal to the process, unless it has ended."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
@@ -219,7 +221,7 @@ class DriveProcesses:
     """
 
     def __init__(self, numbers: Sequence[int], work: Callable[[int, Channel], NoReturn]) -> None:
-        """Fork them all, before this process has threads, files or views that they would inherit.
+        """Fork all processes, before this process has threads, files or views that they would inherit.
 
         Raises:
             RefusedError: this process may not have so many files or processes.
@@ -240,7 +242,7 @@ class DriveProcesses:
 
     def _start(self, number: int, work: Callable[[int, Channel], NoReturn]) -> None:
         ours, theirs = make_channels()
-        # Python loses a signal that comes while a new process is put in order.
+        # Python loses a signal that arrives while it prepares a new process.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         try:
             pid = fork_early()
@@ -252,13 +254,14 @@ class DriveProcesses:
         if pid == 0:
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
-                # With a copy of another one's channel here, its process would not notice the end of the batch.
+                # A process that has a copy of another process's channel keeps it open, and the other process would not
+                # notice the end of the batch.
                 ours.close()
                 for member in self.members:
                     member.channel.close()
                 work(number, theirs)
             finally:
-                # Whatever happens, no second process goes on as the batch.
+                # The child must never return into the parent's code, even after an exception.
                 os._exit(ExitCode.DEFECT)
         theirs.close()
         member = DriveProcess(number=number, channel=ours, pid=pid)
@@ -283,7 +286,7 @@ class DriveProcesses:
         Raises:
             TkperfError: of the kind of the gravest fault; the message has all of them.
         """
-        while self.listen(0):  # a drive may have gone just now
+        while self.listen(0):  # a process may have ended just now
             pass
         faults = [(one, one.ended) for one in self.members if one.ended and not one.begun]
         if not faults:
@@ -310,7 +313,7 @@ class DriveProcesses:
                 break
 
     def begin(self, member: DriveProcess, go: Go) -> None:
-        """Give a process the word to begin. If it has gone, its end is found by ``listen``."""
+        """Tell a process to begin. If the process has ended, ``listen`` finds its end."""
         member.repeats = False
         member.channel.send(go)
 

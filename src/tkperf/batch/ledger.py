@@ -114,7 +114,7 @@ class Ledger:
     """The ledger of a batch that this process writes. ``keeps_up``: its last line could be written."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
-        """Keep the open file, and open it once more for the lock, by which others find this process."""
+        """Keep the open file, and open it once more for the lock, with which other processes find this process."""
         self.path = path
         self.keeps_up = True
         self._descriptor = descriptor
@@ -152,7 +152,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: Path) -> Ledger:
-        """Open an existing ledger to go on with it, and lock it.
+        """Open an existing ledger to continue its batch, and lock it.
 
         Raises:
             RefusedError: another user can have written it.
@@ -203,7 +203,7 @@ class Ledger:
         return os.pread(self._descriptor, size_bytes, 0)
 
     def read_state(self) -> BatchState:
-        """Return the state of the batch by this very file, as if this process had ended.
+        """Return the state of the batch according to this file alone, as if this process had ended.
 
         Raises:
             RunFileError: it is no ledger, or of a later tkperf.
@@ -211,9 +211,8 @@ class Ledger:
         return _read_twice(lambda: _find_states(self.path, self.read()))
 
     def keep_name(self) -> bool:
-        """Write the file anew if its name was removed, or with ``-kept`` if that is another file's now.
-
-        Return whether that was so; ``path`` is where it is then.
+        """Write the file again if its name was removed, or with ``-kept`` in its name if another file now has the name.
+        Return whether it was written; ``path`` is then its new path.
         """
         path = self.path
         with suppress(OSError):
@@ -258,9 +257,9 @@ def _write_durably(descriptor: int, content: bytes) -> None:
 
 
 def append_end(path: Path, ended: DriveEnded) -> None:
-    """Append the end of a drive's run, from its own process. Never raises: its run file has it as well.
-
-    Whatever has taken the ledger's name meanwhile gets nothing: a pipe, a second name of another file, another text.
+    """Append the end of a drive's run, from its own process. Never raises, because the run file also has the end. If a
+    pipe, a second name of another file, or another text has taken the ledger's name meanwhile, nothing is written to
+    it.
     """
     # Not blocking: opening a pipe of that name would wait.
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -330,7 +329,7 @@ def _read(path: Path, content: bytes) -> BatchLog:
             case DriveBegan(again=True):
                 log.again.add(line.number)
             case DriveEnded(again=True):
-                pass  # its run file has it
+                pass  # the run file also has this end
             case DriveBegan():
                 log.began[line.number] = line
                 log.ended.pop(line.number, None)
@@ -366,7 +365,7 @@ def read_batch(path: Path) -> BatchState:
 
 
 def ask_batch_to_end(path: Path) -> None:
-    """Ask a batch's process to end, which ends all its runs; without one, each run itself.
+    """Ask a batch's process to end, which ends all its runs; without such a process, ask each run.
 
     Raises:
         RunFileError: the ledger cannot be read.
@@ -502,7 +501,7 @@ def _find_stage(
         if waits:
             return DriveStage.WAITING, None, ""
         return DriveStage.CONSENT_ENDED, None, _WAITED
-    # Also before it has opened its run file, and after it has closed it.
+    # The process counts as running also before it has opened its run file, and after it has closed the file.
     if began.pid_started is not None and find_start(began.pid) == began.pid_started:
         return DriveStage.RUNNING, None, ""
     return DriveStage.KILLED, None, "its process ended without a report"
@@ -545,6 +544,6 @@ def again_path(run_path: Path) -> Path:
 def find_start(pid: int) -> str | None:
     """Return when a process started, in the kernel's clock ticks; None: there is none, or it has ended."""
     fields = process_fields(Path(f"/proc/{pid}"))
-    # Its parent, which may be stopped, has not asked for its end yet.
+    # Its parent, which may be stopped, has not waited for its end yet.
     has_ended = fields[:1] in (["Z"], ["X"])
     return fields[_STARTED] if len(fields) > _STARTED and not has_ended else None

@@ -142,7 +142,7 @@ class Performer:
         return answer
 
     def rest(self) -> None:
-        """Stop all I/O: no load follows that could be made ready."""
+        """Stop all I/O, because no load follows that could be prepared."""
         self.run.engine.rest()
         self.watch.rested()
 
@@ -220,8 +220,8 @@ class Performer:
     def _fill(self, phase: Fill) -> Measurement:
         then = self.ahead.next(phase, lambda measurement: measurement)
         step, on_sample = self._start_step(phase)
-        # A failed fill is not repeated: a third and fourth pass would be another preconditioning than the
-        # one asked for, and would take as long again.
+        # A failed fill is not repeated. A third and fourth pass would be another preconditioning than the requested
+        # one, and would take as long again.
         execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
         observed = self._believe(step, execution)
         answer = as_answer(execution.measurement, observed.disturbances)
@@ -261,7 +261,7 @@ class Performer:
                 if execution is not None:
                     began_s = execution.started_s
                     ended_s = min(ended_s, began_s + execution.measurement.duration_s)
-                self.run.engine.rest()  # the next step, too, which may have begun
+                self.run.engine.rest()  # also the next step, which may have begun
                 self.run.target.recheck()
                 self.watch.gave_up(began_s, ended_s, str(error))
                 text = _why_repeated(phase, position, then, error, ended_s - began_s)
@@ -294,7 +294,7 @@ class Performer:
         return answer
 
     def _start_next(self, phase: Phase, then: Next | None, answer: Answer) -> None:
-        """Let go the next load, now decided, before anything is written down."""
+        """Release the next load, which is now decided, before anything is recorded."""
         if then is not None and not then.certain and (load := self.ahead.load_after(phase, answer)):
             self.run.engine.start_next(load)
 

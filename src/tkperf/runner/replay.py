@@ -135,7 +135,7 @@ def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
 
 @dataclass(slots=True)
 class _Reader:
-    """A reader of a log as the answers to a procedure."""
+    """Reader of a log that gives the answers to a procedure."""
 
     log: deque[LogEntry]
     interruptions: deque[Resumption]
@@ -264,7 +264,7 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
 
 
 def _from_round(asked: list[_Asked], missing: Round, part: int | None, statement_count: int) -> Replay:
-    """Go on with the round that was cut off, and with the rounds of the same number just before it."""
+    """Continue with the interrupted round, and with the rounds of the same number just before it."""
     section = missing.section
     while asked and _is_one_round(asked[-1], missing, statement_count):
         before = asked.pop()
@@ -293,7 +293,7 @@ def _is_one_round(before: _Asked, missing: Round, statement_count: int) -> bool:
 
 
 def _from_purge(asked: list[_Asked], missing: Phase, part: int | None) -> Replay:
-    """Go on from the last purge, or from the beginning of a test that has none."""
+    """Continue from the last purge, or from the beginning of a test without purges."""
     purges = [place for place, before in enumerate(asked) if isinstance(before.phase, Purge)]
     place = purges[-1] if purges else 0
     redone = asked[place:]

@@ -220,7 +220,7 @@ class RunWatch:
             self._planned = replace(self._planned, began_s=began_s, by_fio=True)
             self._look_seldom_inside()
         if self.host is not None and now_s - self._host_looks[-1].at_s >= self._threads_every_s(now_s):
-            # Of the looks in between, the last one is enough.
+            # Keep only the last of the looks in between.
             self._host_looks[2:] = [self.host.look_at_threads()]
 
     def _threads_every_s(self, now_s: float) -> float:
@@ -316,7 +316,7 @@ class RunWatch:
     def _judge_time(self, host: HostUse | None, started_s: float, duration_s: float) -> Iterator[Disturbance]:
         """Yield the disturbances within the step's own time."""
         ended_s = started_s + duration_s
-        # A device that does not count seems to do nothing all the time.
+        # A device that does not count its I/O seems to be idle all the time.
         yield from judge_idle(() if self._not_counted else self._step.idle_spans, started_s, ended_s)
         yield from judge_stops(self._step.stops, self._step.sleeps, ended_s)
         yield from judge_host(host, started_s, duration_s)
@@ -403,7 +403,7 @@ class RunTelemetry:
         self._ask()
 
     def look(self) -> None:
-        """Hand on the new readings; it takes no time worth mentioning."""
+        """Pass on the new readings. This takes almost no time."""
         if self.source is None:
             return
         for text in self.source.take_troubles():

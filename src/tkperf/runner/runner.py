@@ -87,7 +87,7 @@ def _missing(run: RunParts, position: int) -> Iterator[Test]:
 def _end(run: RunParts, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
     """Stop the engine, read the drives' logs once more, and report the end to every observer."""
     run.engine.close()
-    # An observer that fails gets the end all the same; Ctrl-C meanwhile ends the wait for a tool that hangs.
+    # An observer that fails still gets the end. Ctrl-C during this time ends the wait for a tool that hangs.
     with suppress(TkperfError, KeyboardInterrupt):
         telemetry.finish()
     event = RunEnded(status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds"))

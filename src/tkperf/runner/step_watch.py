@@ -30,8 +30,8 @@ BEGINNING_S = 0.02
 BLIND_S = 0.35
 # fio reports each second. If a report covers this much more time than its bytes need, fio paused in that time.
 LEAST_PAUSE_S = 1.0
-# Looks at least this often show the end of a step exactly enough. On a busy host fio waits for a CPU as long as
-# tkperf does.
+# Looks at least at this interval show the end of a step with sufficient precision. On a busy host fio waits for a CPU
+# as long as tkperf does.
 USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
 # Number of looks from which the usual rate before an idle time is computed.
@@ -110,7 +110,7 @@ class StepWatch:
     _follower_bytes: _Pair = field(default_factory=_nothing)
     _before_bytes_per_s: _Pair = field(default_factory=_nothing)
     _bytes_per_s: _Pair = field(default_factory=_nothing)
-    # The bytes that the steps before lacked; after ``finish`` with this step's.
+    # Missing bytes of the previous steps; after ``finish``, also those of this step.
     _lacked_bytes: _Pair = field(default_factory=_nothing)
     # The beginning of the step is clear only after its end: keep the looks until its first document.
     _first_device_looks: list[DeviceLook] = field(default_factory=list)
@@ -152,7 +152,7 @@ class StepWatch:
             self._comparable = False
             return
         if now.counts.ios < before.counts.ios:
-            self._comparable = False  # another device by the same name: a new set
+            self._comparable = False  # another device of the same name, such as a new set
         is_idle = now.counts.ios == before.counts.ios and not (now.counts.in_flight or before.counts.in_flight)
         goes_on = bool(self.idle_spans) and self.idle_spans[-1][1] == before.at_s
         if is_idle and goes_on:
@@ -209,7 +209,7 @@ class StepWatch:
             self._first_device_looks = list(self._device_looks)
         self._newest = document
         self._pending.append(document)
-        # A document can only be late: the least delay is nearest to the truth.
+        # A document can only be late, so the smallest delay is nearest to the truth.
         offset_s = arrived_s - document.elapsed_s
         self._offset_s = offset_s if self._offset_s is None else min(self._offset_s, offset_s)
         settled = [pending for pending in self._pending if document.elapsed_s - pending.elapsed_s >= SETTLE_S]

@@ -85,7 +85,7 @@ class RemoteHost:
 
     def explain(self, words: str, status: int | None) -> TkperfError:
         """Return the error for a connection without a first line; ``words``: of ssh and the host, on stderr."""
-        # sudo only warns of this, and goes on.
+        # sudo only warns of this, and continues.
         words = "\n".join(line for line in words.splitlines() if "unable to resolve" not in line)
         said = words.lower()
         name = self.host.rpartition("@")[2]
@@ -259,7 +259,7 @@ class SshConnection:
         return status
 
     def _drain(self) -> None:
-        """Take what came on stderr, and keep its beginning: a full pipe would stop ssh."""
+        """Read stderr, and keep its beginning. A full pipe would stop ssh."""
         with suppress(OSError):
             while piece := os.read(self._errors, _WORDS_BYTES):
                 self._words += piece[: _WORDS_BYTES - len(self._words)]
@@ -288,8 +288,8 @@ _NAME = re.compile(rf"(tkperf-{re.escape(__version__)}-linux-([a-z0-9_]+))\.tar\
 _LIBC = re.compile(rb"needs glibc (\d+\.\d+) or newer")
 _LIMIT_S = 900.0
 _FOLDER = "/opt"
-# Nothing is unpacked on another architecture or an older C library, or below a folder that is not root's alone.
-# A tree has the hash of its archive: one that runs meanwhile stays.
+# The archive is not unpacked on another architecture, with an older C library, or below a folder to which a user other
+# than root can write. The name of the tree contains the hash of its archive, so a tree that is in use remains.
 _SCRIPT = """set -eu
 [ "$(uname -m)" = {machine} ] || {{ echo "it is a $(uname -m), and the archive is for {machine}" >&2; exit 9; }}
 has=$(getconf GNU_LIBC_VERSION | cut -d" " -f2)
