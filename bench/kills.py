@@ -1,9 +1,9 @@
-"""Kill a run with -9 at random moments, and let it go on: is everything there, once?
+"""Kill a run with -9 at random moments, and let it continue: is everything there, once?
 
 Each time a run of the short profile on a scratch file, with real fio, is killed at a moment drawn
 from its whole length, counted from when its file is there; then it is resumed, in every third case
 killed again meanwhile, and resumed once more. Steps that its JSON events have named as ended were
-committed before: all must be in the run file, which must be readable, and no fio may go on. In the
+committed before: all must be in the run file, which must be readable, and no fio may continue. In the
 end ``tests/resuming.py`` looks at the file by SQL: complete, nothing lost, nothing counted twice.
 
     python -m bench.kills [--kills 95] [--folder /var/tmp]

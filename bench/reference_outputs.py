@@ -2,7 +2,7 @@
 byte.
 
 ``make`` runs the checkout's tkperf: simulated drives with all profiles and presets, workload files, sweeps, a batch,
-and imports are measured anew. Real runs on a scratch file (and as root on a loop device), one of them interrupted and
+and imports are measured again. Real runs on a scratch file (and as root on a loop device), one of them interrupted and
 resumed, are measured once into ``--kept`` and then only rendered. Of every run it writes all outputs: terminal at 80
 and 200 columns, HTML, text of the PDF, Markdown, JSON, CSV, schema of Parquet, TKperf's XML, OpenMetrics, line
 protocol; of batches also JUnit and mail; then comparisons and checks. What differs between two calls of the same

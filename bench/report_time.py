@@ -2,7 +2,7 @@
 
 Beside it the libraries that TKperf 2.2 makes its report with, given the same results: matplotlib drawing its
 twelve plots at its 300 dpi, then rst2pdf setting them with its tables. They are installed into a
-folder of their own. Both sides are whole processes, started anew each time, their modules compiled by the
+folder of their own. Both sides are whole processes, started again each time, their modules compiled by the
 first; the ratio is of medians.
 
     python bench/report_time.py [--times 5] [--profile pts-e-1.1]

@@ -1,7 +1,7 @@
 """How long do help, completion, a wrong call, a small `show` and a `status` of long runs take, and what of it is
 loading modules?
 
-Each is a whole process, started anew: medians of n, with the least and the greatest, and the median of the CPU
+Each is a whole process, started again: medians of n, with the least and the greatest, and the median of the CPU
 time, which says more on a machine that others use. Beside them what nobody gets
 below: Python that does nothing, and Python that loads click. Then where the time goes: modules by the package
 they belong to, as `python -X importtime` counts them (which makes each a little slower).

@@ -152,7 +152,7 @@ def measure_reading(path: Path, folder: Path, times: int) -> None:
 
 
 def measure_replay(path: Path, profile: Path) -> None:
-    """What `resume` does before it goes on, but for the last hour, which is taken to be missing."""
+    """What `resume` does before it continues, but for the last hour, which is taken to be missing."""
     with RunFile(path) as run_file:
         record = run_file.record()
         log = run_file.log()[:-60]

@@ -8,7 +8,7 @@ exit status 1 if one, or tkperf's CPU time in steps of a minute, is beyond its l
 
     python bench/wall_time.py [--folder /var/tmp] [--file] [--long-step-s 60] [--json FILE]
 
-tkperf's CPU time is its process's, without fio's, read while the run goes on, with plain lines for progress: that
+tkperf's CPU time is its process's, without fio's, read while the run continues, with plain lines for progress: that
 within steps, from some seconds after a step's beginning to some before its end, has a limit; that from the first step
 to the last one's end has also what is done between steps and after them.
 """

@@ -154,7 +154,7 @@ def number_of(fact: str) -> float:
 
 
 def forget_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let renderers be loaded anew, so that they miss a package that a test has taken away.
+    """Let renderers be loaded again, so that they miss a package that a test has taken away.
 
     ``reports`` stays, as tests patch it by its name; it loads the others when it is called.
     """

@@ -103,7 +103,7 @@ class Host:
         )
 
     def kill_sshd(self) -> None:
-        """Kill sshd with all its connections; programs that they began go on."""
+        """Kill sshd with all its connections; programs that they began continue."""
         for pid in self.processes:
             with suppress(OSError):
                 if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
@@ -112,7 +112,7 @@ class Host:
             self.sshd.wait()
 
     def boot(self) -> None:
-        """Lose everything that runs, as in a power cut, and start anew."""
+        """Lose everything that runs, as in a power cut, and start again."""
         self.kill_all()
         self.set_boot_id(os.urandom(16).hex())
         self.start_sshd()

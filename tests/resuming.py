@@ -1,4 +1,4 @@
-"""Runs cut off at any moment, and what must be true of them once they went on, found by SQL alone."""
+"""Runs cut off at any moment, and what must be true of them once they continued, found by SQL alone."""
 
 from __future__ import annotations
 

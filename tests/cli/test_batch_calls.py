@@ -188,7 +188,7 @@ except TkperfError as error:
 
 
 def test_another_drive_at_the_path(tmp_path: Path) -> None:
-    """The kernel may name drives anew between the look for them and the hold: nothing but the drive meant is taken."""
+    """The kernel may name drives again between the look for them and the hold: nothing but the drive meant is taken."""
     other = tmp_path / "other.img"
     other.write_bytes(b"x" * (64 << 20))
     done = subprocess.run(

@@ -109,7 +109,7 @@ def test_what_is_no_file_stays_too(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_run_that_was_stopped_has_a_report_of_what_was_measured(tmp_path: Path, cut_off: pytest.MonkeyPatch) -> None:
-    """Its error stays its error; resumed, the report is written anew."""
+    """Its error stays its error; resumed, the report is written again."""
     ran = run(tmp_path)
     assert isinstance(ran.exception, Interrupted)
     page = (tmp_path / "n.html").read_text()

@@ -1,4 +1,4 @@
-"""Runs that cannot go on: one clear line, the right exit code, and the run file as it was."""
+"""Runs that cannot continue: one clear line, the right exit code, and the run file as it was."""
 
 from __future__ import annotations
 

@@ -342,7 +342,7 @@ def test_members_are_purged_at_once_with_their_notes_on_record(kept: bool, monke
 
 
 def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C between a note and its answer, too: no purging thread waits for ever for an answer."""
+    """Ctrl-C between a note and its answer, too: no purging thread waits forever for an answer."""
     under_way: set[str] = set()
 
     def run_purge(permit: Any, _: object, *, watch: PurgeWatch) -> str:

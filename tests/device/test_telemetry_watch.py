@@ -227,7 +227,7 @@ def test_a_node_that_is_not_the_drives_is_not_given_to_a_tool(disk: MadeUp, tool
 def test_a_missing_tool_is_told_once_with_its_package(
     disk: MadeUp, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run goes on without."""
+    """The run continues without."""
     monkeypatch.setattr(drive_module, "find_program", lambda _: None)
     watch = watch_of(disk.log(Tools()))
     watch.ask()

@@ -121,7 +121,7 @@ def test_every_object_is_used_and_every_name_explained() -> None:
 
 
 def test_runs_write_what_the_page_says(tmp_path: Path) -> None:
-    """Of every kind of phase; one that goes on, too."""
+    """Of every kind of phase; one that continues, too."""
     own = tmp_path / "own.toml"
     own.write_text(EVERYTHING)
     written = StringIO()

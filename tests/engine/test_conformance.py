@@ -223,7 +223,7 @@ def test_a_wrong_guess_is_thrown_away(rig: Rig) -> None:
 
 
 def test_nothing_goes_on_after_rest(rig: Rig) -> None:
-    """Also what had been let go ends: asked for later, it begins anew."""
+    """Also what had been let go ends: asked for later, it begins again."""
     measure(rig, FIRST, Next.for_certain(SECOND))
     rig.engine.rest()
     rested_s = rig.clock()

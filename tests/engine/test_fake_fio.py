@@ -153,7 +153,7 @@ def test_a_lie_is_not_kept_and_the_step_is_measured_again(fake_fio: Play, make_e
 
 
 def test_a_lie_told_twice_ends_the_run(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """Everything before is kept, the reason is told, and no fio goes on."""
+    """Everything before is kept, the reason is told, and no fio continues."""
     fake_fio({"8192": [LIES["10^6 s"]]})
     events, failure = run_rounds(make_engine())
     assert isinstance(failure, StepFailedError)
@@ -178,7 +178,7 @@ def test_the_next_step_that_had_begun_is_run_again_in_full(
     assert started == 2
     records = [event.record for event in events if isinstance(event, StepEnded)]
     assert records[1].started_s > records[0].started_s
-    # A repeated step is announced again, so that views begin it anew.
+    # A repeated step is announced again, so that views begin it again.
     assert sum(isinstance(event, StepStarted) for event in events) == 3
 
 
@@ -210,7 +210,7 @@ def test_impossible_cpu_time_is_not_measured(fake_fio: Play, make_engine: MakeEn
 def test_a_fio_that_goes_on_after_its_end_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reports every second for ever, and ignores polite signals."""
+    """It reports every second forever, and ignores polite signals."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]
     fake_fio({"*": [[["ignore signals"], *reports]]})

@@ -39,6 +39,6 @@ def test_an_end_as_it_should_be() -> None:
     ],
 )
 def test_each_other_end_says_what_it_was(found: EngineError | None, kind: type[EngineError], text: str) -> None:
-    """Killed, failed, held for ever, or not fio at all; what may be started again is told apart."""
+    """Killed, failed, held forever, or not fio at all; what may be started again is told apart."""
     assert type(found) is kind
     assert str(found) == text

@@ -59,7 +59,7 @@ def test_a_closed_gate_fails_its_waiters(tmp_path: Path) -> None:
 
 
 def test_when_the_owner_is_killed_the_gate_fails_closed(tmp_path: Path) -> None:
-    """kill -9 of tkperf: the kernel drops the lock, no thread starts, no orphan waits for ever."""
+    """kill -9 of tkperf: the kernel drops the lock, no thread starts, no orphan waits forever."""
     code = (
         "import sys, time; from pathlib import Path; from tkperf.engine.gate import Gate\n"
         "g = Gate(Path(sys.argv[1]), 'a'); print(g.command, flush=True); time.sleep(60)"

@@ -166,7 +166,7 @@ def test_a_run_puts_back_whatever_ends_it(end: BaseException | None, host: Path)
 
 
 def test_settings_stay_for_whoever_still_wants_them(host: Path) -> None:
-    """Two runs, the first to end puts nothing back that the other goes on with."""
+    """Two runs, the first to end puts nothing back that the other continues with."""
     before = values(host)
     process = host / f"proc/{os.getpid()}"
     process.mkdir()

@@ -1,6 +1,6 @@
 """The case of two boots: ``python -m tests.lab.reset``.
 
-The machine is reset hard in the middle of a round, nothing being synced, and boots again: the run goes on
+The machine is reset hard in the middle of a round, nothing being synced, and boots again: the run continues
 from its run file, which lies on an ext4 of the machine's own, and comes out whole.
 """
 
@@ -45,7 +45,7 @@ python -m tests.lab.reset --look
 
 
 def look(folder: Path) -> int:
-    """In the machine, after the run went on: what its file says. 0 if all is as it must be."""
+    """In the machine, after the run continued: what its file says. 0 if all is as it must be."""
     from tests.resuming import find_faults
     from tkperf import load
     from tkperf.page.words.run import describe_resumption

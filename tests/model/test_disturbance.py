@@ -349,7 +349,7 @@ def test_idle_time_within_a_step_is_flagged(counts: bool) -> None:
 
 
 def test_a_stopped_tkperf_is_flagged() -> None:
-    """SIGSTOP for 5 s while fio goes on: nobody looked, and fio's late documents raise no other alarm.
+    """SIGSTOP for 5 s while fio continues: nobody looked, and fio's late documents raise no other alarm.
 
     How long is known to the time between two looks.
     """

@@ -189,7 +189,7 @@ def test_a_foreign_writer_is_said_and_marked(tmp_path: Path) -> None:
 
 
 def stop(lasting_s: float) -> Callable[[CountedDrive], None]:
-    """Stop tkperf, from the first second of the step on. fio goes on."""
+    """Stop tkperf, from the first second of the step on. fio continues."""
 
     def act(drive: CountedDrive) -> None:
         began_s = drive.clock() + 0.5

@@ -66,7 +66,7 @@ def as_if_ended(section: SectionResult, status: str = "interrupted") -> SectionR
 
 @every_test
 def test_what_had_ended_is_as_in_the_whole_run(suite: str, drive: str, test: str, tmp_path: Path) -> None:
-    """After a kill behind each section: verdict, window, figures; what is missing is said; it goes on."""
+    """After a kill behind each section: verdict, window, figures; what is missing is said; it continues."""
     path = tmp_path / "run.tkperf"
     whole = run(
         plan_of(suite, drive, test, tmp_path), "run", folder=tmp_path, observers=(cuts(path, tmp_path / "cuts"),)

@@ -1,4 +1,4 @@
-"""A run that was cut off goes on: complete, with nothing lost and nothing counted twice."""
+"""A run that was cut off continues: complete, with nothing lost and nothing counted twice."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def copied(moment: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_run_that_was_killed_goes_on(seed: int, moments: list[Path], tmp_path: Path) -> None:
-    """At any moment, and killed again while it goes on: the result is complete, nothing is lost."""
+    """At any moment, and killed again while it continues: the result is complete, nothing is lost."""
     chance = random.Random(seed)
     # The last moments are the run's end: nothing is missing any more.
     moment = chance.choice(moments[1:-1])
@@ -76,7 +76,7 @@ def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: 
 
 
 def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_path: Path) -> None:
-    """Its rows stay, count in what was written alone, and steady state is sought anew from it on."""
+    """Its rows stay, count in what was written alone, and steady state is sought again from it on."""
     # The second step of round 3: rows 1 and 2 are purge and fill, a round has six steps and a verdict.
     path = copied(moment_of(moments, "StepEnded", 1 + 2 * 6 + 1), tmp_path)
     result = go_on(path)
@@ -113,7 +113,7 @@ def test_a_stream_that_was_cut_off_begins_with_its_purge(moments: list[Path], tm
 
 
 def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path) -> None:
-    """The stream goes on; the first slice after it says so, and so does every page."""
+    """The stream continues; the first slice after it says so, and so does every page."""
     path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
     result = go_on(path, accept=True)
     (resumption,) = result.resumptions

@@ -119,7 +119,7 @@ def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: 
 
 
 def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
-    """A step, and slices of a stream that then goes on without a gap."""
+    """A step, and slices of a stream that then continues without a gap."""
 
     def procedure() -> Procedure:
         yield one_round(1, OTHER, warm_up=True)

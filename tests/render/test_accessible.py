@@ -214,7 +214,7 @@ def test_a_figure_reached_by_arrows_is_not_below_the_pinned_column(browser: Brow
 
 
 def test_a_dark_page_has_light_charts(browser: Browser, report: Path) -> None:
-    """They follow the system's colours as they change, without being drawn anew."""
+    """They follow the system's colours as they change, without being drawn again."""
     ink = (
         "getComputedStyle(document.querySelector('#iops0window .role-axis-title text')).fill"
         " === getComputedStyle(document.body).color"

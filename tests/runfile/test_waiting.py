@@ -1,4 +1,4 @@
-"""A run file that cannot be written for a while: the run goes on, and nothing is lost."""
+"""A run file that cannot be written for a while: the run continues, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_it_is_not_tried_again_with_every_event(tmp_path: Path, trouble: Trouble
 def test_waiting_has_limits(
     tmp_path: Path, trouble: Trouble, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
 ) -> None:
-    """Memory does not fill up, and no run goes on for ever without a file."""
+    """Memory does not fill up, and no run goes on forever without a file."""
     monkeypatch.setattr(backlog, limit, value)
     _, writer = a_run(tmp_path, steps=1)
     trouble.error = OSError(28, "No space left on device")

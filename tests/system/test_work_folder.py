@@ -38,7 +38,7 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_removed_folder_is_made_again(places: list[Path]) -> None:
-    """Something cleaned /dev/shm while the run goes on."""
+    """Something cleaned /dev/shm while the run continues."""
     folder = WorkFolder(places)
     first = folder.write(write)
     subprocess.run(["rm", "-r", first.parent], check=True)

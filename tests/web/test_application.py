@@ -270,7 +270,7 @@ def test_errors_have_the_servers_headers(client: TestClient) -> None:
 
 
 def test_a_run_under_way_has_a_page_and_metrics(client: TestClient) -> None:
-    """Its page is made anew each time; Prometheus reads its progress, and its latest kept second at its time."""
+    """Its page is made again each time; Prometheus reads its progress, and its latest kept second at its time."""
     runs = client.get("/api/runs").json()["runs"]
     (run_id,) = (run["id"] for run in runs if run["state"] == "running")
     assert client.get(f"/runs/{run_id}?report").status_code == 200

@@ -330,7 +330,7 @@ def stays(page: Page, loads: Sequence[object]) -> None:
 
 
 def test_a_resumption_is_seen_live(browser: Browser, whole: str, library: Path) -> None:
-    """The report of an interrupted run waits while a process holds the file, is live as the run goes on, and is drawn
+    """The report of an interrupted run waits while a process holds the file, is live as the run continues, and is drawn
     again.
     """
     folder = library / "resumed"

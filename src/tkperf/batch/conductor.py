@@ -155,7 +155,7 @@ class Conductor:
             self._note(LedgerNote(text=text))
 
     def go_on(self, timeout_s: float) -> bool:
-        """Let the next drive begin, or listen to the processes for at most this time. Return False if all have ended."""
+        """Let the next drive begin, or listen to the processes for at most this time. Return False after all ends."""
         self._keep_ledger()
         for number in [one for one in self._waiting if self._members[one].has_gone]:
             self._waiting.remove(number)

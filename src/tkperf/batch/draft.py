@@ -190,7 +190,7 @@ def _name_drive(source: str, number: int) -> str:
 
 
 def find_again(request: BatchRequest, names: Collection[str], finder: DriveFinder | None = None) -> BatchRequest:
-    """Return a request with the paths that its drives have now: the kernel may have named them anew since.
+    """Return a request with the paths that its drives have now: the kernel may have named them again since.
 
     Args:
         names: the runs whose drives are needed; the others stay as they are.
@@ -234,11 +234,11 @@ def _name_run(batch: str, number: int, drive: FoundDrive, taken: Collection[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveSelection:
-    """The drives that one call begins: all of a new batch, or the rest of one that goes on.
+    """The drives that one call begins: all of a new batch, or the rest of one that continues.
 
     Attributes:
         numbers: their places in the request.
-        resumed: those whose run file goes on.
+        resumed: those whose run file continues.
         running: drives that another process of the batch still measures.
     """
 

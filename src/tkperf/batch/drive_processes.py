@@ -42,7 +42,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A drive's process has looked at its drive and holds it: what it found, before consent.
 
     Attributes:
-        resumed: how its run goes on; empty for a new run.
+        resumed: how its run continues; empty for a new run.
         shortest_s, longest_s: bounds of the run's length.
         jobs: most threads of fio in a step.
         way: the drive's links up to the CPU, under the run's name.

@@ -483,7 +483,7 @@ def find_elsewhere(
 def _find_stage(
     began: DriveBegan | None, ended: DriveEnded | None, run_path: Path, *, waits: bool
 ) -> tuple[DriveStage, int | None, str]:
-    """Return stage, exit code and reason. A run that someone goes on with by itself counts as well."""
+    """Return stage, exit code and reason. A run that someone continues with by itself counts as well."""
     if _is_written(run_path):
         return DriveStage.RUNNING, None, ""
     status = _status_of(run_path)

@@ -41,7 +41,7 @@ def show_drive(
     Args:
         number: its place in the batch.
         question: the question before its data is lost; None: nothing is lost, or nothing is asked yet.
-        resumed: how its run goes on; empty for a new run.
+        resumed: how its run continues; empty for a new run.
     """
     identity, facts = plan.dut.identity, plan.dut.facts.values
     way = msgspec.structs.replace(read_path(identity), drive=drive.name)

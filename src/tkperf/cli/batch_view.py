@@ -187,7 +187,7 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
             return
         try:
             view(watched)
-        except Exception as error:  # of any kind: the drives go on
+        except Exception as error:  # of any kind: the drives continue
             view = None
             with suppress(OSError):
                 complain(f"tkperf: progress is no longer shown: {reason_of(error)}")

@@ -35,7 +35,7 @@ def show_plan(options: RunOptions, estimate: RunEstimate) -> None:
 
 
 def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
-    """Show on stderr where the run will go on, before the question."""
+    """Show on stderr where the run will continue, before the question."""
     plan, record = resumed.plan, resumed.record
     if not options.quiet and options.progress != "json":
         titles = {test.name: test.title for test in resumed.tests}

@@ -94,7 +94,7 @@ def _conduct(
     log: BatchLog | None = None,
     without: Sequence[str] = (),
 ) -> int:
-    """Measure drives after consent. ``ledger``: that of a batch that goes on; it is closed in the end."""
+    """Measure drives after consent. ``ledger``: that of a batch that continues; it is closed in the end."""
     with until_it_begins() as undone:
         if ledger is not None:
             undone.callback(ledger.close)

@@ -126,7 +126,7 @@ def open_log(path: Path) -> int:
 
 
 def open_log_or_null(path: Path) -> int:
-    """Open a log for text that a run writes on its own; the null device if it cannot be written: the run goes on."""
+    """Open a log for text that a run writes on its own; the null device if it cannot be written: the run continues."""
     try:
         return open_log(path)
     except Exception:  # of any kind

@@ -76,7 +76,7 @@ class InBackground:
         self._open_view = open_view
         self._name = name
         self._on_note = on_note
-        # Its ``put`` uses no lock of Python, because Ctrl-C at the wrong moment could leave such a lock held for ever.
+        # Its ``put`` uses no lock of Python, because Ctrl-C at the wrong moment could leave such a lock held forever.
         self._waiting = SimpleQueue[tuple[Event, datetime] | None]()
         self._missing = _NONE_MISSING
         self._abandoned = False
@@ -284,7 +284,7 @@ def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenV
             if view is not None:
                 try:
                     view(event, at)
-                except Exception as error:  # of any kind: the measurement can go on
+                except Exception as error:  # of any kind: the measurement can continue
                     give_up(error)
 
         with ExitStack() as stack:

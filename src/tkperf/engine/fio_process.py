@@ -36,7 +36,7 @@ KEPT_STDERR_BYTES = 8 << 10
 LONGEST_SILENCE_S = 120.0
 # fio comes to its gate in a third of a second; a loaded host may need longer.
 LONGEST_START_S = 30.0
-# Longest time for which fio may go on after its planned end, or report without moving a byte. A device that
+# Longest time for which fio may continue after its planned end, or report without moving a byte. A device that
 # answers at 1 IOPS with resets in between ended fio 69 s late in a test; the kernel gives up SCSI disks
 # after 30 s and five tries; a deep queue at 1 IOPS takes minutes to drain.
 LONGEST_OVERRUN_S = 300.0

@@ -178,7 +178,7 @@ class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
         host: the host, by the name that was given to the batch.
         utc: when, by the clock of the batch's host.
         ahead_s: how far the host's clock, which the times in the file are by, is ahead of that one.
-        running: its run went on.
+        running: its run continued.
     """
 
     host: str

@@ -240,7 +240,7 @@ class Resumption:
         cut_off: in words, the step under way, as far as known.
         cut_off_written_bytes: bytes known to be written in it.
         stopped_s: the last moment before the stop in the run file.
-        resumed_s: the time at which the run went on, by the host's clock.
+        resumed_s: the time at which the run continued, by the host's clock.
         because: the reason of the stop.
         repeated, repeated_ids: tests to measure again, and the rows of their earlier measurements.
         added: tests to measure in addition.

@@ -68,7 +68,7 @@ _HOST = (
 def build_resumed(
     plan: ResumePlan, equipment: Equipment, host: HostState, command_line: tuple[str, ...] = ()
 ) -> Resumed:
-    """Return the resumed run at the moment at which it goes on."""
+    """Return the resumed run at the moment at which it continues."""
     stopped_s, resumed_s = _times(plan, equipment)
     record, replayed, under_way = plan.record, plan.replayed, plan.under_way
     # A simulated drive has no unfinished step: without an end the step never began.
@@ -180,7 +180,7 @@ class ResumeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePlan:
-    """A run that could go on: looked at and checked, nothing asked or written yet.
+    """A run that could continue: looked at and checked, nothing asked or written yet.
 
     Attributes:
         plan: plan of the whole run.
@@ -228,12 +228,12 @@ class ResumePlan:
 
 
 def make_resume_plan(request: ResumeRequest) -> ResumePlan:
-    """Read a run file, look at its device, and find where it goes on. Writes and asks nothing.
+    """Read a run file, look at its device, and find where it continues. Writes and asks nothing.
 
     Raises:
-        RunFileError: the file is damaged, of another tkperf, cannot be written to, its run still goes on, or
+        RunFileError: the file is damaged, of another tkperf, cannot be written to, its run still continues, or
             its log does not match its tests.
-        UsageError: the run has ended, or is of a kind that cannot go on.
+        UsageError: the run has ended, or is of a kind that cannot continue.
         DeviceError: the device is missing, or is another.
         EngineError: fio is of another version.
         RefusedError: another user may have written the run file, its purge command was not given again, or the
@@ -271,7 +271,7 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
 
 
 def _require_possible(path: Path, record: RunRecord) -> None:
-    """Refuse a run that could not go on with any device."""
+    """Refuse a run that could not continue with any device."""
     info = record.info
     if info.imported:
         raise UsageError(f"{path} is an imported result: another tool measured it, so it cannot be resumed")

@@ -294,7 +294,7 @@ def format_stop_command(path: Path) -> str:
 
 
 def describe_wait(pid: int | None) -> str:
-    """Explain a long wait. A process that a signal stopped (T in proc(5)) ends only when it goes on."""
+    """Explain a long wait. A process that a signal stopped (T in proc(5)) ends only when it continues."""
     state = process_fields(Path(f"/proc/{pid}"))[:1]
     why = (
         f"it is stopped (SIGSTOP or Ctrl-Z) and ends once it continues: kill -CONT {pid}"

@@ -167,7 +167,7 @@ def following_phases(
 def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, ...]:
     """Return the possible ends of a partly measured load: as it went on so far, or very differently.
 
-    In the time left it may do no I/O at all, go on as before, or do I/Os at twice the rate. The number of I/Os
+    In the time left it may do no I/O at all, continue as before, or do I/Os at twice the rate. The number of I/Os
     under way is constant, so the latencies in the time left add up to the same sum at any pace.
     """
     left = planned_s / so_far.duration_s - 1

@@ -27,7 +27,7 @@ from tkperf.runner.events import Event
 
 # A reader takes well below a second; one that keeps the file longer must not delay the run.
 READER_WAIT_S = 1.0
-# Interval of new attempts while the measurement goes on, and the time for each attempt.
+# Interval of new attempts while the measurement continues, and the time for each attempt.
 REWRITE_EVERY_S = 5.0
 REWRITE_TAKES_S = 0.5
 # A day and a half of samples take about 20 MB here.

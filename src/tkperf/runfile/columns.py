@@ -37,7 +37,7 @@ _ALWAYS_FILLED, _FILLED_PER_BYTE, _MOST_FILLED = 4 << 20, 8, 32 << 20
 # The same limit for a view of a run under way, which reads repeatedly. An hour of reads and writes
 # has less than a million buckets.
 _MOST_FILLED_IN_PASSING = 2 << 20
-# fio takes its counts one after the other while threads go on. So a histogram's total
+# fio takes its counts one after the other while threads continue. So a histogram's total
 # differs a little from the count next to it, or more if fio itself was delayed.
 _MOST_TRAILING_IOS, _MOST_TRAILING_SHARE = 1024, 0.5
 # fio's last document of a thousand threads with every bucket filled is about a third of it.

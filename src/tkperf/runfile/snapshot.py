@@ -20,7 +20,7 @@ from tkperf.runfile.writers import is_being_written
 # A writer waits for the lock of a step at most as long as reading 256 KiB takes.
 _PAGES_A_STEP = 64
 _PAUSE_S = 0.005
-# A commit in between begins the copy anew: after some of them it makes no more pauses, and after many it gives up.
+# A commit in between begins the copy again: after some of them it makes no more pauses, and after many it gives up.
 _HURRY_AFTER, _MOST_RESTARTS = 3, 50
 
 
@@ -36,7 +36,7 @@ def take_snapshot(path: Path, copy: Path, *, host: str, utc: str, ahead_s: float
         source, _ = open_metered(path)
         with closing(source), closing(sqlite3.connect(copy)) as target:
             require_schema(source, path)
-            # A copy that is lost is made anew: it asks the disk for nothing.
+            # A copy that is lost is made again: it asks the disk for nothing.
             target.execute("PRAGMA journal_mode = OFF")
             target.execute("PRAGMA synchronous = OFF")
             source.backup(target, pages=_PAGES_A_STEP, progress=_Pace())

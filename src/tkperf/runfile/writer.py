@@ -103,7 +103,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
 
     Raises:
         RefusedError: another user can have written it.
-        RunFileError: it cannot be written to, its run still goes on, or its schema is another.
+        RunFileError: it cannot be written to, its run still continues, or its schema is another.
     """
     try:
         lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -333,7 +333,7 @@ def close_gaps(db: sqlite3.Connection) -> None:
 
 
 def _frame_of(db: sqlite3.Connection) -> tuple[SqlStatement, ...]:
-    """Return the facts and tests of a run that goes on: without them no reader can read later entries."""
+    """Return the facts and tests of a run that continues: without them no reader can read later entries."""
     return tuple(
         (f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - own names only
         for table in ("run", "host", "test", "resumption")

@@ -101,7 +101,7 @@ class Ahead:
         return self._load(upcoming_phase(self.procedure(), [*self.answers, answer]), after=phase)
 
     def _load(self, phase: Phase | None, *, after: Phase) -> EngineLoad | None:
-        """Return the load that a phase begins with; None: it has none, or the running stream goes on."""
+        """Return the load that a phase begins with; None: it has none, or the running stream continues."""
         if phase is None:
             phase = self.first_of_next_test()
         if isinstance(phase, Round):

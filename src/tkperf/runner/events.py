@@ -38,7 +38,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResumed:
-    """A run that stopped earlier goes on."""
+    """A run that stopped earlier continues."""
 
     info: RunInfo
     tests: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The replay of a run that was cut off: its log goes into a fresh procedure, to go on from there (docs/adr/0028).
+"""The replay of a run that was cut off: its log goes into a fresh procedure, to continue from there (docs/adr/0028).
 
 The procedure asks as it did before and gets the old measurements, up to the first missing one. Some of them
 must be measured again for the rest to be valid, and are set aside: all from the last purge on, or, where the
@@ -38,7 +38,7 @@ class Replay:
     Attributes:
         answers: the answers to its first phases.
         statement_count: the number of its verdicts and section outcomes that are in the log already.
-        goes_on: the place where it goes on.
+        goes_on: the place where it continues.
         section, round_number: the place of the phase that was cut off; None where none was.
         set_aside_from: the first row of the log that is measured again; None: none is.
         again: a description of what is measured again.
@@ -58,7 +58,7 @@ NOTHING = Replay()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """The part of a run that was done before it goes on.
+    """The part of a run that was done before it continues.
 
     Attributes:
         done: the section outcomes of each test that is not run again.
@@ -86,7 +86,7 @@ class _Asked:
 def replay(
     procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = (), *, accept: bool = False
 ) -> Replay:
-    """Decide how a test goes on after its log.
+    """Decide how a test continues after its log.
 
     Args:
         procedure: a fresh procedure of the test.

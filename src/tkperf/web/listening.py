@@ -161,7 +161,7 @@ class BoundedProtocol(H11Protocol):
     def pause_writing(self) -> None:
         """Close the connection if its reader does not read the waiting data in time.
 
-        Otherwise readers that read nothing would occupy requests and connections for ever.
+        Otherwise readers that read nothing would occupy requests and connections forever.
         ``close`` would wait for them, too.
         """
         super().pause_writing()

@@ -193,10 +193,10 @@ class Workers:
             raise BusyError(f"{self._followed} other runs are being watched: try again later")
 
     async def follow(self, job: str, **arguments: object) -> AsyncGenerator[bytes]:
-        """Yield the messages of a job that goes on; closing the iterator ends its process.
+        """Yield the messages of a job that continues; closing the iterator ends its process.
 
         Raises:
-            JobError: it failed, a message did not come in time, or too many others go on.
+            JobError: it failed, a message did not come in time, or too many others continue.
         """
         self.require_follower()
         self._followed += 1
@@ -264,7 +264,7 @@ def _take_process(answers: socket.socket) -> int | None:
 
 
 async def _receive_message(answers: socket.socket) -> bytes:
-    """Return a message of a job that goes on; empty: it has ended.
+    """Return a message of a job that continues; empty: it has ended.
 
     Raises:
         FileError: it failed.

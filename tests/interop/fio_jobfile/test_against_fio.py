@@ -26,7 +26,7 @@ MIB = 1 << 20
 SIZE = 256 * MIB
 MANY = 1500
 # Through the page cache, as only what is asked for matters.
-# fio would begin anew after number_ios if it were time-based; killed, it leaves no processes behind.
+# fio would begin again after number_ios if it were time-based; killed, it leaves no processes behind.
 FEW = ("direct=0", "group_reporting=0", "ramp_time=0", "time_based=0", "runtime=5", "loops=1", "thread=1")
 PROFILE = load_profile("pts-e-1.1")
 

@@ -27,7 +27,7 @@ MOST_OVERHEAD_US = 3000.0
 THROTTLED = {200: 4, 1000: 16}
 # So slow that what an emulated CPU adds to it is less than the hundredth that is allowed.
 ANSWER_US, OUTSTANDING = 500_000, 16
-# scsi_debug answers each command after a time that is drawn anew, evenly up to this.
+# scsi_debug answers each command after a time that is drawn again, evenly up to this.
 LONGEST_ANSWER_US = 100_000
 
 

@@ -264,7 +264,7 @@ def test_one_slow_one_failing_one_pulled(
 
 @pytest.mark.limit_s(LIMIT_S)
 def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Path) -> None:
-    """Drives that run go on without it; the one that waited is untouched, asked about again, and measured then."""
+    """Drives that run continue without it; the one that waited is untouched, asked about again, and measured then."""
     drives = (nvme, sata, scsi)
     ledger = tmp_path / "b.batch"
     before = [drive.written_bytes() for drive in drives]

@@ -191,7 +191,7 @@ def test_planned_idle_times_and_changes_of_load(nvme: Drive, tmp_path: Path) -> 
 
     By the kernel's own trace of what the drive was given. No program is started at a change, but an
     emulated CPU takes ten times as long as a real one and more for what is left: tkperf wakes up and
-    opens the gate, flock and its shell end, a thread of fio's goes on, while the old fio writes its
+    opens the gate, flock and its shell end, a thread of fio's continues, while the old fio writes its
     report. One fio call after the other leaves the drive alone for 3 to 4 s there.
     """
     with _idle_stretches(nvme, 4.0) as seen:

@@ -53,7 +53,7 @@ class BatchHosts:
         folder: the run files are fetched into.
         options: of the batch, for each host's own.
         events: every event of the runs is wanted.
-        log: the ledger of a batch that goes on.
+        log: the ledger of a batch that continues.
         without: names of runs whose drives are left out.
         warn: called with what a user has to see, without waiting.
     """

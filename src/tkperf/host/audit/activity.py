@@ -264,7 +264,7 @@ def _find_cron_work(root: Path) -> tuple[list[str], list[str]]:
         except OSError:
             closed.append(f"/{folder}")
     for path, period in files:
-        if path.name.startswith(".") or not path.is_file():  # a pipe would be read for ever
+        if path.name.startswith(".") or not path.is_file():  # a pipe would be read forever
             continue
         # A table may be named after a user: only its commands count.
         is_due = period and _HEAVY.search(path.name)

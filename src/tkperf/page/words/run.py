@@ -200,7 +200,7 @@ def _of_damage(left_out: Sequence[LeftOut]) -> Iterator[str]:
 
 
 def _of_the_end(result: RunResult) -> Iterator[RunNote]:
-    """Yield a warning for each part that did not end or begin; none while the run goes on."""
+    """Yield a warning for each part that did not end or begin; none while the run continues."""
     if result.status is RunStatus.RUNNING:
         return
     for test in result.tests:
