@@ -24,7 +24,7 @@ Behave = Callable[[int, Channel], int]
 
 
 class Batch:
-    """A batch of drives that are processes alone; each notes its end in the ledger, as a real one."""
+    """A batch whose drives are only processes. Each process notes its end in the ledger, like that of a real drive."""
 
     def __init__(self, folder: Path, behave: Behave, *, count: int = 2, parallel: int = 1) -> None:
         run = RunRequest(suite="ssd", device="sim:sata-ssd")
@@ -166,13 +166,13 @@ def test_the_ledger_that_is_held_counts_and_not_another_file_of_its_name(
     assert batch.path.read_text() == "of the user"
     assert len(batch.warnings) == 1
     assert f"{batch.path} was removed or replaced" in batch.warnings[0]
-    # It is there for whoever continues with it.
+    # The ledger remains for the process that continues the batch.
     assert list(read_log(tmp_path / "b-kept.batch").began) == [1, 2, 3]
     ledger.close()
 
 
 def test_no_drive_begins_while_the_ledger_s_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits with its consent, and begins when there is room again."""
+    """The drive keeps its consent while it waits, and begins when the disk has room again."""
     write = Ledger.write
     refused: list[Line] = []
 

@@ -40,9 +40,9 @@ def write(folder: Path, *lines: str) -> Path:
     st.sampled_from(["", "  # bay 7", "\t# first"]),
 )
 def test_a_line_for_each(lines: list[str], others: list[str], ending: str) -> None:
-    """In any order, with comments, blank lines and space around."""
+    """The lines may be in any order, with comments, blank lines and surrounding spaces."""
     first, *rest = lines
-    # A path may hold what begins a comment.
+    # A path may contain the sign that begins a comment.
     after = "" if "#" in first else ending
     text = "\n".join([*others, f"  {first}{after}  ", *rest, *others])
     assert not list(find_faults(text, SHOWN))
@@ -50,7 +50,7 @@ def test_a_line_for_each(lines: list[str], others: list[str], ending: str) -> No
 
 @given(st.sets(st.sampled_from(LINES)), st.lists(st.sampled_from(LINES), max_size=3))
 def test_nothing_else_confirms(lines: set[str], more: list[str]) -> None:
-    """Exactly the drives that are erased, each once."""
+    """The file must name exactly the drives that are erased, each once."""
     text = "\n".join([*sorted(lines), *more])
     sound = sorted([*lines, *more]) == sorted(LINES)
     assert sound is not any(find_faults(text, SHOWN))
@@ -86,7 +86,7 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
 
 
 def test_drives_that_cannot_be_told_apart(tmp_path: Path) -> None:
-    """One line is no consent for two."""
+    """One line does not confirm two drives."""
     twin = msgspec.structs.replace(SHOWN[1], number=7, path="/dev/sdx")
     with pytest.raises(RefusedError, match="drives 2 and 7 both report PHYH850500YB"):
         confirm_by_file(write(tmp_path, *LINES), (*SHOWN, twin))
@@ -94,7 +94,7 @@ def test_drives_that_cannot_be_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
-    """Then its lines may be a stranger's, whatever they say."""
+    """Another user may then have written the lines."""
     path = write(tmp_path, *LINES)
     path.chmod(mode)
     with pytest.raises(RefusedError, match=r"yes.txt is not used: others can write to"):
@@ -102,7 +102,7 @@ def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
 
 
 def test_a_folder_that_others_can_write_to(tmp_path: Path) -> None:
-    """They can put another file in its place; also where a link of ours leads to it."""
+    """Other users can then replace the file, even if a link of the caller leads to it."""
     folder = tmp_path / "shared"
     folder.mkdir()
     path = write(folder, *LINES)
@@ -125,7 +125,7 @@ def test_a_file_of_another_user(tmp_path: Path) -> None:
 
 
 def test_no_regular_file(tmp_path: Path) -> None:
-    """A pipe's writer is not known."""
+    """tkperf cannot know who writes to a pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o600)
     with pytest.raises(RefusedError, match="no regular file"):

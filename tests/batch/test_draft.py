@@ -87,7 +87,7 @@ def test_every_key(tmp_path: Path) -> None:
 
 
 def test_options_are_the_fields_of_a_run(tmp_path: Path) -> None:
-    """There is no second list of them."""
+    """The keys have no second list."""
     words = refused(tmp_path, 'suite = "ssd"\ndrives = ["sim:sata-ssd"]\n[options]\nio_deph = 3\n')
     listed = words.partition("choose from ")[2].partition(";")[0].split(", ")
     elsewhere = {"suite", "device", "tests", "profile", "raid", "remove_set"}
@@ -159,7 +159,7 @@ def test_mistakes(tmp_path: Path, text: str, says: str) -> None:
 
 
 def test_claims_with_a_mistake(tmp_path: Path) -> None:
-    """They are read before anything is measured."""
+    """Claims are read before anything is measured."""
     (tmp_path / "claims.toml").write_text(CLAIMS.replace("at_least", "at_leats"))
     path = tmp_path / "lab.toml"
     path.write_text(f'claims = "claims.toml"\n{SSD}')
@@ -172,7 +172,7 @@ def test_claims_with_a_mistake(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
-    """It may name a command that is run as root."""
+    """A batch file may name a command that runs as root."""
     path = tmp_path / "lab.toml"
     path.write_text(SSD)
     path.chmod(mode)

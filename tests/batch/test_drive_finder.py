@@ -90,7 +90,7 @@ def test_names_of_every_kind(host: Host) -> None:
 
 
 def test_a_serial_number_that_no_drive_has(host: Host) -> None:
-    """The message has those that were found, and the nearest."""
+    """The message lists the found serial numbers, and the nearest one."""
     host.add("sda", device__serial="PHYH850500YA")
     (drive,) = host.find("PHYH850500YB")
     assert_fault(drive, DeviceError, "PHYH850500YA (sda)", "did you mean PHYH850500YA?")
@@ -98,14 +98,14 @@ def test_a_serial_number_that_no_drive_has(host: Host) -> None:
 
 
 def test_a_serial_number_of_several(host: Host) -> None:
-    """As with two paths to a drive: neither is chosen."""
+    """The finder chooses neither drive, as with two paths to one drive."""
     host.add("sda", device__serial="X1")
     host.add("sdb", device__serial="X1")
     assert_fault(host.find("X1")[0], UsageError, "of 2 devices", "/dev/sda", "/dev/sdb")
 
 
 def test_a_serial_number_names_whole_drives_only(host: Host) -> None:
-    """A set, a hidden path and a slot without a medium have none, nor has a partition."""
+    """A set, a hidden path, a slot without a medium and a partition have no serial number."""
     host.add("md0", md__uuid="U1", slaves__sda__dev="1:1")
     host.add("nvme0c0n1", device__serial="N1", hidden="1")
     host.add("nvme0n1", device__serial="N1")
@@ -120,7 +120,7 @@ def test_a_serial_number_names_whole_drives_only(host: Host) -> None:
 
 
 def test_a_word_that_is_a_file_and_a_serial_number(host: Host) -> None:
-    """It is not guessed which one is erased."""
+    """tkperf does not guess which drive to erase."""
     host.add("sda", device__serial="X1")
     (host.root / "here/X1").write_bytes(b"x")
     assert_fault(host.find("X1")[0], UsageError, "could be", "/dev/sda", "/here/X1")
@@ -185,7 +185,7 @@ def one_new_file_by_two_names(host: Host) -> tuple[str, str, str]:
     ],
 )
 def test_a_drive_given_twice(host: Host, make: Callable[[Host], tuple[str, str, str]]) -> None:
-    """Both names are in the message, whatever the second one is."""
+    """The message contains both names, whatever the second name is."""
     first, second, reason = make(host)
     other, drive = host.find(first, second)
     assert other.fault is None
@@ -213,7 +213,9 @@ def test_two_loop_devices_on_one_file(loop_device: Callable[..., Path], tmp_path
 
 
 def test_names_of_runs(host: Host) -> None:
-    """By serial number, in characters of a file name; by the place where that is none or another's."""
+    """The name of a run has the serial number, in characters that a file name allows. If there is no serial number of
+    its own, the name has the place.
+    """
     serials = ("PHYH 85/1", "PHYH.85.1", "PHYH-85-1", None, "\u00e4", "X" * 300)
     disks = [host.add(f"sd{letter}", device__serial=serial) for letter, serial in zip("abcdef", serials, strict=True)]
     draft = BatchDraft(
@@ -282,7 +284,7 @@ def test_how_many(host: Host, count: int) -> None:
 
 
 def test_names_that_no_file_system_takes(host: Host) -> None:
-    """They are wrong calls, not defects."""
+    """Such names are wrong calls, not defects."""
     with pytest.raises(UsageError, match="zero byte"):
         host.find("a\0b")
     assert_fault(host.find("x" * 5000)[0], DeviceError)

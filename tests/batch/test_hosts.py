@@ -1,4 +1,4 @@
-"""What comes from a host is a stranger's until it is read: nothing that it sends is taken on trust."""
+"""tkperf trusts nothing that a host sends."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_an_end_of_the_connection_before_the_answer_is_a_fault(tmp_path: Path) -
 
 
 def _copy_of(content: bytes, sha256: str | None = None) -> str:
-    """A host that has the content for the run file of its drive, which is done."""
+    """A host whose drive is done, with content for the run file of the drive."""
     head = Snapshot(size_bytes=len(content), sha256=sha256 or hashlib.sha256(content).hexdigest())
     done = _say(NOW, DriveReport(number=1, stage=DriveStage.DONE, exit_code=0))
     return f"{done}\nread -r fetch\n{_say(head)}\nprintf '%s' {quote(content.decode())}"
@@ -290,7 +290,7 @@ def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> Non
 def test_connections_that_end_at_once_are_made_with_growing_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as that of a host which dies with each snapshot."""
+    """For example the connection of a host that crashes at each snapshot."""
     pauses: list[float] = []
     take = HostWork._take_order
 

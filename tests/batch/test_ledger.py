@@ -96,7 +96,7 @@ def test_only_one_process_goes_on_with_a_batch(ledger: Ledger) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_strangers_ledger_is_not_gone_on_with(ledger: Ledger) -> None:
-    """It may name a command that purges, which root would run."""
+    """A ledger may name a purge command, which root would run."""
     ledger.close()
     os.chown(ledger.path, 12345, -1)
     with pytest.raises(RefusedError, match="12345"):
@@ -287,7 +287,7 @@ def test_a_drive_whose_run_file_has_gone_since_says_so(ledger: Ledger) -> None:
 
 
 def test_a_full_disk_is_reported_while_a_drive_runs(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run file that cannot be written shows nothing of it."""
+    """A run file that cannot be written does not show the end of the run."""
     ledger.write(began(1, pid=os.getpid(), pid_started=find_start(os.getpid())))
     assert read_batch(ledger.path).notes == ()
     usage = shutil.disk_usage(ledger.path)._replace(free=4096)

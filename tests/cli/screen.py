@@ -9,7 +9,7 @@ _PIECE = re.compile(r"\x1b\[(\??\d*)([A-Za-z])|([\r\n])|([^\x1b\r\n]+)")
 
 
 class Screen(io.StringIO):
-    """Rows of text. What it does not know of is an error."""
+    """Rows of text. An unknown control sequence is an error."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -70,7 +70,7 @@ def test_order_is_kept_and_nothing_is_lost_while_there_is_room() -> None:
 
 
 def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first samples and every step are there; the number left out is given in their place."""
+    """The view gets the first samples and every step. In place of the dropped events it gets their number."""
     monkeypatch.setattr(run_views, "MOST_SAMPLES", 3)
     view, notes = Stuck(), list[Event]()
     observer = InBackground(view.open, name="progress", on_note=notes.append)
@@ -95,7 +95,9 @@ def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal that stands for weeks does not fill memory; steps wait without their samples, and the end is seen."""
+    """A terminal that is stopped for weeks does not fill the memory. Steps wait without their samples, and the view
+    shows the end.
+    """
     monkeypatch.setattr(run_views, "MOST_EVENTS", 5)
     view = Stuck()
     observer = InBackground(view.open, name="progress")
@@ -115,7 +117,7 @@ def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_view_that_hangs_is_left_to_itself() -> None:
-    """Closing ends all the same; when it comes back it learns that nobody waits for it."""
+    """Closing ends even so. When the view returns, it learns that nobody waits for it."""
     view = Stuck()
     observer = InBackground(view.open, name="view")
     observer(ENDED)

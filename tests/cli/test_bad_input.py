@@ -86,28 +86,28 @@ def test_wrong_use_gets_one_clear_line(
 
 
 def test_an_existing_name_is_not_overwritten(tmp_path: Path) -> None:
-    """A result of that NAME stays as it is, and the device is not even looked at."""
+    """A result of that NAME remains unchanged, and tkperf does not even look at the device."""
     (tmp_path / "n.tkperf").write_text("precious")
     assert_clear(tkperf("ssd", "n", "/nowhere", "--output", tmp_path), 6, "not overwritten")
     assert (tmp_path / "n.tkperf").read_text() == "precious"
 
 
 def test_a_run_file_needs_no_import(tmp_path: Path) -> None:
-    """It says which commands read it."""
+    """The message names the commands that read such a file."""
     (tmp_path / "n.tkperf").write_bytes(b"SQLite format 3\0" + bytes(84))
     done = tkperf("import", tmp_path / "n.tkperf", "--output", tmp_path)
     assert_clear(done, 2, "show, report and compare read run files")
 
 
 def test_an_output_folder_that_cannot_be_written_is_found_at_once(tmp_path: Path) -> None:
-    """Before purging for an hour, not after."""
+    """The error appears before a purge of an hour, not after it."""
     (tmp_path / "file").write_text("")
     done = tkperf("ssd", "n", "sim:sata-ssd", "--output", tmp_path / "file" / "sub")
     assert_clear(done, 6, "cannot write to the output folder")
 
 
 def test_a_profile_with_a_typo_is_named_with_file_key_and_reason(tmp_path: Path) -> None:
-    """File, key, reason, in one line."""
+    """One line has the file, the key and the reason."""
     shipped = Path(__file__).parents[2] / "src/tkperf/procedures/profiles/quick.toml"
     mine = tmp_path / "mine.toml"
     mine.write_text(shipped.read_text().replace("64, 4, 0.5", "64, 4, 2.9296875", 1))
@@ -133,7 +133,7 @@ def test_a_device_smaller_than_a_step_needs_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_anybody_to_ask_nothing_is_destroyed(scratch: Path, tmp_path: Path) -> None:
-    """A pipe is no consent; the way to give it is named."""
+    """A pipe does not give consent. The message names the way to give it."""
     done = tkperf("ssd", "n", scratch, "--profile", "quick", "--output", tmp_path)
     assert_clear(done, 3, f"--yes-destroy {scratch}")
     assert set(scratch.read_bytes()) == {0xA5}
@@ -198,7 +198,7 @@ PROBE_OK = 'case "$*" in *--version*) echo fio-3.33; exit;; *probe*) echo \'{"jo
 def test_a_fio_that_does_not_work_is_named(
     scratch: Path, tmp_path: Path, fake_fio: FakeFio, script: str, says: str
 ) -> None:
-    """Missing, too old, rubbish, dead at once: said, with what to do."""
+    """If fio is missing, too old, another program or ends at once, the message says so and names the remedy."""
     out = tmp_path / "out"
     done = tkperf(
         "ssd", "n", scratch, "--yes-destroy", scratch, "--profile", "quick", "--output", out, path=fake_fio(script)

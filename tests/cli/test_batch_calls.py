@@ -91,7 +91,7 @@ def test_options_prevail_over_the_file(asked: list[Call]) -> None:
 
 
 def test_a_file_in_another_folder(asked: list[Call], tmp_path: Path) -> None:
-    """Its paths begin there; those of the call begin here."""
+    """Paths in the file begin in its folder, and paths of the call begin in the current folder."""
     (tmp_path / "there").mkdir()
     (tmp_path / "there/claims.toml").write_text(CLAIMS)
     (tmp_path / "there/lab.toml").write_text(
@@ -159,7 +159,7 @@ def test_the_suites_have_their_own_options() -> None:
 
 
 def test_every_option_of_a_batch_goes_somewhere(asked: list[Call]) -> None:
-    """None is taken in vain: of the file's form, each is a field of the batch or of its options."""
+    """Every option has an effect: in the form with a file, it is a field of the batch or of its options."""
     own = {field.name for field in fields(BatchOptions)}
     known = own | set(BatchRequest.__struct_fields__) | {"stagger"}
     names = {param.name for param in batch.commands[FILE].params}

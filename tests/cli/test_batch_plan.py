@@ -54,7 +54,7 @@ def drives(estimate: BatchEstimate) -> TableView:
 
 
 def test_a_plan_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
-    """On files with data, and nobody there to ask."""
+    """The plan is for files with data, without a user who could answer."""
     files = [tmp_path / name for name in ("a.img", "b.img")]
     for file in files:
         file.write_bytes(os.urandom(16 << 20))
@@ -77,7 +77,7 @@ def test_a_plan_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_faults_are_rows(tmp_path: Path) -> None:
-    """The others are planned nevertheless, and the verdict says that the batch would be refused."""
+    """The plan still contains the other drives, and the verdict says that the batch would be refused."""
     path = tmp_path / "lab.toml"
     path.write_text(
         'suite = "ssd"\nprofile = "quick"\n'
@@ -133,7 +133,7 @@ def test_what_cannot_be_is_one_line(words: tuple[str, ...], says: str) -> None:
 
 
 def test_simulated_drives_alone_are_simulated(tmp_path: Path) -> None:
-    """A drive that is not known is none of them."""
+    """A drive that is not known shares no link."""
     assert look("sim:sata-ssd", "sim:hdd").simulated
     assert not look("sim:sata-ssd", "no-such-serial").simulated
     assert not look("no-such-serial").simulated
@@ -142,7 +142,7 @@ def test_simulated_drives_alone_are_simulated(tmp_path: Path) -> None:
 
 
 def test_no_drive_at_all_is_left() -> None:
-    """There is no time and no amount, only the refusal."""
+    """The plan has no time and no amount, only the refusal."""
     estimate = look("no-such-serial", "another")
     page = build_batch_plan_page(estimate)
     assert page.verdict.title == "Would be refused"

@@ -34,7 +34,7 @@ fio = pytest.mark.fio
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in which nothing is measured any more afterwards."""
+    """A folder in which no run is left when the test ends."""
     yield tmp_path
     for path in tmp_path.glob("*.tkperf"):
         if is_being_written(path) and (writer := find_writer(path)) is not None and writer.pid:
@@ -219,7 +219,7 @@ def test_when_the_batch_s_process_is_killed_at_the_question_consent_can_no_longe
     terminal.read_until("to continue")
     os.kill(terminal.pid, signal.SIGKILL)
     assert terminal.wait() == -signal.SIGKILL
-    # They no longer hold the files.
+    # The processes no longer hold the files.
     wait_for(lambda: tkperf(*batch(folder, *images)).stderr.count("--yes-destroy-file"))
     assert digests(images) == before
 

@@ -73,7 +73,7 @@ def judge(results: Iterable[RunResult], *claims: str) -> tuple[CheckedFile, ...]
 
 
 def test_the_answer_comes_first_and_a_failure_is_the_exit_code(folder: Path) -> None:
-    """It says which drive fails and what; a drive whose value cannot be judged does not fail."""
+    """The verdict names the drive that fails, and its claim. A drive whose value cannot be judged does not fail."""
     done = check(folder, "good.tkperf", "slow.tkperf", "high.toml")
     assert isinstance(done.exception, ClaimsNotMetError)
     assert done.stdout.startswith(
@@ -125,7 +125,7 @@ def test_only_a_missed_claim_is_a_failure(good: RunResult) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(folder: Path, tmp_path: Path) -> None:
-    """Its reason is on every page, and so is what all runs say of themselves."""
+    """Every page has the reason, and the notices of all runs."""
     page, words, suites = (tmp_path / name for name in ("c.html", "c.md", "c.xml"))
     done = check(
         folder,
@@ -210,7 +210,7 @@ def test_runs_of_one_name_are_told_apart(good: RunResult) -> None:
 
 
 def test_columns_are_in_words(good: RunResult) -> None:
-    """Two claims that read alike have their tests with them; one that no run measured lacks what is not known."""
+    """Two claims with the same words also name their tests. A claim that no run measured omits the unknown facts."""
     alike = CLAIMS.format(limit=1)
     unknown = alike.replace("4k", "3k").replace("= 100", "= 65")
     latency = alike.replace('metric = "iops"', 'metric = "p99_us"').replace("at_least", "at_most")

@@ -97,12 +97,12 @@ def paths(*values: str) -> list[str]:
     ],
 )
 def test_a_tab_offers(folder: Path, line: str, values: list[str]) -> None:
-    """Only what is meant there; files of the kind, else folders that may hold some."""
+    """The completions fit the place: files of the kind, or else folders that may contain such files."""
     assert offered(line) == values
 
 
 def test_block_devices_are_offered_by_their_folder() -> None:
-    """Those there are, and nothing else under /dev."""
+    """The completions are the existing drives, and nothing else under /dev."""
     found = offered("tkperf doctor /dev/")
     for line in found:
         kind, _, path = line.partition(",")
@@ -157,7 +157,7 @@ def test_a_pipe_is_not_waited_for_at_a_tab(folder: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_its_script(shell: str) -> None:
-    """It names the variable that asks tkperf."""
+    """The script names the variable that requests completions from tkperf."""
     done = tkperf("completion", shell)
     assert "_TKPERF_COMPLETE" in done.stdout
     assert click.__name__ not in done.stdout

@@ -54,7 +54,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 @pytest.mark.parametrize("answers", [("A1,B2",), ("A1", "A1,B2"), ("", "a1,b2", "A1, B2"), ("x", "", "A1,B2")])
 def test_a_slip_is_asked_again_twice(typed: Callable[..., list[str]], answers: tuple[str, ...]) -> None:
-    """The right answer counts whenever it comes; nothing is asked after it."""
+    """The right answer counts at any attempt, and no question follows it."""
     asked = typed(*answers)
     consenting = Consent(ask=consent_prompt.ask_on_terminal)
     assert obtain(QUESTION, consenting) == ("A1", "B2")
@@ -62,7 +62,7 @@ def test_a_slip_is_asked_again_twice(typed: Callable[..., list[str]], answers: t
 
 
 def test_each_question_says_what_was_wrong(typed: Callable[..., list[str]]) -> None:
-    """And what to type, and how to leave."""
+    """The question also names the answer to type, and how to leave."""
     asked = typed("sdb", "", "A1,B2")
     consent_prompt.ask_on_terminal(QUESTION)
     assert asked[1:] == [
@@ -72,7 +72,7 @@ def test_each_question_says_what_was_wrong(typed: Callable[..., list[str]]) -> N
 
 
 def test_the_third_wrong_answer_is_refused(typed: Callable[..., list[str]]) -> None:
-    """As the first one was: with the exit code of a refusal, and nothing touched."""
+    """The last wrong answer ends with the exit code of a refusal, and nothing is touched."""
     asked = typed("A1", "B2", "B2,A1", "A1,B2")
     with pytest.raises(RefusedError, match=r"'B2,A1' does not confirm .* Nothing was touched") as no:
         obtain(QUESTION, Consent(ask=consent_prompt.ask_on_terminal))
@@ -97,7 +97,7 @@ def test_the_path_as_it_was_given_is_no_slip(typed: Callable[..., list[str]]) ->
 
 
 def test_without_a_terminal_the_way_to_confirm_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script learns what to give."""
+    """The message tells a script which answer to pass."""
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
     with pytest.raises(RefusedError, match=r"It holds: ext4 .* --yes-destroy A1,B2$"):
         consent_prompt.ask_on_terminal(QUESTION)

@@ -79,7 +79,7 @@ class Terminal:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """Something to lose, so that it is asked about."""
+    """The file has data, so tkperf asks the question."""
     path = tmp_path / "scratch.img"
     path.write_bytes(b"\xa5" * (64 * MIB))
     return path
@@ -147,7 +147,7 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
     record = read_run(run_path)
     assert record.status is RunStatus.COMPLETE
     assert [warning.code for warning in record.warnings if "lost" in warning.code] == []
-    # When the run has ended, and is no longer being written, comes its report.
+    # The report follows when the run has ended and no process writes its file.
     said = f"report:   {run_path.with_suffix('.html')}"
     wait_for(lambda: said in run_path.with_suffix(".log").read_text())
     log = run_path.with_suffix(".log").read_text()
@@ -159,7 +159,7 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
 
 @fio
 def test_ctrl_c_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> None:
-    """Nothing goes on behind a terminal on which somebody said no."""
+    """If the user refuses on the terminal, no process continues in the background."""
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
     (pid,) = descendants_of(terminal.pid)
@@ -250,7 +250,7 @@ def test_a_simulated_run_leaves_its_terminal(tmp_path: Path) -> None:
 
 @fio
 def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_path: Path) -> None:
-    """From other terminals, by its file: nothing that is done there harms it but what is to."""
+    """Other terminals reach the run through its file. Only ``stop`` affects the run."""
     image = tmp_path / "scratch.img"
     # No terminal and nothing to lose: not asked.
     done = tkperf(*options(image, "--size", "64MiB", "-ft", "-ssdt", "iops", "-rt", "6"))
@@ -322,7 +322,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     assert len(look(run_path).record.resumptions) == 1
     assert_clear(tkperf("resume", run_path, "--detach"), 6, "its run has not ended")
 
-    # kill -9: what the file says is not what is so.
+    # After kill -9, the status in the file is wrong.
     running = find_writer(run_path)
     assert running is not None
     os.kill(running.pid or 0, signal.SIGKILL)
@@ -356,7 +356,7 @@ def test_what_is_no_run_gets_one_clear_line(command: str, tmp_path: Path) -> Non
 
 
 def test_an_import_runs_nowhere(tmp_path: Path) -> None:
-    """It is told apart from a run that has ended."""
+    """The message distinguishes it from a run that has ended."""
     golden = Path(__file__).parents[1] / "golden/tkperf-2.2-tp.xml"
     assert tkperf("import", golden, "--output", tmp_path, "--name", "old").returncode == 0
     path = tmp_path / "old.tkperf"
@@ -438,7 +438,7 @@ def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> No
 
 
 def test_stop_says_that_a_run_is_paused() -> None:
-    """Nobody would find out from a purge or a full disk what to do about it."""
+    """The message must name the remedy, because a purge or a full disk does not show it."""
     with subprocess.Popen(["sleep", "60"]) as process:
         try:
             assert describe_wait(process.pid).startswith(

@@ -173,7 +173,9 @@ def a_setting(**changed: Any) -> dict[str, Any]:
 
 
 def test_settings_have_a_verdict() -> None:
-    """What would be changed, was changed, or stays; what is tuned is not left to the user."""
+    """The lists contain settings that would be changed, were changed, or remain. A tuned setting is not in the list of
+    settings that are left to the user.
+    """
     stays, alike = a_setting(now="performance"), a_setting(path="/sys/1")
     document: dict[str, Any] = {
         "settings": [a_setting(), alike, a_setting(subject="x", offered=False), a_setting(wanted=None)],
@@ -233,7 +235,7 @@ def test_lines_have_whole_words_and_commands_can_be_copied() -> None:
 def test_each_document_has_its_verdict(
     call: list[str], state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under one key, with the same parts as a run's."""
+    """The findings are under one key, with the same parts as those of a run."""
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, [*call, "--json"])
     assert done.exit_code == 0, done.output

@@ -57,7 +57,7 @@ def test_a_run_leaves_its_report_and_says_where(tmp_path: Path) -> None:
 
 
 def test_without_report_none_is_written(tmp_path: Path) -> None:
-    """The last line says how to have one."""
+    """The last line says how to make a report."""
     ran = run(tmp_path, "--no-report")
     assert ran.exit_code == 0, ran.output
     assert not (tmp_path / "n.html").exists()
@@ -109,7 +109,7 @@ def test_what_is_no_file_stays_too(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_run_that_was_stopped_has_a_report_of_what_was_measured(tmp_path: Path, cut_off: pytest.MonkeyPatch) -> None:
-    """Its error stays its error; resumed, the report is written again."""
+    """The error of the run remains. After a resumption, the report is written again."""
     ran = run(tmp_path)
     assert isinstance(ran.exception, Interrupted)
     page = (tmp_path / "n.html").read_text()

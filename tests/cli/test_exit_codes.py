@@ -59,7 +59,9 @@ def test_the_page_and_the_help_have_the_table_of_the_code() -> None:
 
 
 def test_every_error_ends_with_one_of_them() -> None:
-    """Each kind of error has its own or that of the kind above; done and verdicts are nobody's by accident."""
+    """Each kind of error has its own code or the code of its parent. No error has the code of success or of a verdict
+    by accident.
+    """
     found = {kind.exit_code for kind in kinds_of_errors()}
     assert found == set(ExitCode) - {ExitCode.DONE, ExitCode.DEFECT, ExitCode.READER_GONE}
     assert [kind.__name__ for kind in kinds_of_errors() if kind.exit_code == 1] == ["ClaimsNotMetError"]
@@ -202,7 +204,7 @@ GIVEN: dict[ExitCode, Callable[[Path, Path], int]] = {
 
 @pytest.mark.parametrize("code", ExitCode, ids=lambda code: code.name)
 def test_each_code_is_given(code: ExitCode, run_file: Path, tmp_path: Path) -> None:
-    """A code that no command line gives would be on the page for nothing."""
+    """The page must not have a code that no command can return."""
     assert GIVEN[code](run_file, tmp_path) == code
 
 

@@ -135,7 +135,7 @@ def test_a_longer_log_wins(runs: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_failure_leaves_the_former_run(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither half of a run nor a hidden folder remains after a disk that is full."""
+    """If the disk is full, neither a part of a run nor a hidden folder remains."""
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     before = read(dataset, "figures")
@@ -231,7 +231,7 @@ def test_folders_are_exchanged_without_the_kernels_help(
 
 
 def test_other_code_exports_again(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else one data set would have columns and figures of two versions."""
+    """Otherwise one data set would have columns and figures of two versions."""
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     monkeypatch.setattr(dataset_module, "describe_columns", lambda: "other")

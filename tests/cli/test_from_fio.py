@@ -35,7 +35,7 @@ def job(tmp_path: Path) -> Path:
 
 
 def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path: Path) -> None:
-    """Option by option; on stdout the workload file is alone."""
+    """The output lists option after option. stdout contains only the workload file."""
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
     assert done.returncode == 0, done.stderr
@@ -47,7 +47,7 @@ def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path:
 
 
 def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None:
-    """Nor is the job file, even with it."""
+    """tkperf never overwrites the job file, even with this option."""
     output = tmp_path / "mine.toml"
     output.write_text("precious")
     assert_clear(tkperf("workload", "from-fio", job, "-o", output), 2, "pass --force to replace it")
@@ -59,7 +59,7 @@ def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None
 
 
 def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
-    """With file, line, job, option, reason; then the way out."""
+    """The message has the file, line, job, option and reason, and then the remedy."""
     job.write_text(GOOD + "verify=md5\nexec_prerun=touch ran\nfsync=1\n")
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
@@ -88,7 +88,7 @@ def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
     ],
 )
 def test_no_job_file(content: bytes, reason: str, job: Path, tmp_path: Path) -> None:
-    """One clear line, nothing written."""
+    """One clear line appears, and nothing is written."""
     job.write_bytes(content)
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)

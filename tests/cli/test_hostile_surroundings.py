@@ -117,7 +117,7 @@ def test_root_follows_no_link_where_others_can_write(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_exchanged_for_a_link_meanwhile_is_not_followed(tmp_path: Path) -> None:
-    """Between the look and the writing: what was looked at is written to."""
+    """If a file is replaced between the check and the write, tkperf writes to the checked file."""
     for name in ("ours", "others"):
         (tmp_path / name).mkdir()
     with reach(tmp_path / "ours" / "x") as place:
@@ -197,7 +197,7 @@ def test_no_error_is_obeyed_by_a_terminal(argv: list[str]) -> None:
 
 
 def test_no_line_of_progress_or_log_is_obeyed_or_forged(tmp_path: Path) -> None:
-    """What a drive calls itself cannot be a line of its own."""
+    """The name that a drive reports cannot become a separate line."""
     path = tmp_path / "log"
     with path.open("w") as stream:
         text = f"drive {ESC}\n2026-01-01T00:00:00Z run complete"
@@ -267,7 +267,7 @@ def test_the_password_reaches_no_program(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_password_is_not_sent_in_clear_unasked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], refused: bool
 ) -> None:
-    """Said before the run, not after 30 hours."""
+    """The error appears before the run, not after 30 hours."""
     monkeypatch.setenv("TKPERF_SMTP_USER", "me")
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")
     argv = ["ssd", "n", "sim:none", "--output", str(tmp_path), "-m", "me@example.org", *options]

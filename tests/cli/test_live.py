@@ -111,7 +111,7 @@ def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
 
 
 def test_the_newest_second_is_always_the_last_of_its_line() -> None:
-    """Older ones leave at the left."""
+    """Older values disappear at the left."""
     state = in_a_round()
     for number in range(300):
         state.take(second(1 if number < 299 else 88_000, 16_030 + number))
@@ -123,7 +123,7 @@ def test_the_newest_second_is_always_the_last_of_its_line() -> None:
 @pytest.mark.parametrize("width", [20, 40, 79, 119, 199])
 @pytest.mark.parametrize("height", [1, 2, 5, 9, 15, 23, 60])
 def test_it_never_is_larger_than_the_terminal(width: int, height: int) -> None:
-    """Whatever there is to say; what this second does is there at any height."""
+    """The current second is visible at any height, however many remarks there are."""
     state = in_a_round()
     state.verdict = judge([2, 3, 4, 5, 6], [9e4, 8.8e4, 8.9e4, 1e4, 8e4], tracking="T", unit="IOPS")
     state.notices = ("QUICK PROFILE: " + "how the tool works " * 9,)
@@ -148,7 +148,7 @@ def test_the_share_of_a_fill_is_told_with_its_own_end() -> None:
 
 
 def test_a_simulated_run_has_no_time_of_the_end() -> None:
-    """Its clock is not the host's."""
+    """The clock of a simulated run is not the clock of the host."""
     assert "ends" not in " ".join(lines_of(in_a_round("simulated")))
 
 
@@ -168,7 +168,7 @@ def test_disturbed_steps_and_temperature_are_told() -> None:
 
 
 def test_steps_told_before_their_phase_are_in_the_histories() -> None:
-    """As attach tells them; those of another section are not."""
+    """``attach`` passes on these verdicts, but not those of another section."""
     state = RunState()
     state.take(TestStarted(test="iops", at_s=0))
     state.take(StepEnded(test="iops", record=a_step(1, section="Before")))

@@ -271,7 +271,7 @@ def test_results_that_cannot_be_printed_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["show", "compare", "doctor"])
 def test_a_reader_that_left_is_told_from_claims_not_met(run_file: Path, command: str) -> None:
-    """As with other programs that SIGPIPE ends: 141, and nothing is said."""
+    """The exit code is 141 and nothing is printed, as with other programs that SIGPIPE ends."""
     reader, lost = os.pipe()
     os.close(reader)
     files = [] if command == "doctor" else [str(run_file)] * 2
