@@ -96,7 +96,7 @@ def test_claims_on_an_offered_rate_use_its_bounds() -> None:
     none = demand(600, 600)
     assert check(none, "demand", key, "at_least = 1000")[0] is ClaimState.NOT_MET
     assert check(none, "demand", key, "at_least = 500")[0] is ClaimState.NOT_MEASURED
-    # Of another mix nothing was looked for.
+    # tkperf did not look for the value of another mix.
     wrong = check(demand(1000, 1500), "demand", key, "read_percent = 100\nat_least = 1")
     why = "that mix and block size was not run there, but 0/100 4k"
     assert wrong == (ClaimState.NOT_MEASURED, None, why)

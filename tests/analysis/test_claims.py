@@ -261,7 +261,7 @@ def test_a_baseline_allows_what_it_says(test: str, seen: float, state: ClaimStat
 
 @pytest.mark.parametrize("tests", [{}, {"iops": []}, one_test("iops", (None, None))])
 def test_a_baseline_without_results_is_a_mistake(tests: dict[str, Any]) -> None:
-    """Nothing checked is not all well; also where other claims are met."""
+    """A claim that was not checked is not a success, even if other claims are met."""
     empty = made_up_run("old", tests)
     with pytest.raises(UsageError, match=r"here/earlier.tkperf: nothing could be checked"):
         check_against(empty, made_up_run("new", one_test("iops", (100.0,))))
@@ -309,7 +309,7 @@ def test_a_baseline_of_other_conditions_is_said() -> None:
 
 
 def test_the_report_has_the_warnings_below_its_claims(result: RunResult) -> None:
-    """What the terminal says of a baseline, the page says, too."""
+    """The page contains the same remarks on a baseline as the terminal."""
     earlier = replace(result, info=replace(result.info, profile_name="other"))
     view = build_view(result, check_against(earlier, result))
     assert view.claims is not None
@@ -352,7 +352,7 @@ def test_a_section_of_the_report(result: RunResult, folder: Path, tmp_path: Path
 
 
 def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) -> None:
-    """Without a steady-state window the fresh beginning counts: a reader must know."""
+    """Without a steady-state window, the values include the fresh beginning. The note tells the reader."""
     claims = tmp_path / "claims.toml"
     claims.write_text(
         '[[claim]]\ntest = "writesat"\nmetric = "iops"\nread_percent = 0\nblock_size = "4k"\nat_least = 1\n'
@@ -365,7 +365,7 @@ def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) ->
 
 
 def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path) -> None:
-    """As in the exit code: a promise nobody checked is not kept."""
+    """As in the exit code, a promise that nobody checked counts as not kept."""
     claims = tmp_path / "claims.toml"
     claims.write_text('[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 1\nblock_size = "4k"\nat_least = 1\n')
     suite = ET.fromstring(render_junit(read_and_check(claims, result)))

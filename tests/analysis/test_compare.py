@@ -110,7 +110,7 @@ def test_different_conditions_are_named(slow: RunResult, fast: RunResult) -> Non
 
 
 def test_a_run_that_is_not_steady_or_not_complete_is_named(slow: RunResult) -> None:
-    """Its numbers are there, with the warning."""
+    """The output contains the numbers of the run, and the warning."""
     test = slow.tests[0]
     broken = replace(slow, tests=(replace(test, sections=(replace(test.sections[0], steady=False),)),))
     assert any("IOPS did not reach steady state" in each for each in texts(compare([slow, broken])))
@@ -233,7 +233,7 @@ def test_each_change_is_counted() -> None:
     assert counted in tuple(find_conclusions(both))
     view = build_comparison_page(both)
     (section,) = view.tests[0].sections
-    # What differs most comes first.
+    # The largest difference comes first.
     assert [row[4:6] for row in section.tables[0].rows] == [
         ("20.5", "×1.952"),
         ("20.5", "×1.952"),
@@ -247,7 +247,7 @@ def test_each_change_is_counted() -> None:
 
 
 def test_every_runs_notices_are_banners() -> None:
-    """On the page, and in its charts; the same notice once."""
+    """The notice is on the page and in its charts. The same notice appears once."""
     first, second = made_up_pair()
     view = build_comparison_page(compare([first, second, first]))
     assert view.banners == ("SIMULATED first", "SIMULATED second")
@@ -465,7 +465,7 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
 
 
 def test_names_from_outside_are_text_in_the_terminal() -> None:
-    """Neither markup nor escape sequences nor direction characters of a run's file are obeyed."""
+    """Markup, escape sequences and direction characters from a run file have no effect."""
     hostile = "[/b][red]x\x1b[2J\x07\u202e:bomb:\\"
     section = iops_section(name=hostile)
     runs = [

@@ -1,4 +1,4 @@
-"""What a comparison says: the answer in sentences, phases of streams, cohorts, histories."""
+"""Sentences of a comparison: the answer, phases of streams, cohorts and histories."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_what_was_measured_once_has_its_ratio_all_the_same() -> None:
 
 
 def test_an_interval_without_an_upper_end_is_told_by_its_lower_one() -> None:
-    """Nothing is said of ranges that nobody looked at."""
+    """The page has no remark on ranges that were not compared."""
     runs = [iops_run("A", (100,)), iops_run("B", (800,))]
     sure = (
         Uncertainty(standard=1, low=98, high=102, basis=Basis.ROUNDS),
@@ -217,7 +217,7 @@ def verdict_of(*runs: RunResult) -> str:
 
 
 def test_a_comparison_of_alike_measurements_is_comparable() -> None:
-    """Whatever the difference: the verdict is about how they were measured."""
+    """The size of the difference does not matter, because the verdict judges how the runs were measured."""
     runs = [iops_run(name, around(value), device=drive(name)) for name, value in (("A", 9), ("B", 99))]
     assert verdict_of(*runs) == "Comparable"
 

@@ -88,7 +88,7 @@ def test_the_best_beyond_noise_ranks_first() -> None:
 def test_less_than_noise_or_3_percent_is_never_better(
     value: float, half_percent: float | None, standing: Standing, sign: Sign
 ) -> None:
-    """Neither in the ranking nor in the title."""
+    """Such a value is neither in the ranking nor in the title."""
     runs = [run_of(name, {READ: of}, half_percent=half_percent) for name, of in (("A", 100.0), ("B", value))]
     if half_percent is None:
         runs = [replace_rounds(run) for run in runs]
@@ -141,7 +141,7 @@ def test_what_is_not_the_drives_alone_is_not_ranked(changes: Mapping[str, object
 
 
 def test_what_is_not_steady_is_not_ranked() -> None:
-    """With two runs nothing is left to rank, and the title says so."""
+    """With two runs, no values remain to rank, and the title says so."""
     runs = run_of("A", {READ: 100.0}), run_of("B", {READ: 900.0}, steady=False)
     comparison, decision = decide(*runs)
     assert decision.ranked == ()
@@ -223,7 +223,9 @@ def test_other_loads_have_their_headline_figures() -> None:
 
 
 def test_the_title_names_who_is_best_and_how_often() -> None:
-    """Of two the better one; of several the best, or those as good as the best most often."""
+    """With two runs, the title names the better run. With several runs, it names the best run, or those that are equal
+    to the best most often.
+    """
     loads = READ, WRITE, SINGLE
     values = {
         "pair": ((10.0, 10.0, 10.0), (20.0, 20.0, 20.0)),

@@ -68,7 +68,7 @@ def test_levels_that_saturate_are_no_course_in_time() -> None:
 
 
 def test_a_level_of_which_nothing_is_known_is_left_out() -> None:
-    """It is no backlog, and no level without one."""
+    """Such a level counts neither as a level with a backlog nor as a level without one."""
     unknown = level(3000, 3000)
     unknown = replace(unknown, all={**unknown.all, "backlog_ios": None})
     levels = [level(1000, 1000), level(2000, 2000), unknown, level(4000, 4000)]
@@ -204,7 +204,7 @@ def test_a_stall_that_is_caught_up_with_is_a_wait_and_no_backlog() -> None:
 
 
 def test_no_wait_is_reported_where_fewer_are_due_than_the_places_hold() -> None:
-    """Nor without an offered rate, or seconds."""
+    """There is also no value without an offered rate, or without seconds."""
     on_their_way = _seconds(lambda at: max(0.0, 1000 * at - 30), 10)
     assert mean_wait_s(replace(READS, offered_iops=1000.0), on_their_way) == 0
     assert mean_wait_s(READS, on_their_way) is None

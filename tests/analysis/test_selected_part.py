@@ -60,7 +60,7 @@ def whole(pieces: Iterator[Histogram]) -> Histogram:
 
 
 def test_a_round_is_the_measurement_of_its_step(run_file: RunFile, known: Known) -> None:
-    """At fio's own resolution, to the I/O; several rounds are added."""
+    """The histogram has fio's own resolution and every I/O. Several rounds are added."""
     slices = steps(known, "QoS random 50/50", StepKind.CONTINUOUS)
     third = choose(run_file, known, "QoS random 50/50: 3")
     assert (third.words, third.coarse) == ("round 3", False)
@@ -129,7 +129,7 @@ def test_what_has_not_the_form_is_refused(text: str, reason: str) -> None:
 def test_what_is_not_there_or_not_the_only_one_is_refused(
     run_file: RunFile, known: Known, text: str, reason: str
 ) -> None:
-    """With what there is, so that the next try finds it."""
+    """The message lists the existing names, so that the next attempt succeeds."""
     with pytest.raises(UsageError) as caught:
         choose(run_file, known, text)
     assert reason in str(caught.value)

@@ -1,4 +1,4 @@
-"""What is found over time: known answers on signals that have something, silence on those without."""
+"""Findings over time: known answers for signals with a pattern, and none for signals without."""
 
 from __future__ import annotations
 
@@ -418,7 +418,7 @@ def _seconds_of(iops: FloatArray) -> Seconds:
 
 
 def test_what_was_not_measured_is_left_out_and_few_values_say_nothing() -> None:
-    """None and NaN are no zeroes."""
+    """None and NaN do not count as zeroes."""
     series = make_series([1, 2, 3], [5.0, None, float("nan")])
     assert series.values.tolist() == [5.0]
     assert find_levels(series) is None

@@ -161,7 +161,7 @@ def test_a_table_says_how_far_its_figures_can_be_trusted(result: RunResult) -> N
     dut = ShownSection(section=result.tests[0].sections[0], key="")
     table = build_matrix(dut, IOPS)
     assert any(note.startswith(f"Uncertainty ({INTERVAL}): ± ") for note in table.notes)
-    # Of extremes nothing is said below each table.
+    # The line below a table says nothing about extremes.
     assert not any("ncertainty" in note for note in build_matrix(dut, LATENCY_MAX).notes)
 
 
@@ -456,7 +456,7 @@ def test_an_uncertainty_as_great_as_the_figure_gives_no_number() -> None:
 
 
 def test_an_uneven_interval_has_no_sigma() -> None:
-    """It says whether it contains the limit, and no more."""
+    """The note says only whether the interval contains the limit."""
     finding = found("at_most = 41", Uncertainty(standard=300.0, low=30.0, high=1200.0))
     assert (finding.state, finding.certain) == (ClaimState.NOT_MET, False)
     assert (finding.margin_sigmas, describe_claim(finding).margin) == (None, "-143.9 %")

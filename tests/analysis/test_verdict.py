@@ -143,7 +143,7 @@ def test_a_run_without_any_reason_is_valid() -> None:
 
 @pytest.mark.parametrize("code", ReasonCode)
 def test_each_reason_alone_leads_to_its_state(code: ReasonCode) -> None:
-    """And is told in words."""
+    """The verdict also names the reason in words."""
     run = MADE[code]()
     verdict = judge_run(run)
     assert [reason.code for reason in verdict.reasons] == [code]

@@ -150,7 +150,7 @@ def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:
 
 @pytest.mark.root
 def test_a_loop_device_counts_what_anybody_writes(loop_device: Callable[..., Path]) -> None:
-    """Also through a descriptor of another than who holds the device."""
+    """The counters also include I/O through the descriptor of another process."""
     device = loop_device()
     with watching(read_identity(device)) as counters:
         before = counters.take()[-1].counts

@@ -121,7 +121,7 @@ def test_a_file_without_a_name_is_not_taken_for_one_that_has_its_text_as_a_name(
 
 
 def test_what_is_held_is_erased_and_not_what_has_its_name(scratch: Path, secret: Path) -> None:
-    """After consent the name leads elsewhere: the file that was confirmed is purged all the same."""
+    """If the name leads to another file after consent, tkperf still purges the confirmed file."""
     permit = permit_for(scratch)
     moved = scratch.rename(scratch.with_name("moved"))
     scratch.symlink_to(secret)
@@ -253,7 +253,7 @@ def test_an_existing_file_is_looked_into(tmp_path: Path) -> None:
 
 
 def test_a_loop_device_is_looked_into_like_the_file_behind_it(loop_device: Callable[..., Path]) -> None:
-    """What libblkid does not know is something to lose there, too; zeros are not."""
+    """Data that libblkid does not recognise also counts as data; zeros do not."""
     device = loop_device(size=8 * MIB)
     assert "data " in found_in(device)
     device.write_bytes(bytes(8 * MIB))
@@ -347,7 +347,7 @@ def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes
 
 @pytest.mark.fio
 def test_what_could_not_be_looked_at_is_said_before_the_question(scratch: Path, tmp_path: Path) -> None:
-    """In a private PID namespace other users cannot be seen: that stands before the question."""
+    """In a private PID namespace, tkperf cannot see other users of the device. A line before the question says so."""
     words = ("tkperf", "ssd", "n", str(scratch), "-q", "--output", str(tmp_path))
     unshare = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
     done = subprocess.run(

@@ -134,7 +134,7 @@ def test_an_erase_that_hangs_is_given_up(
 def test_a_drive_that_ignores_the_password_is_not_believed(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
 ) -> None:
-    """hdparm ends with 0 on drives that know nothing of it; the identify data tell."""
+    """hdparm ends with 0 on drives without this feature, so tkperf reads the identify data."""
     tools.update(supported=True, deaf=True)
     with pytest.raises(DeviceError, match="but did not set it"):
         run_purge(permit, chosen(ata.offer_ata(drive)))
@@ -168,7 +168,7 @@ def test_the_next_start_can_unlock(tools: FakeTools, drive: DeviceIdentity) -> N
 
 
 def test_somebody_elses_password_is_reported(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """Not tkperf's password: nothing can be done, and it is said how the user can."""
+    """If the password is not tkperf's, tkperf cannot clear it. The message tells the user how."""
     tools.update(supported=True, enabled=True, locked=True, password="secret")
     with pytest.raises(DeviceError, match="is not tkperf's"):
         ata.clear_password(Handle(name=drive.path, path=drive.path))
@@ -254,7 +254,7 @@ def test_a_drive_whose_sanitize_failed_is_refused(tools: FakeTools, drive: Devic
 
 
 def test_overwriting_is_never_chosen_by_itself(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """It wears flash; only who asks for it gets it."""
+    """Overwriting wears flash, so tkperf does it only on request."""
     tools.update(sanitize=["OVERWRITE_EXT"])
     with pytest.raises(DeviceError, match="offers no purge method"):
         chosen(ata.offer_ata(drive))
@@ -664,7 +664,7 @@ def test_scsi_format_by_kind_of_drive(tools: FakeTools, drive: DeviceIdentity) -
 def test_missing_tools_are_named_with_their_package(
     drive: DeviceIdentity, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without nvme-cli the reason says what to install."""
+    """Without nvme-cli, the reason names the package to install."""
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("tkperf.system.process.SYSTEM_FOLDERS", ())
     offers = nvme.offer_nvme(drive, disk)
@@ -762,7 +762,7 @@ DATA, OTHER, ZEROS = b"data", b"other", base._ZEROS
 def test_samples_that_cannot_be_read_verify_nothing(
     before: list[bytes | None], after: list[bytes | None], says: str
 ) -> None:
-    """Before or after: only zeros, or data read before and changed, are evidence of erasure."""
+    """Only zeros, or data that was read before and has changed, prove an erasure."""
     looks = [base.SampledContent("/dev/sdx", dict(enumerate(each))) for each in (before, after)]
     assert looks[0].compare(looks[1], method="Format", reads_zero=False) == says
 

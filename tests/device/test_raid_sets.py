@@ -73,7 +73,7 @@ def write(folder: Path, **changes: object) -> Path:
     ],
 )
 def test_a_bad_configuration_names_file_key_and_reason(tmp_path: Path, changes: dict[str, object], says: str) -> None:
-    """Whatever is wrong with raid.json is said with its key."""
+    """A message about a mistake in raid.json names the key."""
     with pytest.raises(UsageError, match=r"raid\.json") as raised:
         load_raid_config(write(tmp_path, **changes))
     assert says in str(raised.value)
@@ -174,7 +174,7 @@ def test_raid_10_says_how_mirrors_are_made(tools: FakeTools, tmp_path: Path) -> 
 
 
 def test_a_drive_in_use_is_refused(tools: FakeTools, tmp_path: Path) -> None:
-    """Only unconfigured good drives are taken; the state is in the message."""
+    """tkperf uses only unconfigured good drives. The message contains the state of another drive."""
     drives = tools.state["drives"]
     drives["252:1"]["State"] = "JBOD"
     tools.update(drives=drives)
@@ -260,7 +260,7 @@ def test_a_set_that_is_not_as_wanted(tools: FakeTools, tmp_path: Path, state: di
 
 
 def test_rubbish_and_failures_of_storcli(tools: FakeTools, tmp_path: Path) -> None:
-    """What it prints is checked; its own reasons are passed on."""
+    """tkperf checks the output of the tool, and passes on the tool's own reasons."""
     raid = make_set(tmp_path, devices=["252:0", "252:9"])
     with pytest.raises(DeviceError, match="No drive found"):
         raid.drives()

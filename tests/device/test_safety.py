@@ -34,7 +34,7 @@ def reasons(path: Path) -> set[Reason]:
 
 
 def purge(permit: ErasePermit) -> str:
-    """By the method tkperf would choose."""
+    """The test uses the method that tkperf would choose."""
     method = plan_purge(permit.identity).choose(None, device=permit.identity.path)
     return run_purge(permit, method)
 
@@ -187,7 +187,7 @@ def test_a_file_behind_a_loop_device_is_refused(loop_device: MakeLoop, tmp_path:
 
 
 def test_the_wrong_confirmation_is_refused_and_touches_nothing(scratch: Path) -> None:
-    """What was typed must be the device's own serial or path."""
+    """The typed answer must be the device's own serial number or path."""
     with pytest.raises(RefusedError, match="does not confirm"):
         grant_permit(hold_target(read_identity(scratch)), confirmed_id="yes")
     assert set(scratch.read_bytes()) == {0xA5}

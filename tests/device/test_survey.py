@@ -1,4 +1,4 @@
-"""What nobody can see from here is said, in one sentence, and only where it matters."""
+"""One sentence names what tkperf cannot see, and appears only if this matters."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
 
 
 def test_a_device_that_sysfs_does_not_have(trees: dict[str, Path]) -> None:
-    """Then nobody knows its partitions and what is made of it."""
+    """In this case, the partitions of the disk and the layers above it are not known."""
     shutil.rmtree(trees["sys_root"] / "dev")
     assert spots(BLOCK, trees) == {
         "sysfs": "the kernel does not describe /dev/sdx here (/sys is missing or incomplete), so its partitions and "
@@ -242,7 +242,7 @@ def as_nobody(job: Callable[[], list[list[str]]]) -> list[list[str]]:
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
             os.write(send, json.dumps(job()).encode())
-        except BaseException:  # whatever it is must not run the tests on
+        except BaseException:  # the forked process must never continue with the tests
             os.write(send, json.dumps(traceback.format_exc()).encode())
         finally:
             os._exit(0)

@@ -142,7 +142,9 @@ def test_without_ocps_log_it_is_asked_for_once(nvme: MadeUp, tools: Tools) -> No
 
 
 def test_a_sata_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
-    """Only what is needed is asked for during the run: each SMART command stops the drive's queue."""
+    """During the run tkperf requests only the needed values, because each SMART command stops the queue of the
+    drive.
+    """
     log = disk.log(tools)
     reading = log.look_first(lambda: 0.0)
     assert reading is not None
@@ -291,7 +293,7 @@ def test_failures_that_pass_are_tried_again_some_times(
 def test_logs_are_read_now_and_then_and_when_asked(
     nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """In the order of their time; who asks twice at once has one reading."""
+    """Readings have the order of their times. Two requests at the same time get one reading."""
     watch = watch_of(nvme.log(tools), log_every_s=3600)
     assert len(watch.take()) == 1
     for _ in range(5):

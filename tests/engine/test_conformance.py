@@ -189,7 +189,7 @@ def test_what_depends_on_the_last_ios_begins_when_the_totals_are_known(rig: Rig)
 
 
 def test_what_the_runner_decides_begins_when_it_says_so(rig: Rig) -> None:
-    """Not before, and not as late as it asks for the measurement."""
+    """The next load begins neither earlier nor as late as the request for the measurement."""
     first = measure(rig, FIRST, uncertain(SECOND, THIRD))
     assert first.handed_over_s is None
     rig.wait(0.3)
@@ -202,7 +202,7 @@ def test_what_the_runner_decides_begins_when_it_says_so(rig: Rig) -> None:
 
 
 def test_what_was_not_made_ready_cannot_be_let_go(rig: Rig) -> None:
-    """It is started when it is asked for, as if nothing had been said."""
+    """The load starts when it is requested, as if it had not been announced."""
     measure(rig, FIRST, uncertain(SECOND))
     rig.engine.start_next(THIRD)
     asked_s = rig.clock()
@@ -212,7 +212,7 @@ def test_what_was_not_made_ready_cannot_be_let_go(rig: Rig) -> None:
 
 
 def test_a_wrong_guess_is_thrown_away(rig: Rig) -> None:
-    """What had begun is in no result, and what is asked for is measured in full."""
+    """The load that had begun is in no result, and the requested load is measured completely."""
     first = measure(rig, FIRST, uncertain(SECOND, THIRD, choose=lambda _: SECOND))
     assert first.handed_over_s is not None
     rig.engine.start_next(THIRD)
@@ -231,7 +231,7 @@ def test_nothing_goes_on_after_rest(rig: Rig) -> None:
 
 
 def test_a_fill_writes_all_of_it_and_its_follower_begins_at_its_end(rig: Rig) -> None:
-    """Its end is not known beforehand; not one I/O of what follows comes before it."""
+    """The end of the load is not known beforehand. No I/O of the next load happens before this end."""
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
     filled = rig.engine.fill(fill, then=Next.for_certain(SECOND), on_sample=ignore)
     rig.leave_alone()
@@ -269,7 +269,7 @@ def test_slices_of_a_mix_add_up_to_what_the_load_did(rig: Rig) -> None:
 
 
 def test_a_stream_is_handed_over_to_like_a_step(rig: Rig) -> None:
-    """From a step, and from another stream."""
+    """The stream follows a step, and another stream."""
     first = measure(rig, FIRST, Next.for_certain(stream("A", slices=1)))
     rig.leave_alone()
     a = measure_slice(rig, stream("A", slices=1), Next.for_certain(stream("B", slices=1)))
@@ -351,7 +351,7 @@ def test_what_comes_after_a_short_step_is_started_before_its_results_are_written
 def test_a_fio_that_cannot_be_told_to_report_is_waited_for(
     fake_fio: Play, make_engine: Callable[[], FioEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then nothing is chosen early, and the runner's word decides."""
+    """In this case the engine chooses no load early, and the runner decides."""
     monkeypatch.setenv("FAKE_FIO_DEAF", "1")
     asked: list[Measurement] = []
     engine = make_engine()

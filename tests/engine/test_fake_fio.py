@@ -1,4 +1,4 @@
-"""What fio may do to a run: lie, hang, flood, die. The engine over a scripted fio."""
+"""The engine with a scripted fio that reports wrong numbers, hangs, prints too much, or ends."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ LIES: dict[str, Acts] = {
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_a_lie_is_not_kept_and_the_step_is_measured_again(fake_fio: Play, make_engine: MakeEngine, lie: Acts) -> None:
-    """What cannot be true is measured again, once; the warning names step and reason."""
+    """An impossible result is measured again, once. The warning names the step and the reason."""
     fake_fio({"4096": [lie, [["run"]]]})
     events, failure = run_rounds(make_engine())
     assert failure is None
@@ -222,7 +222,7 @@ def test_a_fio_that_goes_on_after_its_end_is_stopped(
 def test_a_fill_that_moves_nothing_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reports, but no byte moves; and it is not tried again."""
+    """fio reports, but no byte moves. It is not started again."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]
     fake_fio({"*": [reports]})
@@ -382,7 +382,7 @@ def test_a_fio_killed_at_the_gate_is_started_again_once(
 
 
 def test_a_fio_that_does_not_start_tells_why(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """It ended by itself, with its reason: not tried again."""
+    """fio ended by itself and gave a reason, so it is not started again."""
     fake_fio({"*": [[["exit at once"]]]})
     with pytest.raises(EngineError, match="nonesuch not loadable"):
         measure(make_engine())
@@ -420,7 +420,7 @@ def test_a_flood_on_stderr_is_taken_and_forgotten(fake_fio: Play, make_engine: M
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("where", ["before", "within"])
 def test_a_flood_on_stdout_is_an_error(fake_fio: Play, make_engine: MakeEngine, where: str) -> None:
-    """Neither notes nor a document may grow without bounds."""
+    """The size of notes and of a document must be limited."""
     acts: Acts = [["flood", "stdout", 300 << 20]]
     fake_fio({"*": [[*([["raw", "{"]] if where == "within" else []), *acts, ["exit", 0]]]})
     with pytest.raises(EngineError, match="printed more than"):
@@ -449,7 +449,7 @@ def test_rubbish_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine, r
 
 
 def test_nan_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """As is any other text that only looks like JSON."""
+    """Other texts that only look like JSON are handled in the same way."""
     fake_fio({"*": [[["raw", '{\n"jobs": [NaN]\n}']]]})
     with pytest.raises(EngineError, match="not its JSON status"):
         measure(make_engine())

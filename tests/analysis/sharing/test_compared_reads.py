@@ -21,7 +21,7 @@ def rates(mean: float, strays: float = 0.01, seconds: int = 10, seed: int = 1) -
     [(1.0, ReadsState.NOT_SLOWED), (0.5, ReadsState.SLOWED), (0.9, ReadsState.SLOWED), (1.2, ReadsState.NOT_SLOWED)],
 )
 def test_drives_are_slowed_or_not(together: float, state: ReadsState) -> None:
-    """By the whole interval of the ratio, not by its middle."""
+    """The whole interval of the ratio decides, not its middle."""
     compared = compare_reads("sdb", rates(1e5, 0.003), rates(together * 1e5, 0.003, seed=2))
     assert compared.state is state
     assert compared.ratio == pytest.approx(together, rel=0.01)
@@ -53,7 +53,7 @@ def test_too_little_to_compare(alone: tuple[float, ...], together: tuple[float, 
 
 
 def test_a_drive_that_stalls_is_slowed() -> None:
-    """Nothing read together with others is the greatest loss, and has no interval."""
+    """If a drive reads nothing together with the others, the loss is the greatest, and it has no interval."""
     compared = compare_reads("a", [100.0] * 10, [0.0] * 10)
     assert (compared.state, compared.ratio, compared.low) == (ReadsState.SLOWED, 0.0, None)
 

@@ -24,7 +24,7 @@ def cpus_of(plan: CpuPlan) -> list[tuple[int, ...]]:
 
 
 def test_each_drive_gets_its_own_near_its_node() -> None:
-    """As many as it has threads; the first CPU is left for the rest."""
+    """A drive gets as many CPUs as it has threads. The first CPU remains for everything else."""
     plan = assign_cpus(drives(0, 1, 0), {"d1": 3}, set(range(8)), {})
     assert cpus_of(plan) == [(1,), (4, 5, 6), (2,)]
     assert plan.rest == (0,)
@@ -53,7 +53,7 @@ def test_a_drive_whose_node_is_not_known_gets_what_is_left() -> None:
 
 
 def test_a_node_whose_cpus_may_not_be_used() -> None:
-    """Its drives run far away, and that is said."""
+    """The CPUs of its drives are far away, and the result says so."""
     plan = assign_cpus(drives(1), {}, {0, 1}, {})
     assert cpus_of(plan) == [(1,)]
     assert plan.assignments[0].is_near is False
@@ -72,7 +72,7 @@ def test_cores_come_before_their_siblings() -> None:
 
 
 def test_hosts_with_one_or_two_cpus() -> None:
-    """With one CPU all share it, and none is left for the rest."""
+    """If there is one CPU, all drives share it, and no CPU remains for everything else."""
     one = assign_cpus(drives(None, None), {}, {0}, {})
     assert (cpus_of(one), one.rest) == ([(0,), (0,)], ())
     two = assign_cpus(drives(None, None), {}, {0, 1}, {})
