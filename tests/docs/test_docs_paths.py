@@ -1,4 +1,4 @@
-"""What the pages point to is there: files and modules by their paths, other pages by their links."""
+"""Paths of files and modules on the pages exist, and links lead to existing pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def find_missing(line: str) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link may name of a page: its headings as GitHub writes them."""
+    """Return the anchors of a page: its headings as GitHub writes them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
@@ -35,14 +35,14 @@ def test_every_path_of_the_architecture_exists() -> None:
 
 
 def test_a_path_that_is_gone_is_found() -> None:
-    """In any form that the map has."""
+    """The search finds a path in every form that the page uses."""
     assert find_missing("| `engine/fio.py`, `gate.py`, `cli/` | `procedures/profiles/*.toml` |") == []
     assert find_missing("| `engine/old.py`, `cli/`, `gate.py` |") == ["engine/old.py", "gate.py"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
-    """To a file of the repository, and to a heading that it has."""
+    """A link leads to a file of the repository, and to a heading of that file."""
     for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         if not link.startswith("http"):
             path, _, heading = link.partition("#")

@@ -71,7 +71,7 @@ def test_the_generated_pages_of_the_reference_are_those_of_the_code(tmp_path: Pa
 
 
 def test_examples_can_be_fetched(site: Path) -> None:
-    """As they lie in the repository."""
+    """The site contains the examples of the repository, unchanged."""
     for example in (ROOT / "docs/examples").iterdir():
         assert example.name == "README.md" or (site / example.name).exists()
 
@@ -119,7 +119,7 @@ def code_blocks(page: str) -> Iterator[str]:
 
 
 def command_lines() -> Iterator[tuple[str, str]]:
-    """Where, and what: each line that calls tkperf, up to what it says of itself or hands its output to."""
+    """Yield the page and the text of each line that calls tkperf, without a comment or a pipe at its end."""
     for page in PAGES:
         for text in code_blocks(page.read_text(encoding="utf-8")):
             ends = r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; "

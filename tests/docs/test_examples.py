@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs/examples"
 
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From its first cell to its last, in an empty folder."""
+    """All cells run in an empty folder, from the first to the last."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))
@@ -30,7 +30,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_profile_is_a_profile() -> None:
-    """Its tests are those of its tables."""
+    """The profile offers the tests of its tables."""
     profile = load_profile(str(EXAMPLES / "profile.toml"))
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=profile)
     assert [test.test.name for test in plan.tests] == ["iops", "lat"]
@@ -67,7 +67,7 @@ def test_the_code_on_the_page_about_python_runs(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_sample_report_is_of_no_device_and_no_machine() -> None:
-    """It says SIMULATED, has the four tests, and of host and days only that they are not known."""
+    """The page says SIMULATED, and has the four tests. It contains no facts about the host and no dates."""
     page = (EXAMPLES / "sample-report.html").read_text(encoding="utf-8")
     assert "<strong>SIMULATED. Valid</strong>" in page
     assert re.findall(r'<section id="(iops|lat|tp|writesat)"', page) == ["iops", "lat", "tp", "writesat"]

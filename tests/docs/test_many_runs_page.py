@@ -157,7 +157,7 @@ def test_the_slow_firmware_is_found(fleet: Fleet) -> None:
 
 
 def test_the_tail_over_the_months(fleet: Fleet) -> None:
-    """It rises for one model, month after month, and stays for the others."""
+    """The value rises for one model, month after month, and does not change for the others."""
     rows = fleet.answers["How did the tail latency develop over the months?"]
     assert len(rows) == len(MODELS) * MONTHS
     courses = {model: [row["p99_9_us"] for row in rows if row["model"] == model] for model in MODELS}

@@ -140,7 +140,7 @@ def test_runs_write_what_the_page_says(tmp_path: Path) -> None:
 
 
 def test_rare_events_are_as_the_page_says() -> None:
-    """With everything that may be absent once there, once not."""
+    """Each optional value exists in one object, and is missing in another."""
     written = StringIO()
     lines = JsonLines(written)
     outcome = SectionOutcome(

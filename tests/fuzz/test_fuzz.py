@@ -1,4 +1,4 @@
-"""Whatever an input file holds, there is a value or our own error; time and memory have limits."""
+"""For any content of an input file, the result is a value or an error of tkperf, within limits of time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run keeps of the audit, and where it is shown."""
+"""The findings of the audit that a run keeps, and the places that show them."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def test_what_has_no_path(tmp_path: Path, folder: str, files: tuple[str, ...], g
 
 
 def test_drives_over_a_network_have_no_path(tmp_path: Path) -> None:
-    """Their way leads through a network adapter, which the kernel does not show."""
+    """Their path leads through a network adapter, which the kernel does not show."""
     fake = FakeDrives(tmp_path)
     controller = "devices/virtual/nvme-fabrics/ctl/nvme2"
     fake.write(f"{controller}/transport", "tcp")

@@ -1,4 +1,4 @@
-"""What the audit says of hosts as they should be, and as they should not."""
+"""Findings of the audit on good and on unsuitable hosts."""
 
 from __future__ import annotations
 
@@ -651,7 +651,7 @@ def test_a_scrub_of_zfs_is_found(tmp_path: Path) -> None:
 
 
 def test_rubbish_of_an_odd_kernel_is_not_known(tmp_path: Path) -> None:
-    """What raises in one look costs that look alone."""
+    """If one check raises an error, only its finding is missing."""
     make_host(tmp_path, {"sys/devices/system/node/node1/cpulist": "four", "proc/irq/40/effective_affinity_list": "x-y"})
     audited = audit(tmp_path)
     assert find(audited, "NUMA node").level is UNKNOWN

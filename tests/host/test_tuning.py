@@ -233,7 +233,7 @@ def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
     ],
 )
 def test_a_damaged_record_is_refused(content: str, says: str, host: Path) -> None:
-    """As root nothing is written but settings of tkperf's own, whatever the file says."""
+    """As root, tkperf writes only settings that it knows, regardless of the content of the file."""
     if content.startswith("/"):
         kept = {"path": content, "before": "x", "changed_to": "y", "owners": []}
         content = json.dumps({"boot": "boot-1", "settings": [kept]})

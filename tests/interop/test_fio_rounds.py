@@ -196,7 +196,7 @@ def test_five_drives_at_once_are_never_five_rounds() -> None:
 
 @pytest.mark.parametrize("how", ["same path", "hard link", "copy", "other line ends"])
 def test_a_file_given_twice_counts_once(tmp_path: Path, how: str) -> None:
-    """By its content, whatever it is called; which one was counted is said."""
+    """The content identifies a copy, whatever its name is. A warning names the file that counts."""
     for each in (1, 2):
         (tmp_path / f"r{each}.json").write_text(written(each, 60 * each))
     again = tmp_path / "r3.json"

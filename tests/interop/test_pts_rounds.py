@@ -259,7 +259,7 @@ def test_a_fill_without_a_telling_name_is_no_headline(
 
 @pytest.mark.parametrize("name", ["randwrite-after-precond", "post-fill", "no_trim", "after wipc"])
 def test_what_came_before_a_load_is_not_its_purpose(name: str) -> None:
-    """Its rounds are judged; the name still tells them from others."""
+    """The rounds are judged, and the name still distinguishes them from others."""
     files = [(f"{each}.json", written(1000 + each, 60.0 * each, name=name)) for each in range(6)]
     (outcome,) = run_of(*files).tests[0].outcomes
     assert outcome.verdict is not None
@@ -306,7 +306,7 @@ metric = "iops"\nat_least = 1\n"""
     [("write", "128k", "megabytes_per_s"), ("write", "64k", "iops"), ("randwrite", "128k", "iops")],
 )
 def test_large_sequential_blocks_are_told_in_throughput(tmp_path: Path, rw: str, size: str, key: str) -> None:
-    """As tkperf's own tests have it."""
+    """The rule is that of tkperf's own tests."""
     block_bytes = 1024 * int(size[:-1])
     of_job = job(writes=40_000, block_bytes=block_bytes, options={"rw": rw, "bs": size})
     run = imported(tmp_path, ("x.json", json.dumps(document(of_job))))
@@ -394,7 +394,7 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
-    """What to do next, too."""
+    """The message also names the remedy."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in/r1.txt").write_text(written(1))
     ran = import_(tmp_path / "in", tmp_path / "out")

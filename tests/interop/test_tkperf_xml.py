@@ -310,7 +310,7 @@ def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_one_bad_file_of_several_is_left_out(tmp_path: Path) -> None:
-    """It is named with its reason, and the others are imported."""
+    """A warning names the file with its reason, and tkperf imports the others."""
     bad = tmp_path / "bad.xml"
     bad.write_text("<x/>")
     files = [str(GOLDEN / "tkperf-2.2-lat.xml"), str(bad)]
@@ -341,7 +341,7 @@ def test_a_file_in_the_way_of_one_keeps_all_away(tmp_path: Path) -> None:
 
 
 def test_two_files_of_one_name(tmp_path: Path) -> None:
-    """Both are named, before anything is written."""
+    """The message names both files, before anything is written."""
     for name in ("a", "b"):
         (tmp_path / f"{name}.xml").write_bytes(document())
     out = tmp_path / "out"

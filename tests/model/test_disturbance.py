@@ -214,7 +214,7 @@ def test_a_burst_in_a_long_step_is_flagged_and_placed() -> None:
 
 
 def test_small_reads_of_daemons_raise_no_alarm() -> None:
-    """What udev and smartd read, some hundred KiB, is nobody's concern."""
+    """The reads of udev and smartd, some hundred KiB, do not count as a disturbance."""
     model = Model([Flow(at, at + 0.1, 4 * MB, True) for at in (3.0, 14.0, 26.0)])
     assert [codes(each) for each in play(model, back_to_back(3, rate=10 * MB))] == [[], [], []]
 
@@ -301,7 +301,7 @@ def test_a_short_fill_that_began_late_is_all_there(handed_over_s: float | None, 
 
 @pytest.mark.parametrize("counting", [False, None])
 def test_a_device_that_does_not_count_is_not_compared(counting: bool | None) -> None:
-    """With queue/iostats at 0 nothing is known, which is not the same as nothing."""
+    """With queue/iostats at 0 the bytes are not known, which differs from no bytes."""
     for seen in play(Model(counting=counting), back_to_back(2), uncounted=1.0):
         assert (seen.foreign_read_bytes, seen.foreign_write_bytes) == (None, None)
         assert codes(seen) == []
@@ -331,7 +331,7 @@ def test_a_driver_may_count_unasked() -> None:
 
 
 def test_a_file_is_not_compared() -> None:
-    """Its device carries the I/O of others, too: no number, no flag."""
+    """The device also carries the I/O of others, so there is neither a number nor a mark."""
     for seen in play(Model(counts=False), back_to_back(2)):
         assert (seen.foreign_read_bytes, codes(seen)) == (None, [])
 
@@ -390,7 +390,7 @@ def test_short_steps_keep_no_looks_at_those_before() -> None:
 
 
 def test_planned_pauses_are_recorded_and_not_flagged() -> None:
-    """After a purge the gap counts from its end; a cold start of fio is no fault."""
+    """After a purge, the gap counts from the end of the purge. A cold start of fio does not count as a fault."""
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
     model.flows += Step(1, 5).flows() + Step(100, 5).flows()
@@ -422,7 +422,7 @@ def compared(writes: Side | None = None, reads: Side | None = None, **changes: i
 
 
 def test_flushes_and_discards_of_others_are_flagged() -> None:
-    """They move no bytes, but a drive that empties its cache is not the drive alone."""
+    """Flushes move no bytes, but a drive that empties its cache for others is disturbed."""
     assert judge_bytes(compared(flushes=12)) == ()
     (flushed,) = judge_bytes(compared(flushes=60))
     (discarded,) = judge_bytes(compared(discarded_bytes=500 * MB))

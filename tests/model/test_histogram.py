@@ -43,7 +43,7 @@ def test_buckets_are_known_by_fios_names() -> None:
 
 @given(latencies, latencies)
 def test_merge_and_difference_are_inverse(a: list[int], b: list[int]) -> None:
-    """What is merged can be taken away again; totals add up."""
+    """A merged histogram can be subtracted again, and the totals add up."""
     whole = of(a) + of(b)
     assert whole == of(a + b)
     assert whole - of(a) == of(b)

@@ -44,7 +44,7 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def limits() -> Iterator[None]:
-    """What would hang or take all memory fails instead."""
+    """An input that would hang or use up the memory fails instead."""
 
     def hangs(*_: object) -> None:
         raise AssertionError("it hangs")

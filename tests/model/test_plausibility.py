@@ -1,4 +1,4 @@
-"""What cannot be true is told; what an honest run on a busy host or a slow device yields is not."""
+"""Impossible values are reported. Values of a correct run on a busy host or a slow device are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where segments lie: apart from each other, inside the range, from the seed alone, each place alike."""
+"""Places of segments: they do not touch, lie inside the range, depend only on the seed, and are equally likely."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_scaling_never_changes_a_verdict(window: list[float], exponent: int) -> 
 
 @given(values, st.integers(min_value=2, max_value=1000))
 def test_round_numbers_never_change_a_verdict(window: list[float], first: int) -> None:
-    """Where on the round axis the window lies is of no account."""
+    """The position of the window on the axis of rounds has no influence."""
     a, b = judge_values(window), judge_values(window, first)
     assume(a.slope_excursion is not None)
     limit = a.allowed_slope_excursion

@@ -262,7 +262,7 @@ def test_a_course_counts_from_its_beginning() -> None:
 
 
 def test_a_chart_shades_no_pause_of_the_run() -> None:
-    """It says of throttling what tables and marks say."""
+    """The sentence agrees with tables and marks."""
     readings = [log(0, thermal_1_count=0, temperature_c=40.0), log(50, thermal_1_count=1, temperature_c=41.0)]
     for pauses, shaded in (((), ((0, 50),)), (((10, 40),), ())):
         course = find_telemetry_series(readings, {}, 0, 100, pauses)
@@ -271,7 +271,7 @@ def test_a_chart_shades_no_pause_of_the_run() -> None:
 
 
 def test_facts_of_drives_are_read_from_the_file() -> None:
-    """What is odd in them is not known."""
+    """Impossible values in readings count as not known."""
     device = {
         "telemetry": [
             {"drive": "/dev/x", "warning_c": 70, "sources": ["nvme-cli 2.3"], "gaps": 3},

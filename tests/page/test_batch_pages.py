@@ -228,7 +228,7 @@ def test_a_damaged_run_file_takes_no_figure_from_the_others() -> None:
 
 
 def test_a_drive_of_another_model_has_no_part_in_the_distribution() -> None:
-    """Its own figures stay in its row."""
+    """The figures of the drive remain in its row."""
     odd = measured(7, 10.0, model="another")
     alone, mixed = (build_batch_page(answer_of(*six(odd=100.0), *more)) for more in ((), (odd,)))
     assert not any("unlike" in text for text in mixed.verdict.reasons)

@@ -185,7 +185,7 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
 
 
 def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
-    """Nor does an older file, which does not know."""
+    """An older file, which does not contain this fact, has no row either."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert describe_run(result, NO_USER_FACTS).endswith(f" · {QUICK['title']}")
     assert "Altered" not in dict(dict(build_disclosure(result))["Test run"])
@@ -321,7 +321,7 @@ def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> Non
     ],
 )
 def test_pts_tests_that_a_profile_of_it_lacks_are_named(profile: str, missing: str | None) -> None:
-    """Not of profiles that are no PTS."""
+    """Profiles that are not PTS specifications have no such row."""
     result = made_up_run("R", {}, profile=load_profile(profile).as_plain_data())
     run = dict(dict(build_disclosure(result))["Test run"])
     assert run.get("PTS tests not in the profile") == missing

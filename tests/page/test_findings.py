@@ -1,4 +1,4 @@
-"""What opens every output: sentences and figures made of results, whatever test they are of."""
+"""The opening of every output: sentences and figures from the results of any test."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_cells_are_told_writes_first() -> None:
 
 
 def test_what_was_not_measured_is_not_told() -> None:
-    """Neither as 0 nor as a dash in a sentence."""
+    """A value that was not measured appears in a sentence neither as 0 nor as a dash."""
     section = made_up_section("Rounds", {WRITES: [None] * 5, READS: [None] * 5})
     assert describe_section(section) == ""
     run = made_up_run("run", {"unheard of": [section]})
@@ -314,7 +314,7 @@ def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) 
 
 
 def test_a_section_of_a_load_that_was_told_is_named() -> None:
-    """Else two sentences of one load would seem to contradict each other."""
+    """Otherwise two sentences about one load would seem to contradict each other."""
     first, second = (made_up_section(name, {WRITES: [rate]}, steady=None) for name, rate in (("A", 5.0), ("B", 7.0)))
     first_text, second_text = sentences(made_up_run("run", {"unheard of": [first, second]}))
     assert first_text.startswith("Random 4 KiB writes run at 5.00 IOPS")
@@ -341,7 +341,7 @@ def test_every_test_is_told_of(tmp_path: Path, name: str) -> None:
 
 
 def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
-    """And no load and quantity is told twice."""
+    """No load and quantity appears in two sentences."""
     run = simulate(tmp_path, run_info())
     assert len(build_headlines(run.tests)) == MOST
     assert {one.test for one in build_headlines(run.tests)} == {test.name for test in run.tests}

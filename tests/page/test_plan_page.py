@@ -18,7 +18,7 @@ def estimate_of(*tests: str, rated: str | None = None) -> RunEstimate:
 
 
 def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
-    """Of a simulated drive with SIMULATED before it; nothing is asked there."""
+    """For a simulated drive, SIMULATED precedes the verdict, and there is no question."""
     verdict = describe_plan_verdict(estimate_of("iops", "tp", rated="600TBW"))
     assert verdict.text == (
         "SIMULATED. Can run: 2 tests, 5 h 48 min to 25 h 48 min of simulated time, writes 1.4 TB to 23.9 TB, "

@@ -412,7 +412,7 @@ def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
 
 
 def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
-    """Not what the profile would have done in other tests."""
+    """The page does not describe other tests of the profile."""
     quick = load_profile("quick")
     latency = msgspec.structs.replace(quick.table(LatencyTable), jobs=3, io_depth=7)
     profile = quick.with_tables(latency)

@@ -66,7 +66,7 @@ def test_a_file_that_came_in_the_place_of_the_planned_one_stays(tmp_path: Path) 
 
 @pytest.mark.fio
 def test_another_file_than_the_one_planned_is_not_erased(scratch: Path, tmp_path: Path) -> None:
-    """Of the same name and size, confirmed by that name."""
+    """The other file has the same name and size, and was confirmed by this name."""
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     scratch.rename(tmp_path / "before")
     scratch.write_bytes(b"\x5a" * (64 << 20))
@@ -122,7 +122,7 @@ def test_a_scratch_file_is_confirmed_by_its_path_or_not_at_all(
 def test_a_scratch_file_with_anothers_confirmation_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str
 ) -> None:
-    """Who confirms something else means something else; the file goes again."""
+    """An answer for another target does not confirm this one, and the new file is removed."""
     monkeypatch.chdir(tmp_path)
     plan = tkperf.make_plan("ssd", "./x", size="64MiB", profile="quick", tests=["lat"])
     opening = plan.dut.open(plan.fitted, Consent(confirm=confirm))

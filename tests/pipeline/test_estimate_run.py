@@ -1,4 +1,4 @@
-"""What a run would come to: by walking it at given rates, never more sure than those."""
+"""Estimates of a run: a walk through its phases at given rates, never more certain than these rates."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_rating_that_no_drive_of_this_size_has(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["0", "0MB/s", "fast", "2TB/s", "-5MB/s", ""])
 def test_what_is_no_rate(text: str) -> None:
-    """Nothing, or faster than any drive."""
+    """The rate is zero, or higher than that of any drive."""
     with pytest.raises(UsageError, match="--rate"):
         parse_rate(text)
 

@@ -297,7 +297,7 @@ def test_every_key_of_a_file_is_listed() -> None:
 
 
 def test_show_explains_a_file(tmp_path: Path) -> None:
-    """In words, and as JSON."""
+    """The result has the description in words and as JSON."""
     file = tmp_path / "own.toml"
     file.write_text(EVERYTHING)
     assert "Until steady state, at most 4 rounds:" in call("workload", "show", file).output

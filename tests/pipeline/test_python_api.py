@@ -19,7 +19,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs/reference/python-api.md"
 
 
 def test_load_is_the_analysis(tmp_path: Path) -> None:
-    """What load returns is what every report is made of; text or Path."""
+    """``load`` accepts a text or a Path, and returns the results from which every report is made."""
     simulate(tmp_path, run_info())
     with tkperf.open_run(tmp_path / "run.tkperf") as run_file:
         record = run_file.record()
@@ -130,7 +130,7 @@ def test_a_name_that_is_taken_or_impossible(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_our_error(tmp_path: Path) -> None:
-    """Not an exception of SQLite's."""
+    """The error is not an exception of SQLite."""
     with pytest.raises(RunFileError, match="there is no run file"):
         tkperf.load(tmp_path / "none.tkperf")
 

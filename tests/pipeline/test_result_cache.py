@@ -214,7 +214,7 @@ def test_a_run_that_goes_on_has_no_kept_verdict(measured: Path, judged: list[Run
 def test_root_leaves_the_cache_of_another_user_alone(
     measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is made in it, and nothing in it is believed."""
+    """tkperf creates nothing in such a folder, and trusts nothing in it."""
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, 1234, 1234)

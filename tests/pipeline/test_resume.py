@@ -46,7 +46,7 @@ def copied(moment: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_run_that_was_killed_goes_on(seed: int, moments: list[Path], tmp_path: Path) -> None:
-    """At any moment, and killed again while it continues: the result is complete, nothing is lost."""
+    """A run that is killed at any moment, and again while it continues, has complete results and loses nothing."""
     chance = random.Random(seed)
     # The last moments are the run's end: nothing is missing any more.
     moment = chance.choice(moments[1:-1])
@@ -68,7 +68,7 @@ def moment_of(moments: list[Path], event: str, nth: int) -> Path:
 
 
 def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: Path) -> None:
-    """What has ended stays as it is."""
+    """Finished results do not change."""
     path = copied(moment_of(moments, "TestEnded", 0), tmp_path)
     result = go_on(path)
     assert [each.again for each in result.resumptions] == [""]
@@ -87,7 +87,7 @@ def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_pat
     assert section.window == (3, 4, 5, 6, 7)
     assert [round_result.number for round_result in section.rounds] == [1, 2, 3, 4, 5, 6, 7]
     assert result.tests[0].written_again_bytes == resumption.set_aside_written_bytes
-    # Nothing in the window owes anything to the interruption.
+    # The interruption has no influence on the window.
     assert section.disturbed_in_window == 0
 
 
@@ -191,7 +191,7 @@ def test_every_kind_of_test_goes_on(suite: str, drive: str, tests: tuple[str, ..
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), EngineError("fio failed"), OSError("a defect")])
 def test_a_run_that_was_stopped_or_failed_goes_on(error: BaseException, tmp_path: Path) -> None:
-    """Not only what was killed."""
+    """A finished test can be repeated, too, not only a killed one."""
     ended = []
 
     def stop(event: Event) -> None:
@@ -212,7 +212,7 @@ def test_a_run_that_was_stopped_or_failed_goes_on(error: BaseException, tmp_path
 
 
 def test_a_test_of_the_users_own_goes_on(tmp_path: Path) -> None:
-    """Its file is in the run file."""
+    """The run file contains the workload file."""
     file = tmp_path / "own.toml"
     file.write_text(EVERYTHING)
     plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=(str(file),))

@@ -60,7 +60,7 @@ def test_a_run_file_that_is_gone_is_not_said_to_go_on(tmp_path: Path, monkeypatc
 
 
 def test_a_stop_after_the_beginning_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has begun is on record, as stopped."""
+    """The run file records the started run as stopped."""
     monkeypatch.setattr("tkperf.runner.runner._TestRun.execute", interrupt)
     with pytest.raises(Interrupted, match="everything measured so far is kept"):
         begin(tmp_path)
@@ -70,7 +70,7 @@ def test_a_stop_after_the_beginning_keeps_the_file(tmp_path: Path, monkeypatch: 
 
 
 def test_a_stop_before_a_resumed_run_goes_on_leaves_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds what was measured before: not a byte is changed."""
+    """The file contains earlier measurements, so no byte of it changes."""
     begin(tmp_path)
     run_file = tmp_path / "n.tkperf"
     before = run_file.read_bytes()

@@ -200,7 +200,7 @@ def test_cells_at_the_ceiling_or_above_are_neither_maximum_nor_middle() -> None:
 
 
 def test_where_all_cells_are_above_the_ceiling_it_chooses_nothing() -> None:
-    """As on a slow disk: all cells count, and the result says so."""
+    """On a slow disk all cells count, and the result says so."""
     slow = (cell(1, 1, 100, 6000), cell(1, 4, 300, 12_000))
     assert points(*slow) == {DemandPoint.MAXIMUM: (1, 4), DemandPoint.MIDDLE: (1, 1), DemandPoint.MINIMUM: (1, 1)}
     chosen = choose_points(slow, 5000)
@@ -270,7 +270,7 @@ def test_a_mix_with_blocks_below_the_sector_is_refused_by_their_sizes() -> None:
 
 
 def test_the_profile_decides_every_number() -> None:
-    """Nothing of the grid is fixed in the code."""
+    """The code fixes no number of the grid."""
     profile = load_profile("pts-e-1.1")
     table = msgspec.structs.replace(
         profile.table(DemandIntensityTable),

@@ -64,7 +64,7 @@ def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
 
 
 def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
-    """As an alteration, in the text of each test, and with all that was measured."""
+    """The found demand appears as an alteration, in the text of each test, and with all measurements."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("writesat",), auto_demand=True)
     assert [each.test.name for each in plan.tests] == ["auto-demand", "writesat"]
     assert plan.changes.choices == ("threads and queue depth -> found by a search",)
@@ -159,7 +159,7 @@ def test_a_sequential_sweep_is_sequential() -> None:
     ],
 )
 def test_values_that_nobody_means_are_refused(options: str, reason: str, tmp_path: Path) -> None:
-    """Before anything is looked at; nothing is written."""
+    """The refusal precedes any look at the device, and nothing is written."""
     args = ["sweep", "s", "sim:sata-ssd", "--profile", "quick", "--output", str(tmp_path / "o")]
     result = CliRunner().invoke(cli, [*args, *options.split()])
     assert result.exit_code != 0

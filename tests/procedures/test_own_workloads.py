@@ -576,7 +576,7 @@ def many(count: int) -> str:
     ],
 )
 def test_a_slip_is_named_with_file_place_and_reason(tmp_path: Path, old: str, new: str, found: str) -> None:
-    """Before any device is looked at."""
+    """The error appears before tkperf looks at a device."""
     assert old in EVERYTHING
     with pytest.raises(UsageError) as raised:
         own(EVERYTHING.replace(old, new, 1), tmp_path)
@@ -649,7 +649,7 @@ def test_what_is_no_workload_file_is_said_at_once(tmp_path: Path, content: bytes
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Their results would be those of one test."""
+    """Otherwise the results would seem to belong to one test."""
     for name in ("a", "b"):
         (tmp_path / f"{name}.toml").write_text(EVERYTHING)
     files = [f"{tmp_path}/{name}.toml" for name in ("a", "b")]

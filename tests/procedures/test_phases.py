@@ -104,7 +104,7 @@ class Oversleeping(SimulatedEngine):
 
 
 def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: Path) -> None:
-    """What was planned excuses what was planned only."""
+    """A planned pause excuses only the planned time."""
 
     def procedure() -> Procedure:
         yield one_round(1)

@@ -189,7 +189,7 @@ def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() ->
 
 
 def test_a_histogram_run_says_that_steady_state_was_missed() -> None:
-    """Its percentiles are then of a drive that nobody found steady."""
+    """The percentiles would then describe a drive that was not judged steady."""
     _, _, outcomes = run("lat", iops=lambda phase, cell: 0.0)
     rounds_, histogram = outcomes
     assert rounds_.verdict is not None

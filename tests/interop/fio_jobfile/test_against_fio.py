@@ -1,4 +1,4 @@
-"""What fio does with a job file, and with the jobs that tkperf makes of it, I/O by I/O."""
+"""Compare the I/Os of fio for a job file with those for the jobs that tkperf makes of the file."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def jobs_of(name: str, scratch: Path) -> list[tuple[str, Workload]]:
 
 
 def resemble(one: Load, other: Load) -> Sequence[str]:
-    """In what two loads differ, beyond chance."""
+    """Return the differences between two loads that are not due to chance."""
     differing = []
     if abs(one.reads() - other.reads()) > 0.06 or (one.reads() in (0, 1)) is not (other.reads() in (0, 1)):
         differing.append("mix")

@@ -136,7 +136,7 @@ def test_what_is_refused(option: str, reason: str) -> None:
     ],
 )
 def test_a_default_of_fios_is_refused_like_an_option(text: str, given: str, reason: str) -> None:
-    """What is not written down counts, too."""
+    """fio's defaults count, too."""
     assert refusals_of(text) == [f"a.fio, line 1, [a], {given}: {reason}"]
 
 
@@ -152,7 +152,7 @@ def test_jobs_at_the_same_time_are_refused() -> None:
 
 
 def test_all_refusals_are_found_at_once() -> None:
-    """And the way out is said."""
+    """The message names the remedy."""
     with pytest.raises(OptionsRefusedError) as raised:
         convert("[a]\nruntime=1\nverify=md5\nsize=1g\n[b]\nstonewall\nruntime=1\nsync=1\n")
     assert str(raised.value) == (
@@ -184,7 +184,7 @@ def test_a_fill_precedes_what_is_measured() -> None:
 
 
 def test_odd_names_stay_text() -> None:
-    """Nothing of a job file becomes anything but a comment or a string."""
+    """The text of a job file becomes only comments and strings."""
     name = 'a"\\ \x1b[2J é]\t'
     text = f"[{name}]\n{TIMED}description=\x07x\n"
     document = tomllib.loads(convert(text, file='b"\n.fio')[0])

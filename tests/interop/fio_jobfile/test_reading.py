@@ -62,7 +62,7 @@ def test_aliases_are_one_option_and_the_last_counts() -> None:
     ],
 )
 def test_what_is_no_job_file_is_one_clear_line(text: str, reason: str) -> None:
-    """With file and line, and what it should be."""
+    """The message has the file, the line, and the expected form."""
     with pytest.raises(UsageError) as raised:
         values(text)
     assert str(raised.value) == reason

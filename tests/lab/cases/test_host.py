@@ -108,7 +108,7 @@ def test_paths_of_drives(drive_of: Callable[[disks.Disk], Drive]) -> None:
 
 
 def test_tune_and_restore(nvme: Drive, sata: Drive, tmp_path: Path) -> None:
-    """By the command and by a run: the named drive alone is set, verified, and put back."""
+    """The command and a run set, verify and restore only the settings of the named drive."""
     for drive in (nvme, sata):
         shell(f"echo mq-deadline > /sys/block/{drive.name}/queue/scheduler")
     shell(f"echo 64 > /sys/block/{nvme.name}/queue/nr_requests")
