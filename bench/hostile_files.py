@@ -2,9 +2,9 @@
 
 Each case takes the run file of a simulated drive and enlarges one table, one text or one blob (expensive_rows.py), or
 several tables (full_tables.py), until the file has the size, or until another count is reached that its comment names.
-`show`, `status`, `report` and `compare` then read the file, each in a process of its own, whose address space is
-limited. `status held` is `status` of a run under way, whose file this script holds as a writer does. The script prints
-CPU time and peak memory of each command, and what the command says.
+`show`, `status`, `report`, `compare`, `rank` and `export` then read the file, each in a process of its own, whose
+address space is limited. `status held` is `status` of a run under way, whose file this script holds as a writer does.
+The script prints CPU time and peak memory of each command, and what the command says.
 
     python bench/hostile_files.py [--megabytes 60] [--below] [--case NAME ...] [--folder FOLDER] [--list]
 
@@ -54,6 +54,8 @@ COMMANDS = {
     HELD: ["status", "{file}"],
     "report": ["report", "{file}", "--output", "{folder}/out.html"],
     "compare": ["compare", "{file}", "{base}"],
+    "rank": ["rank", "{file}", "{base}"],
+    "export": ["export", "{file}", "--parquet", "{folder}/fleet"],
 }
 
 
@@ -157,8 +159,9 @@ def measure(command: str, path: Path, base: Path, folder: Path) -> Cost:
 
     # The command must find no results of an earlier command; the cached script of charts remains.
     cache = folder / "cache"
-    for kept in ("results", "overviews"):
+    for kept in ("results", "overviews", "figures"):
         shutil.rmtree(cache / "tkperf" / kept, ignore_errors=True)
+    shutil.rmtree(folder / "fleet", ignore_errors=True)
     said = folder / "said"
     with said.open("wb") as errors, (folder / "out").open("wb") as out:
         process = subprocess.Popen(

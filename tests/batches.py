@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.batch_verdict import BatchDriveResult, BatchResult, compare_drives
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
+from tkperf.analysis.results import RunResult
 from tkperf.model.batch_state import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
 from tkperf.model.sharing import SharingState
 
@@ -56,3 +63,27 @@ def answer_of(*drives: BatchDriveResult) -> BatchResult:
     names = {one.number: one.state.shown.label for one in drives}
     groups, why = compare_drives(drives, names)
     return BatchResult(state=batch(*(one.state for one in drives)), drives=drives, groups=groups, not_compared=why)
+
+
+def claims_of(*limits: tuple[int, float]) -> str:
+    """Claims of IOPS at least, each for a share of reads."""
+    return "".join(
+        f'[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = {reads}\nblock_size = "4k"\nat_least = {limit}\n'
+        for reads, limit in limits
+    )
+
+
+def checked_answer(drives: Sequence[BatchDriveResult], claims: str) -> BatchResult:
+    """The answer of a batch with claims."""
+    read = parse_claims(claims, file="claims.toml")
+
+    def check(one: BatchDriveResult) -> BatchDriveResult:
+        if one.result is None:
+            return one
+        return replace(one, checked=check_claims(read, one.result, load=_load_nothing, folder=Path()))
+
+    return replace(answer_of(*map(check, drives)), has_claims=True)
+
+
+def _load_nothing(path: Path) -> RunResult:
+    raise AssertionError(path)

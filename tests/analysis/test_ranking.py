@@ -11,7 +11,7 @@ import pytest
 from tests.analysis.made_up import made_up_run
 from tests.analysis.test_decision import READ, SINGLE, section_of
 from tkperf.analysis.comparing.decision import Standing, Unranked
-from tkperf.analysis.comparing.ranking import Ranking, rank_runs
+from tkperf.analysis.comparing.ranking import Differing, Ranking, rank_runs
 from tkperf.analysis.comparing.run_figures import MEASURES, RunFigures, build_run_figures
 from tkperf.model.choices import FIGURES
 from tkperf.model.decoding import make_msgpack_decoder
@@ -82,6 +82,16 @@ def test_other_conditions_are_not_ranked(changes: Mapping[str, object], conditio
     assert describe_unranked(other).startswith(f"other conditions: {condition} ")
 
 
+def test_a_reason_is_not_longer_than_it_has_to_be() -> None:
+    """Parts at the end of two values that are equal are left out; a condition is not named as the cause of another."""
+    unsteady = run_of("C", steady=False, active_range_length_bytes=1 << 29)
+    (other,) = rank_runs([run_of("A"), run_of("B"), unsteady], "random_read").others
+    assert describe_unranked(other) == "not steady, other conditions: active range 50 %, not 100 %"
+    differing = Differing(name="preconditioning", value="1.0 × the range, SEQ 128k", ranked="2.0 × the range, SEQ 128k")
+    shown = describe_unranked(replace(other, differing=(differing,)))
+    assert shown == "not steady, other conditions: preconditioning 1.0 × the range, not 2.0 × the range"
+
+
 def test_harmless_differences_rank() -> None:
     """The drive's own properties, the host and the date are no conditions."""
     other = run_of(
@@ -112,7 +122,7 @@ def test_models_never_rank_among_drives() -> None:
     page = build_ranking_page(mixed)
     assert page.decision is not None
     assert [row.cells[0].words for row in page.decision.rows[2:]] == [
-        "SIMULATED: I/O engine simulated, not io_uring"
+        "SIMULATED, other conditions: I/O engine simulated, not io_uring"
     ] * 2
     assert SIMULATED_NOTICE not in page.banners
     alone = build_ranking_page(rank_runs(models, "random_read"))

@@ -27,7 +27,7 @@ from tkperf.analysis.uncertainty.means import ONCE
 from tkperf.cli.main import cli
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, QUANTITIES, Direction, percentile
-from tkperf.page.check import describe_claim
+from tkperf.page.claim_texts import describe_claim
 from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_texts import describe_ratio
 from tkperf.page.disclosure import explain

@@ -23,7 +23,7 @@ from tkperf.model.batch_state import BatchPlace, DriveShown, DriveStage
 from tkperf.model.errors import ExitCode, RefusedError, RunFileError
 from tkperf.model.record import RunStatus
 from tkperf.model.sharing import SharingState
-from tkperf.page.batch_progress import build_batch_progress
+from tkperf.page.batch.batch_progress import build_batch_progress
 from tkperf.pipeline.run_request import RunRequest
 
 MODULE = "tkperf.batch.ledger"

@@ -18,7 +18,7 @@ from tkperf.batch.draft import BatchDraft, DraftedDrive
 from tkperf.batch.request import BatchSettings
 from tkperf.model.record import RunNote
 from tkperf.model.sharing import DriveGroup, Part, PartBudget, PartKind
-from tkperf.page.batch_plan import build_batch_plan_page
+from tkperf.page.batch.batch_plan_page import build_batch_plan_page
 from tkperf.page.page import NotesView, TableView
 from tkperf.pipeline.estimate_run import ASSUMED, parse_rating
 

@@ -24,7 +24,8 @@ from tkperf.analysis.results import RunResult
 from tkperf.cli.main import cli
 from tkperf.model.errors import ClaimsNotMetError, ExitCode
 from tkperf.model.record import LeftOut, RunStatus
-from tkperf.page.check import build_check_page, describe_cells, name_columns
+from tkperf.page.check import build_check_page
+from tkperf.page.claim_texts import describe_cells, name_columns
 from tkperf.page.marking import list_badges
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.page_text import print_check

@@ -33,16 +33,16 @@ def resume(folder: Path, *options: str) -> Result:
 
 @pytest.fixture
 def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Ctrl-C in the third step."""
+    """Ctrl-C in the second step."""
     measure, steps = SimulatedEngine.measure, iter(range(100))
 
-    def until_third(self: SimulatedEngine, *args: Any, **options: Any) -> object:
-        if next(steps) == 2:
+    def until_second(self: SimulatedEngine, *args: Any, **options: Any) -> object:
+        if next(steps) == 1:
             raise KeyboardInterrupt
         return measure(self, *args, **options)
 
     with monkeypatch.context() as changed:
-        changed.setattr(SimulatedEngine, "measure", until_third)
+        changed.setattr(SimulatedEngine, "measure", until_second)
         yield changed
 
 

@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow.parquet as pq
 import pytest
@@ -106,6 +107,55 @@ def test_a_changed_file_replaces_its_run(runs: Path, tmp_path: Path) -> None:
     assert not list(dataset.glob(".*"))
 
 
+def test_a_changed_status_of_a_file_is_no_change(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with other rights, or restored from a backup, is read once, and not at the call after that."""
+    dataset = tmp_path / "fleet"
+    export(runs, "--parquet", dataset)
+    folder = dataset / f"run_id={UUIDS[0]}"
+    inode = folder.stat().st_ino
+    (runs / "A.tkperf").chmod(0o600)
+    assert said(export(runs, "--parquet", dataset)) == "0 exported, 2 unchanged; 2 runs in all"
+    assert folder.stat().st_ino == inode
+    monkeypatch.setattr(RunFile, "__init__", lambda *_, **__: pytest.fail("a run file was opened"))
+    assert said(export(runs, "--parquet", dataset)) == "0 exported, 2 unchanged; 2 runs in all"
+
+
+def test_an_older_copy_does_not_replace_a_later_state_after_an_upgrade(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other code exports the state again that the data set has, and no earlier one."""
+    dataset = tmp_path / "fleet"
+    vary_run_file(runs / "A.tkperf", runs / "later.tkperf", device={"serial": "later"})
+    longer = RunFile.log
+    monkeypatch.setattr(
+        RunFile,
+        "log",
+        lambda self: longer(self) + longer(self)[-1:] if self._path.name == "later.tkperf" else longer(self),
+    )
+    export(runs / "later.tkperf", "--parquet", dataset)
+    monkeypatch.setattr(dataset_module, "describe_columns", lambda: "other")
+    assert "0 exported, 1 other files" in said(export(runs / "A.tkperf", "--parquet", dataset))
+    assert read(dataset, "runs")[f"run_id={UUIDS[0]}"][0]["serial"] == "later"
+    assert "1 exported" in said(export(runs / "later.tkperf", "--parquet", dataset))
+
+
+def test_names_of_others_are_no_names_of_folders(source: Path, tmp_path: Path) -> None:
+    """Names of drives and files may have any characters: the folder of a run has the run's id, or a digest."""
+    dataset, folder = tmp_path / "fleet", tmp_path / "runs"
+    folder.mkdir()
+    hostile = ("a/b", "../../etc", "run_id=9", "100%", "nul\0", "line\nfeed", "x" * 4096, "\ud800", "..")
+    for number, name in enumerate(hostile):
+        device = {"model": name, "serial": name, "firmware": name, "interface": name, "form_factor": name}
+        vary_run_file(source, folder / f"{number}.tkperf", device=device, uuid=name)
+    os.rename(folder / "0.tkperf", os.fsencode(folder) + b"/\xff=%\n.tkperf")
+    result = export(folder, "--parquet", dataset)
+    assert said(result) == f"{len(hostile)} exported; {len(hostile)} runs in all"
+    assert {path.name for path in tmp_path.iterdir()} == {"fleet", "runs"}
+    for path in dataset.glob("run_id=*"):
+        UUID(path.name.removeprefix("run_id="))
+    assert f"{len(hostile)} unchanged" in said(export(folder, "--parquet", dataset))
+
+
 def test_two_files_of_a_run_are_one(runs: Path, tmp_path: Path) -> None:
     """A copy counts once. A file with other content and as long a log does not replace the first one."""
     dataset = tmp_path / "fleet"
@@ -171,6 +221,33 @@ def test_a_file_that_cannot_be_read_does_not_hide_others(runs: Path, tmp_path: P
     result = export(runs, "--parquet", tmp_path / "fleet")
     assert isinstance(result.exception, RunFileError)
     assert "2 exported, 1 left out; 2 runs in all" in result.stdout
+
+
+def test_links_in_a_data_set_lead_nowhere(runs: Path, tmp_path: Path) -> None:
+    """Neither a folder of a run nor a folder that a killed export left is deleted through a link."""
+    dataset, outside = tmp_path / "fleet", tmp_path / "outside"
+    export(runs, "--parquet", dataset)
+    outside.mkdir()
+    (outside / "cells.parquet").write_text("mine")
+    (dataset / ".tkperf-0123456789abcdef.folder").symlink_to(outside)
+    (dataset / ".tkperf-0123456789abcdef.part").symlink_to(outside / "cells.parquet")
+    assert "2 unchanged" in said(export(runs, "--parquet", dataset))
+    of_a = dataset / f"run_id={UUIDS[0]}"
+    shutil.rmtree(of_a)
+    of_a.symlink_to(outside)
+    error = export(runs, "--parquet", dataset).exception
+    assert isinstance(error, UsageError)
+    assert f"{of_a} is no folder and is not replaced" in str(error)
+    assert (outside / "cells.parquet").read_text() == "mine"
+
+
+def test_an_export_that_was_killed_at_its_beginning_can_be_repeated(runs: Path, tmp_path: Path) -> None:
+    """A folder in which only an unfinished file of tkperf is left counts as empty."""
+    dataset = tmp_path / "fleet"
+    dataset.mkdir()
+    (dataset / ".tkperf-0123456789abcdef.part").write_text("{")
+    assert said(export(runs, "--parquet", dataset)) == "2 exported; 2 runs in all"
+    assert not list(dataset.glob(".*"))
 
 
 @pytest.mark.parametrize(

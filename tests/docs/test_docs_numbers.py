@@ -36,7 +36,7 @@ from tkperf.model.histogram import LEAST_IOS_BEYOND
 from tkperf.model.input_files import RESULTS_BYTES
 from tkperf.model.run_info import LONGEST_FACT
 from tkperf.model.throttling import LEAST_UNITS
-from tkperf.page.batch_results_page import MOST_MAIL_LINES
+from tkperf.page.batch.batch_verdict_texts import MOST_MAIL_LINES
 from tkperf.page.findings.headlines import MOST
 from tkperf.pipeline import result_cache
 from tkperf.pipeline.estimate_run import DEFAULT_WARRANTY_YEARS

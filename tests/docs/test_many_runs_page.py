@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from uuid import UUID
 
 import duckdb
 import pyarrow.dataset
+import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import run_info, simulate
@@ -88,7 +90,7 @@ def put(dataset: Dataset, result: RunResult, figures: RunFigures) -> None:
         made_by="",
         files={},
     )
-    dataset.put(run, build_dataset_tables(result_of(result, figures), figures))
+    dataset.put(run, tuple(build_dataset_tables(result_of(result, figures), figures)))
 
 
 class Fleet:
@@ -181,6 +183,26 @@ def test_every_query_of_the_page_was_asked(fleet: Fleet) -> None:
     questions = re.findall(r"^### (.*\?)$", PAGE.read_text(encoding="utf-8"), re.M)
     assert set(questions) <= fleet.answers.keys()
     assert all(fleet.answers[question] for question in questions)
+
+
+def test_a_run_of_an_older_version_hides_no_column(fleet: Fleet, tmp_path: Path) -> None:
+    """A run whose file is gone stays as an older tkperf exported it: its missing columns are null in the views."""
+    older, newer = sorted(fleet.folder.glob("run_id=*"))[:2]
+    for folder in (older, newer):
+        shutil.copytree(folder, tmp_path / folder.name)
+    for table in ("runs", "figures"):
+        file = tmp_path / older.name / f"{table}.parquet"
+        pq.write_table(
+            pq.read_table(file, partitioning=None).drop_columns(["unit" if table == "figures" else "host"]), file
+        )
+    database = duckdb.connect()
+    for _, sql in find_queries():
+        database.execute(sql.replace("/srv/fleet", str(tmp_path)))
+    hosts = database.execute("SELECT count(*), count(host) FROM runs").fetchone()
+    assert hosts is not None
+    assert hosts[0] == 2
+    units = database.execute("SELECT run_id, count(unit) FROM figures GROUP BY run_id ORDER BY run_id").fetchall()
+    assert [str(run_id) for run_id, count in units if count] == [newer.name.removeprefix("run_id=")]
 
 
 def test_other_readers_find_the_run_of_each_row(fleet: Fleet) -> None:

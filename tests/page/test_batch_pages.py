@@ -14,8 +14,9 @@ from tests.batches import answer_of, batch, drive, measured
 from tkperf.analysis.batch_verdict import BatchDriveResult
 from tkperf.model.batch_state import DriveStage, DriveState
 from tkperf.model.record import LeftOut
-from tkperf.page.batch_progress import build_batch_progress
-from tkperf.page.batch_results_page import MOST_MAIL_LINES, build_batch_mail, build_batch_page
+from tkperf.page.batch.batch_progress import build_batch_progress
+from tkperf.page.batch.batch_results_page import build_batch_page
+from tkperf.page.batch.batch_verdict_texts import MOST_MAIL_LINES, build_batch_mail
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.pipeline.run_state import Brief, RunState
 from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit

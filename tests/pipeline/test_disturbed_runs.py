@@ -47,6 +47,7 @@ def short_profile() -> Profile:
     """Five rounds of two steps."""
     text = SHORT.read_text().replace("step_s = 1\n", f"step_s = {STEP_S}\n")
     text = text.replace("read_percents = [100, 65, 0]", "read_percents = [100, 0]")
+    text = text.replace("_rounds = 2", "_rounds = 5")
     return parse_profile(text.replace("block_sizes_kib = [64, 4]", "block_sizes_kib = [4]"), file="short.toml")
 
 

@@ -43,6 +43,8 @@ from tkperf.runner.runner import RunParts, execute_run
 
 pytestmark = pytest.mark.fio
 PROFILE = Path(__file__).parents[1] / "short.toml"
+# Its window, and all rounds that it has.
+ROUNDS = 2
 # Not a multiple of the fill's block: the remainder must be written, too.
 SIZE_BYTES = (96 << 20) + 36 * 1024
 
@@ -158,11 +160,11 @@ def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:
 
 
 def test_steps_run_in_the_order_of_the_specification(finished: Path) -> None:
-    """Mix is the outer loop, block size the inner, in every one of five rounds."""
+    """Mix is the outer loop, block size the inner, in every round."""
     steps = [step for step in read_run(finished).tests[0].steps if step.kind is StepKind.ROUND]
     one_round = [(mix, kib * 1024) for mix in (100, 65, 0) for kib in (64, 4)]
-    assert [(step.workload.read_percent, step.workload.block_size_bytes) for step in steps] == one_round * 5
-    assert [step.number for step in steps] == [n for n in range(1, 6) for _ in one_round]
+    assert [(step.workload.read_percent, step.workload.block_size_bytes) for step in steps] == one_round * ROUNDS
+    assert [step.number for step in steps] == [n for n in range(1, ROUNDS + 1) for _ in one_round]
     assert {step.workload.access for step in steps} == {Access.RANDOM}
     started = [step.started_s for step in steps]
     assert started == sorted(started)
@@ -239,13 +241,13 @@ def test_write_saturation_is_one_uninterrupted_stream(finished: Path) -> None:
 
 
 def test_results_are_means_of_the_window(finished: Path, results: dict[str, object]) -> None:
-    """Each cell of show --json is the mean of its five rounds in the run file."""
+    """Each cell of show --json is the mean of its rounds in the run file."""
     steps = read_run(finished).tests[0].steps
     for cell in sections(results)["IOPS"]["cells"]:  # type: ignore[attr-defined]
         key = msgspec.convert(cell["workload"], Workload)
         rounds = [step.measurement for step in steps if step.kind is StepKind.ROUND and step.workload == key]
-        assert len(rounds) == cell["rounds"] == 5
-        assert cell["all"]["iops"] == pytest.approx(sum(seen.iops for seen in rounds) / 5)
+        assert len(rounds) == cell["rounds"] == ROUNDS
+        assert cell["all"]["iops"] == pytest.approx(sum(seen.iops for seen in rounds) / ROUNDS)
         maxima = [seen.both.latency_max_ns for seen in rounds]
         assert cell["all"]["latency_max_us"] == max(ns for ns in maxima if ns is not None) / 1000
 

@@ -76,16 +76,16 @@ def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: 
 
 
 def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_path: Path) -> None:
-    """Its rows stay, count in what was written alone, and steady state is sought again from it on."""
-    # The second step of round 3: rows 1 and 2 are purge and fill, a round has six steps and a verdict.
-    path = copied(moment_of(moments, "StepEnded", 1 + 2 * 6 + 1), tmp_path)
+    """Its rows remain and count only as written. Steady state is sought again from this round on."""
+    # The second step of round 2: rows 1 and 2 are purge and fill, a round has six steps and a verdict.
+    path = copied(moment_of(moments, "StepEnded", 1 + 6 + 1), tmp_path)
     result = go_on(path)
     (resumption,) = result.resumptions
-    assert (resumption.goes_on, resumption.again) == ("round", "IOPS, round 3")
+    assert (resumption.goes_on, resumption.again) == ("round", "IOPS, round 2")
     assert resumption.set_aside_steps == 2
     (section,) = result.tests[0].sections
-    assert section.window == (3, 4, 5, 6, 7)
-    assert [round_result.number for round_result in section.rounds] == [1, 2, 3, 4, 5, 6, 7]
+    assert section.window == (2, 3)
+    assert [round_result.number for round_result in section.rounds] == [1, 2, 3]
     assert result.tests[0].written_again_bytes == resumption.set_aside_written_bytes
     # The interruption has no influence on the window.
     assert section.disturbed_in_window == 0
@@ -126,10 +126,10 @@ def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path)
 
 def test_an_accepted_interruption_leaves_the_window_as_it_was(moments: list[Path], tmp_path: Path) -> None:
     """The round is whole, and the rounds before it count."""
-    path = copied(moment_of(moments, "StepEnded", 1 + 2 * 6 + 1), tmp_path)
+    path = copied(moment_of(moments, "StepEnded", 1 + 6 + 1), tmp_path)
     result = go_on(path, accept=True)
     (section,) = result.tests[0].sections
-    assert section.window == (1, 2, 3, 4, 5)
+    assert section.window == (1, 2)
     assert section.disturbed_in_window == 1
 
 
@@ -148,7 +148,7 @@ def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path
     (text,) = describe_resumptions(result, result.tests[1])
     verdict = before.tests[1].sections[0].verdict
     assert verdict is not None
-    assert f"{verdict.tracking} {format_number(verdict.average)} µs in rounds 1–5" in text
+    assert f"{verdict.tracking} {format_number(verdict.average)} µs in rounds 1–2" in text
     assert find_notices(result)[-1] == "REPEATED: measured again on request: lat"
 
 
@@ -196,7 +196,7 @@ def test_a_run_that_was_stopped_or_failed_goes_on(error: BaseException, tmp_path
 
     def stop(event: Event) -> None:
         ended.append(isinstance(event, StepEnded))
-        if sum(ended) == 20 and ended[-1]:
+        if sum(ended) == 10 and ended[-1]:
             raise error
 
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops", "lat"))
@@ -207,7 +207,7 @@ def test_a_run_that_was_stopped_or_failed_goes_on(error: BaseException, tmp_path
     result = go_on(path)
     assert find_faults(path, before) == []
     (resumption,) = result.resumptions
-    assert resumption.again == "IOPS, round 4"
+    assert resumption.again == "IOPS, round 2"
     assert resumption.because is not None
 
 

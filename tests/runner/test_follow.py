@@ -119,7 +119,7 @@ def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watchin
     assert [(each.test, each.phase, each.at_most) for each in found] == [
         (each.test, each.phase, each.at_most) for each in told
     ]
-    assert {each.at_most for each in told if isinstance(each.phase, Round)} == {5}
+    assert {each.at_most for each in told if isinstance(each.phase, Round)} == {2}
     for one, other in zip(found, told, strict=True):
         assert one.shortest_s == pytest.approx(other.shortest_s)
         assert one.longest_s == pytest.approx(other.longest_s)
@@ -149,7 +149,7 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     folder.mkdir()
     run(plan, "run", folder=folder, observers=(cuts(folder / "run.tkperf", folder / "cuts"),))
     moments = [each for each in sorted((folder / "cuts").iterdir()) if "StepEnded" in each.stem]
-    shutil.copy(moments[1 + 2 * 6 + 1], path)
+    shutil.copy(moments[1 + 6 + 1], path)
 
     watching = Watching(path)
     # Attached before it was killed: all that was known then is known to the follower.
@@ -158,18 +158,18 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     assert isinstance(before[-1], RunEnded)
     assert before[-1].status is RunStatus.INTERRUPTED
     assert watching.follower.progress is not None
-    assert describe_place(watching.follower.progress) == "IOPS, round 3 of at most 5, step 3 of 6"
+    assert describe_place(watching.follower.progress) == "IOPS, round 2 of at most 2, step 3 of 6"
 
     resume(make_resume_plan(ResumeRequest(path=path)), observers=(watching,))
     (resumed,) = [event for event in watching.followed if isinstance(event, RunResumed)]
-    assert resumed.resumption.again == "IOPS, round 3"
+    assert resumed.resumption.again == "IOPS, round 2"
     assert of(watching.followed, StepEnded, PurgeEnded, Judged) == of(watching.happened, StepEnded, PurgeEnded, Judged)
     followed = [event for event in watching.followed if isinstance(event, PhaseStarted)]
     happened = [event for event in watching.happened if isinstance(event, PhaseStarted)]
     assert [event.phase for event in followed] == [event.phase for event in happened]
-    # Five more may follow from round 3 on.
+    # Two more may follow from round 2 on.
     rounds = [event for event in (*followed, *happened) if isinstance(event.phase, Round)]
-    assert {event.at_most for event in rounds if event.phase.section == "IOPS"} == {7}
+    assert {event.at_most for event in rounds if event.phase.section == "IOPS"} == {3}
 
 
 def test_a_copy_of_a_file_that_is_written_is_as_old_as_what_it_says(tmp_path: Path) -> None:

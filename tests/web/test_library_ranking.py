@@ -85,6 +85,7 @@ def test_a_page_shows_values_bars_and_reasons() -> None:
     assert "other conditions: active range 50 %, not 100 %" in page
     assert "Only equal conditions are ranked: test iops, load RND 4k R/W 100/0 TC4/QD32" in page
     assert '<option value="random-read" selected>' in page
+    assert page.count(' colspan="2">') == 1 + len(DRIVES)  # the head and each row: no row is shifted
     assert 'name="sort"' not in page
 
 

@@ -5,6 +5,7 @@ time.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,7 @@ from tkperf.analysis.verdict import (
     judge_by_gravest,
     judge_run,
 )
-from tkperf.model.batch_state import BatchState, DriveStage, DriveState
+from tkperf.model.batch_state import IN_TROUBLE, BatchState, DriveStage, DriveState
 from tkperf.model.errors import ExitCode, UsageError
 
 
@@ -112,6 +113,15 @@ class BatchDriveResult:
     @property
     def number(self) -> int:
         return self.state.shown.number
+
+    @property
+    def label(self) -> str:
+        return self.state.shown.label
+
+    @property
+    def misses(self) -> bool:
+        """Return whether it misses a claim."""
+        return self.checked is not None and self.checked.count(ClaimKind.FAILED) > 0
 
     @property
     def is_done(self) -> bool:
@@ -218,6 +228,36 @@ def compare_drives(drives: Sequence[BatchDriveResult], names: Mapping[int, str])
             of = tuple(one for one, _ in chosen)
             groups.append(ModelGroup(compared=compared, drives=of))
     return tuple(groups), "" if groups else because
+
+
+def sort_drives(batch_result: BatchResult) -> list[BatchDriveResult]:
+    """Return the drives, those that need attention first.
+
+    The groups are: drives that failed, that miss a claim, that were not measured to their end, that have a claim which
+    is not judged, the others, and those that are not done yet. In each group the drive with the least margin comes
+    first; without claims, the drive that is farthest from the others.
+    """
+    scores = {number: abs(found[0][0].score) for number, found in batch_result.outliers.items()}
+
+    def rank(one: BatchDriveResult) -> tuple[int, float, float, int]:
+        margin = math.inf
+        group, stage = 4, one.state.stage
+        if batch_result.has_claims and one.checked is not None:
+            of_claims, margin = one.file.order
+            group = 3 if of_claims < 2 else 4
+        if stage is DriveStage.FAILED or one.error:
+            group = 0
+        elif one.misses:
+            group = 1
+        elif stage in IN_TROUBLE:
+            group = 2
+        elif stage is not DriveStage.DONE:
+            group = 5
+        elif one.not_checked:
+            group = 3
+        return group, margin, -scores.get(one.number, 0.0), one.number
+
+    return sorted(batch_result.drives, key=rank)
 
 
 def is_simulated(state: BatchState) -> bool:

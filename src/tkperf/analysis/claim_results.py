@@ -140,6 +140,25 @@ class Checked:
         """Claims that pass, but not beyond the uncertainty."""
         return tuple(one for one in self.claim_results if self.judge(one) is ClaimKind.MET and not one.is_confirmed)
 
+    @property
+    def worst(self) -> ClaimResult | None:
+        """The claim with the least margin among those that are judged; None: none has a margin."""
+        judged = [
+            one
+            for one in self.claim_results
+            if one.margin_percent is not None and self.judge(one) is not ClaimKind.NOT_JUDGED
+        ]
+        return min(judged, key=lambda one: one.margin_percent or 0.0, default=None)
+
+    @property
+    def by_title(self) -> dict[str, ClaimResult]:
+        """The claims by their titles; of equal ones the last."""
+        return {one.title: one for one in self.claim_results}
+
+    def count(self, kind: ClaimKind) -> int:
+        """Return the number of claims with an outcome; equal ones count once."""
+        return sum(self.judge(one) is kind for one in self.by_title.values())
+
     def find_doubts(self, finding: ClaimResult) -> tuple[Doubt, ...]:
         """Return the reasons not to judge the drive by the value of a claim."""
         doubts = {
@@ -177,6 +196,20 @@ class CheckedFile:
         """Return whether the drive meets every claim."""
         checked = self.checked
         return checked is not None and not checked.not_passed
+
+    @property
+    def order(self) -> tuple[int, float]:
+        """Return the key that sorts runs: those that miss a claim, those with a claim that is not judged, the others;
+        in each group the least margin first.
+        """
+        checked = self.checked
+        if checked is None:
+            return 1, -math.inf
+        group = 2
+        if checked.not_passed:
+            group = 0 if checked.count(ClaimKind.FAILED) else 1
+        worst = checked.worst
+        return group, math.inf if worst is None or worst.margin_percent is None else worst.margin_percent
 
 
 def _find_doubtful(finding: ClaimResult) -> Iterator[LoadCaution]:

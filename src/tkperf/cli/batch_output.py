@@ -20,7 +20,8 @@ from tkperf.model.batch_state import BatchState, DriveStage
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import TkperfError, UsageError
 from tkperf.model.units import format_count
-from tkperf.page.batch_results_page import build_batch_mail, build_batch_page
+from tkperf.page.batch.batch_results_page import build_batch_page
+from tkperf.page.batch.batch_verdict_texts import build_batch_mail
 from tkperf.pipeline.api import read_claims
 from tkperf.pipeline.result_cache import find_results
 from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit

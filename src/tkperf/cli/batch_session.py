@@ -31,7 +31,7 @@ from tkperf.cli.standard_streams import ended_by_signals
 from tkperf.model.batch_state import BatchState, DriveShown
 from tkperf.model.errors import Interrupted
 from tkperf.model.units import format_count, format_duration, format_durations
-from tkperf.page.batch_plan import build_consent_table, describe_groups, describe_neighbours, fold_texts
+from tkperf.page.batch.batch_plan_page import build_consent_table, describe_groups, describe_neighbours, fold_texts
 from tkperf.pipeline.run_to_file import require_space
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
 from tkperf.render.terminal.page_text import print_table

@@ -20,7 +20,7 @@ from tkperf.cli.standard_streams import complain, ended_by_signals, warning_of
 from tkperf.model.batch_state import BatchState, DriveStage, DriveState
 from tkperf.model.errors import RunFileError, TkperfError, reason_of
 from tkperf.model.units import drop_controls
-from tkperf.page.batch_progress import build_batch_progress
+from tkperf.page.batch.batch_progress import build_batch_progress
 from tkperf.pipeline.running_runs import format_stop_command
 from tkperf.render.terminal.console import OutputConsole, choose_progress, plain, print_lines
 from tkperf.render.terminal.progress_lines import render_batch_lines
@@ -269,7 +269,7 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
 def print_batch_result(state: BatchState, options: BatchOptions) -> int:
     """Print the outcome of the batch, write its page and those of its drives, and return its exit code."""
     from tkperf.cli.batch_output import describe_outcome, end_batch, notify_of_batch  # noqa: PLC0415
-    from tkperf.page.batch_results_page import build_batch_mail  # noqa: PLC0415
+    from tkperf.page.batch.batch_verdict_texts import build_batch_mail  # noqa: PLC0415
 
     try:
         batch_result = end_batch(state, options)

@@ -77,8 +77,8 @@ from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, RefusedError, RunFileError, TkperfError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.model.version import __version__
-from tkperf.page.batch_plan import describe_groups, describe_neighbours
-from tkperf.page.batch_progress import brief_of
+from tkperf.page.batch.batch_plan_page import describe_groups, describe_neighbours
+from tkperf.page.batch.batch_progress import brief_of
 from tkperf.pipeline.run_request import require_name
 from tkperf.pipeline.run_state import Brief
 from tkperf.runfile.snapshot import take_snapshot

@@ -1,19 +1,25 @@
-"""A matrix of drives and figures as plain data: what opens a comparison."""
+"""A matrix of drives and figures or claims as plain data: what opens a comparison, a batch and a check."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tkperf.page.verdict_texts import NoteLevel
+
 
 class Sign(StrEnum):
-    """Sign of a cell. Colour means the drive, so better and worse have signs."""
+    """Sign of a cell. Better and worse, missed and not judged have signs, so that colour is never the only one."""
 
     BEST = "▲"
     EQUAL = "≈"
     UNDECIDED = "?"
     WORST = "▽"
     UNRANKED = "◌"
+    MISSED = "✗"
+    CLOSE = "!"
+    NOT_JUDGED = "○"
+    OUTLIER = "◆"
     NONE = ""
 
     @property
@@ -28,6 +34,10 @@ SIGN_WORDS = {
     Sign.UNDECIDED: "cannot be told from the best",
     Sign.WORST: "worst",
     Sign.UNRANKED: "not ranked",
+    Sign.MISSED: "missed",
+    Sign.CLOSE: "met with less than 2 % to spare",
+    Sign.NOT_JUDGED: "not judged",
+    Sign.OUTLIER: "unlike the others",
 }
 
 
@@ -36,13 +46,18 @@ class MatrixCell:
     """A value among those of its column.
 
     Attributes:
-        text: the value; its unit is in the head of the column.
-        words: the ratio to the best value, or why it is not ranked; empty: it is the best.
+        text: the value, whose unit is in the head of the column; in a heat map the margin to the claim, or the distance
+            from the median.
+        words: the ratio to the best value, or why it is not ranked; empty: it is the best. In a heat map the value, or
+            why it is not judged.
         bar: the length of its bar as a share of the column's longest; None: not measured.
         low, high: the ends of its interval on the same scale; None: not known.
         interval: half its interval: ``± 0.35 %``, or "".
         hint: the value in full.
-        target: the id of the place on the page that has the value in full, or "".
+        target: the id of the place on the page that has the value in full, or ""; with ``#`` in it, the address of
+            another page.
+        heat: in a heat map the strength of its colour, 0 to 1; None: it has none.
+        level: in a heat map the weight of what it shows; None: none.
     """
 
     text: str
@@ -54,6 +69,8 @@ class MatrixCell:
     interval: str = ""
     hint: str = ""
     target: str = ""
+    heat: float | None = None
+    level: NoteLevel | None = None
 
     @property
     def line(self) -> str:
@@ -71,13 +88,19 @@ class MatrixColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
-    """A drive: its short name, its colour in every chart, its whole name, and its capacity and interface."""
+    """A drive: its short name, its colour in every chart, its whole name, and its capacity and interface.
+
+    Attributes:
+        colour: empty: charts do not tell the drives apart by colours.
+        page: the file that its name leads to, next to the page, or "".
+    """
 
     name: str
     colour: str
     whole_name: str
     detail: str
     cells: tuple[MatrixCell, ...]
+    page: str = ""
 
 
 MOST_SPACIOUS = 5
@@ -88,17 +111,22 @@ MOST_ON_SCREEN = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionView:
-    """What opens a comparison.
+    """What opens a comparison, a batch and a check.
 
     Attributes:
         lines: a sentence for each use, or for each drive, after its name.
         legend: the meaning of the signs that occur, each sign with its words.
+        is_heat_map: the cells have colours by their margins, and no bars. The first column has each row's result, and
+            the rest of the page follows; otherwise the rest is shown on demand.
+        title: the name of the matrix, for readers who do not see it.
     """
 
     lines: tuple[tuple[str, str], ...]
     columns: tuple[MatrixColumn, ...]
     rows: tuple[MatrixRow, ...]
     legend: tuple[tuple[str, str], ...]
+    is_heat_map: bool = False
+    title: str = "All figures"
 
     @property
     def has_charts_first(self) -> bool:

@@ -11,6 +11,7 @@ from tkperf.model.figures import Figure
 from tkperf.model.units import capital
 from tkperf.page.chart import AnyChart, Chart, Marked, Rule, Shade
 from tkperf.page.matrix import DecisionView
+from tkperf.page.strip import Strip
 from tkperf.page.verdict_texts import NoteLevel, Verdict
 from tkperf.page.words.run import WarningGroup
 
@@ -38,6 +39,7 @@ class TableView:
         notes: footnotes below the table.
         targets: for each row the id of the place on the page that its name leads to, or "".
         pages: for each row the file that its name leads to, next to the page, or "".
+        strips: for each row a bar that shows its first values, or None; without any there is no such column.
         ids: likewise the ids of its first further cells, or "".
         links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "";
             with ``#`` in it, of another page.
@@ -57,6 +59,7 @@ class TableView:
     notes: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
+    strips: tuple[Strip | None, ...] = ()
     ids: tuple[tuple[str, ...], ...] = ()
     links: tuple[tuple[str, ...], ...] = ()
     hints: tuple[tuple[str, ...], ...] = ()
@@ -105,6 +108,7 @@ class TableView:
             self,
             rows=tuple(self.rows[place] for place in places),
             heat=tuple(self.heat[place] for place in places) if self.heat else (),
+            strips=tuple(self.strips[place] for place in places) if self.strips else (),
             notes=(more, *self.notes),
         )
 
@@ -362,10 +366,34 @@ class EventsView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeadlineView:
+    """A headline figure, of a run or of many drives.
+
+    Attributes:
+        exact: its full value.
+        test, section: keys of its test and section; empty: those of several drives.
+        cell: the key of the cell behind it, or empty.
+        strip: the values of many drives, of which ``text`` is the median; None: it is a figure of one run.
+    """
+
+    label: str
+    text: str
+    exact: str
+    sure: str
+    verdict: str
+    alarm: bool
+    test: str
+    section: str
+    cell: str = ""
+    strip: Strip | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TestView:
     """A test: its procedure in words and as pseudo code, its sections, tables and charts of all of it.
 
     Attributes:
+        headlines: the figures of many drives, each with its strip.
         events: the load on the device over the test's time, and the drives' own reports meanwhile; it comes
             below the answers.
         sheet: the name on top of its printed pages; empty: its title.
@@ -381,24 +409,10 @@ class TestView:
     procedure: str = ""
     tables: tuple[TableView, ...] = ()
     charts: tuple[ChartView, ...] = ()
+    headlines: tuple[HeadlineView, ...] = ()
     events: EventsView = EventsView()
     sheet: str = ""
     header: FactBlocks = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadlineView:
-    """A headline figure; ``exact`` is its full value, ``cell`` the key of the cell behind it, or empty."""
-
-    label: str
-    text: str
-    exact: str
-    sure: str
-    verdict: str
-    alarm: bool
-    test: str
-    section: str
-    cell: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from tkperf.analysis.verdict import VerdictCode, VerdictState
 from tkperf.model.batch_state import BatchState, DriveStage
 from tkperf.model.record import RunStatus
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, format_duration, format_durations
-from tkperf.page.batch_progress import describe_stages
+from tkperf.page.batch.batch_progress import describe_stages
 from tkperf.page.page import Cell, Column, ReportView, build_table
 from tkperf.page.verdict_texts import NoteLevel, Verdict, find_gravest, level_of, name_verdict, word_verdict
 

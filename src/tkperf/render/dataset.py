@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import resources
@@ -24,7 +24,7 @@ from tkperf.model.input_files import read_input
 from tkperf.render.export_tables import DataTable
 from tkperf.render.parquet import render_parquet
 from tkperf.runfile.writers import FileStamp
-from tkperf.system.output_files import UNFINISHED_FOLDER, make_folder, remove_folder, replace_file, replace_folder
+from tkperf.system.output_files import UNFINISHED, make_folder, remove_folder, replace_file, replace_folder
 
 MARKER = "_tkperf_dataset.json"
 """Name of the file by which a data set is known. Readers of Parquet ignore names that begin with a line."""
@@ -53,6 +53,10 @@ class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
     entries: int
     made_by: str
     files: dict[str, int]
+
+
+def _file_of(table: DataTable) -> str:
+    return f"{table.name}.parquet"
 
 
 class _Marker(msgspec.Struct, frozen=True):
@@ -90,22 +94,38 @@ class Dataset:
         # With dashes no reader takes the id for a number.
         return self._folder / f"{_PARTITION}{UUID(run_id)}"
 
-    def put(self, run: ExportedRun, tables: Iterable[DataTable]) -> ExportedRun:
+    def put(self, run: ExportedRun, tables: Sequence[DataTable]) -> ExportedRun:
         """Write a run, or replace it; return it with the sizes of its files.
 
         Raises:
             UsageError: the folder of the run has other files, or is none, or cannot be written.
         """
         path = self.path_of(run.run_id)
-        rendered = {f"{table.name}.parquet": render_parquet(table, run.run_id) for table in tables}
-        self._require_own_files(path, rendered.keys() | {_EXPORTED})
-        put = msgspec.structs.replace(run, files={name: len(content) for name, content in rendered.items()})
+        sizes: dict[str, int] = {}
+        put = msgspec.structs.replace(run, files=sizes)
+
+        def render() -> Iterator[tuple[str, bytes]]:
+            for table in tables:
+                content = render_parquet(table, run.run_id)
+                sizes[_file_of(table)] = len(content)
+                yield _file_of(table), content
+            yield _EXPORTED, msgspec.json.encode(put)
+
+        self._require_own_files(path, {*map(_file_of, tables), _EXPORTED})
         try:
-            replace_folder(path, ((_EXPORTED, msgspec.json.encode(put)), *rendered.items()))
+            replace_folder(path, render())
         except OSError as error:
             raise UsageError(f"cannot write {path}: {reason_of(error)}; the runs before it are exported") from error
         self.runs[run.run_id] = put
         return put
+
+    def note_state(self, former: ExportedRun, stamp: FileStamp) -> None:
+        """Note another state of a run file with the same content, so that the next export need not read it."""
+        noted = msgspec.structs.replace(former, stamp=stamp)
+        # Without the note the next export reads the file again.
+        with suppress(OSError):
+            replace_file(self.path_of(former.run_id) / _EXPORTED, [msgspec.json.encode(noted)])
+        self.runs[former.run_id] = noted
 
     def _require_own_files(self, path: Path, names: Iterable[str]) -> None:
         if path.exists():
@@ -136,22 +156,28 @@ def open_dataset(folder: Path) -> Iterator[Dataset]:
         make_folder(folder)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise UsageError(f"cannot write the data set {folder}: {reason_of(error)}") from error
+        raise _cannot_write(folder, error) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _require_dataset(folder)
         except BlockingIOError:
             raise UsageError(f"another tkperf export writes to {folder}: wait until it has ended") from None
-        _require_dataset(folder)
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
         _remove_unfinished(descriptor)
         yield Dataset(folder)
     finally:
         os.close(descriptor)
 
 
+def _cannot_write(folder: Path, error: OSError) -> UsageError:
+    return UsageError(f"cannot write the data set {folder}: {reason_of(error)}")
+
+
 def _require_dataset(folder: Path) -> None:
     if not (folder / MARKER).exists():
-        if any(folder.iterdir()):
+        if not all(map(UNFINISHED.fullmatch, os.listdir(folder))):  # noqa: PTH208 - names only
             raise UsageError(
                 f"{folder} contains files, but no data set of tkperf; nothing was written: name a new folder"
             )
@@ -168,6 +194,10 @@ def _require_dataset(folder: Path) -> None:
 
 def _remove_unfinished(folder: int) -> None:
     """Remove what an export left that was killed: this process alone writes to the data set now."""
-    for name in os.listdir(folder):
-        if name.startswith(".tkperf-") and name.removesuffix(".old").endswith(UNFINISHED_FOLDER):
-            remove_folder(folder, name)
+    for name in filter(UNFINISHED.fullmatch, os.listdir(folder)):
+        # A link, or a folder with folders, is not of an export. Readers ignore its hidden name.
+        with suppress(OSError):
+            if name.endswith(".part"):
+                os.unlink(name, dir_fd=folder)
+            else:
+                remove_folder(folder, name)

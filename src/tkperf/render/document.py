@@ -67,7 +67,8 @@ def compose(view: ReportView) -> Document:
     report["opening_chart"] = [[_for_print(chart, scale=OPENING_SCALE, width=WHOLE_WIDTH)] for chart in opening]
     if view.decision is not None:
         for row in report["decision"]["rows"]:
-            row["colour"] = find_colour(row["colour"])
+            if row["colour"]:
+                row["colour"] = find_colour(row["colour"])
     # Paper has no first screen to fit on, and names next to curves need the height.
     report["lead_charts"] = _lay_out([_heighten(chart) for chart in view.lead_charts])
     of_overview = [chart.on_paper for chart in view.overview_charts]

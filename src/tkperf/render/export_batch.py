@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 from tkperf.analysis.batch_verdict import BatchDriveResult, BatchResult, ModelGroup
+from tkperf.analysis.claim_results import ClaimKind
 from tkperf.analysis.comparing.arrangements import CohortValue
 from tkperf.analysis.verdict import judge_run
 from tkperf.model.batch_state import DriveStage
 from tkperf.model.units import drop_controls
-from tkperf.page.batch_results_page import describe_batch_verdict
-from tkperf.page.check import describe_cells
+from tkperf.page.batch.batch_verdict_texts import describe_batch_title, describe_batch_verdict
+from tkperf.page.claim_texts import describe_cells
 from tkperf.page.comparison.ratio_texts import name_headlines
 from tkperf.render.export_check import count_cases, render_matrix_junit, write_junit
 from tkperf.render.export_json import build_verdict, finite
@@ -31,6 +32,7 @@ def render_batch_json(batch_result: BatchResult) -> str:
         "schema": BATCH_SCHEMA,
         "name": state.name,
         "began_utc": state.began_utc,
+        "title": describe_batch_title(batch_result),
         "verdict": build_verdict(describe_batch_verdict(batch_result)),
         "passes": batch_result.passes,
         "notes": state.notes,
@@ -55,7 +57,15 @@ def build_batch_tables(batch_result: BatchResult) -> Iterator[DataTable]:
     of_figure = {"figure": str, "unit": str, "value": float, "from_median_percent": float, "outlier": bool}
     yield DataTable(name="figures", types={**drive, **of_figure}, rows=tuple(_figure_rows(batch_result)))
     if batch_result.has_claims:
-        of_claim = {"claim": str, "state": str, "kind": str, "value": float, "unit": str, "margin_percent": float}
+        of_claim = {
+            "claim": str,
+            "state": str,
+            "kind": str,
+            "value": float,
+            "unit": str,
+            "margin_percent": float,
+            "limit": str,
+        }
         yield DataTable(name="claims", types={**drive, **of_claim}, rows=tuple(_claim_rows(batch_result)))
 
 
@@ -83,6 +93,7 @@ def _facts(one: BatchDriveResult, batch_result: BatchResult) -> dict[str, str | 
     drive, shown = one.state, one.state.shown
     device = {} if one.result is None else one.result.info.device
     checked = one.checked
+    worst = None if checked is None else checked.worst
     return {
         "number": shown.number,
         "host": shown.host,
@@ -105,6 +116,9 @@ def _facts(one: BatchDriveResult, batch_result: BatchResult) -> dict[str, str | 
         "throttled_s": one.throttled_s,
         "others_at_once": None if drive.place is None else drive.place.others,
         "sharing": None if drive.place is None else drive.place.sharing.value,
+        "claims_missed": None if checked is None else checked.count(ClaimKind.FAILED),
+        "worst_claim": None if worst is None else worst.title,
+        "worst_margin_percent": None if worst is None else worst.margin_percent,
     }
 
 
@@ -120,7 +134,18 @@ def _drive(one: BatchDriveResult, batch_result: BatchResult) -> dict[str, object
         for name, figure in _figures(group):
             value = None if place is None else figure.row.entries[place].value
             figures[name] = figures.get(name) if value is None else value
-    cells = [{"text": text, "kind": kind} for text, kind in describe_cells(one.checked)]
+    findings = () if one.checked is None else one.checked.by_title.values()
+    cells = [
+        {
+            "text": text,
+            "kind": kind,
+            "claim": finding.title,
+            "value": finding.value,
+            "unit": finding.unit,
+            "margin_percent": finding.margin_percent,
+        }
+        for (text, kind), finding in zip(describe_cells(one.checked), findings, strict=True)
+    ]
     return {**_facts(one, batch_result), "figures": figures, "cells": cells}
 
 
@@ -144,6 +169,8 @@ def _figure(name: str, figure: CohortValue) -> Iterator[tuple[str, object]]:
         "lower_quartile",
         "upper_quartile",
         "highest",
+        "outlier_low",
+        "outlier_high",
     ):
         yield key, getattr(found, key)
     yield (
@@ -190,4 +217,5 @@ def _claim_rows(batch_result: BatchResult) -> Iterator[tuple[str | int | float |
                 finding.value,
                 finding.unit,
                 finding.margin_percent,
+                finding.limit,
             )

@@ -13,15 +13,8 @@ import msgspec
 
 from tkperf.analysis.claim_results import Checked, CheckedFile, ClaimKind
 from tkperf.model.units import drop_controls
-from tkperf.page.check import (
-    answer_check,
-    answer_claims,
-    build_check_page,
-    describe_cells,
-    describe_claim,
-    find_check_warnings,
-    name_columns,
-)
+from tkperf.page.check import answer_check, answer_claims, build_check_page, find_check_warnings
+from tkperf.page.claim_texts import describe_cells, describe_claim, name_columns
 from tkperf.page.words.run import find_notices
 from tkperf.render.export_json import build_verdict
 
@@ -39,6 +32,7 @@ def render_matrix_json(files: Sequence[CheckedFile]) -> str:
     page, answer = build_check_page(files), answer_check(files)
     document = {
         "schema": MATRIX_SCHEMA,
+        "title": page.title,
         "verdict": build_verdict(answer),
         "banner": "; ".join(answer.reasons),
         "passes": all(one.passes for one in files),
@@ -125,7 +119,7 @@ def _build_suite(checked: Checked, *, confirmed: bool) -> ET.Element:
     for finding in checked.claim_results:
         case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
         text = describe_claim(finding)
-        message = f"{text.state}: {text.measured}, claimed {finding.limit}"
+        message = f"{text.state}: {text.measured}, claimed {finding.limit}, margin {text.margin}"
         kind = checked.judge(finding)
         if kind is ClaimKind.FAILED:
             ET.SubElement(case, "failure", message=message)

@@ -18,7 +18,7 @@ from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, Measure
 from tkperf.model.units import escape_controls
 from tkperf.model.workload import Workload
-from tkperf.page.batch_plan import describe_batch_plan_verdict
+from tkperf.page.batch.batch_plan_page import describe_batch_plan_verdict
 from tkperf.page.findings import findings, headlines
 from tkperf.page.plan import describe_plan_verdict
 from tkperf.page.verdict_texts import Verdict, describe_verdict

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tkperf.model.units import drop_controls
-from tkperf.page.page import Block, FactBlocks, ReportView, SectionView, TableView, TestView
+from tkperf.page.page import Block, FactBlocks, HeadlineView, ReportView, SectionView, TableView, TestView
 from tkperf.page.verdict_texts import NoteLevel
 
 
@@ -71,7 +71,7 @@ def _decision(view: ReportView) -> Iterator[str]:
     head = ("", *(f"{column.title} ({column.detail})" for column in view.decision.columns))
     rows = [
         (
-            f"{row.whole_name} ({row.detail})" if row.detail else row.whole_name,
+            f"{row.whole_name} ({row.detail})" if row.detail and row.detail not in row.whole_name else row.whole_name,
             *(", ".join(filter(None, (f"{cell.text} {cell.interval} {cell.sign}", cell.words))) for cell in row.cells),
         )
         for row in view.decision.rows
@@ -81,7 +81,9 @@ def _decision(view: ReportView) -> Iterator[str]:
 
 
 def _headlines(view: ReportView) -> Iterator[str]:
-    if view.headlines:
+    if view.headlines and view.headlines[0].strip is not None:
+        yield from _tiles(view.headlines)
+    elif view.headlines:
         yield from ("| | | | | |", "|---|---:|---|---|---|")
         for one in view.headlines:
             yield (
@@ -89,6 +91,15 @@ def _headlines(view: ReportView) -> Iterator[str]:
                 f"{inert(one.test)} |"
             )
         yield ""
+
+
+def _tiles(tiles: Sequence[HeadlineView]) -> Iterator[str]:
+    """Yield a row for each figure of many drives: the median, the ends, the drive that needs attention."""
+    if not tiles:
+        return
+    rows = [(tile.label, tile.text, tile.sure, tile.verdict) for tile in tiles]
+    yield from render_rows(("Figure", "Median", "From, to", "Worst"), rows)
+    yield ""
 
 
 def _findings(view: ReportView) -> Iterator[str]:
@@ -112,6 +123,7 @@ def _test(test: TestView) -> Iterator[str]:
     yield from (f"## {inert(test.title)}", "")
     yield from (f"- {name}: {inert(fact)}" for name, fact in test.facts)
     yield ""
+    yield from _tiles(test.headlines)
     yield from _tables(test.tables)
     for section in test.sections:
         yield from _section(test, section)

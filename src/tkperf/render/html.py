@@ -63,10 +63,22 @@ def render_view(view: ReportView, frame: PageFrame | None = None) -> str:
         stamp=list_stamp(view),
         keywords=find_keywords(view),
         frame=frame,
-        script=None if frame else render_script(),
+        script=None if frame else render_script(with_charts=_has_charts(view)),
     )
     # At the end, so that it covers every text from outside, in JSON too.
     return CONTROLS.sub("", page)
+
+
+def _has_charts(view: ReportView) -> bool:
+    """Return whether a page needs Vega: it has a chart, or a cell whose seconds a click draws."""
+    of_tests = (
+        charts
+        for test in view.tests
+        for charts in (test.charts, test.events.charts, *(section.charts for section in test.sections))
+    )
+    return bool(
+        view.opening_chart is not None or any((view.lead_charts, view.overview_charts, *of_tests)) or view.cells
+    )
 
 
 def load_templates() -> None:
@@ -123,11 +135,12 @@ def _css_text(text: str) -> str:
 
 
 @cache
-def render_script() -> str:
-    """Return Vega, Vega-Lite and the page's own scripts as one script."""
+def render_script(*, with_charts: bool = True) -> str:
+    """Return Vega, Vega-Lite and the page's own scripts as one script; without charts the page's own scripts alone."""
     folder = resources.files("tkperf.render") / "templates/script"
     ours = "\n".join((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
-    return (_vega_bundle() + ours).replace("</script", "<\\/script")
+    vega = _vega_bundle() if with_charts else ""
+    return (vega + ours).replace("</script", "<\\/script")
 
 
 def _vega_bundle() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +25,8 @@ _RENAME_EXCHANGE = 2  # linux/fs.h
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # Links in it, such as the target of /dev/stdout, are the kernel's own, and lead to files without a name.
 _PROC = Path("/proc")
+UNFINISHED = re.compile(r"\.tkperf-[0-9a-f]{16}\.(part|folder(\.old)?)")
+"""Name of a file or folder that is not complete, or of a folder that was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,34 +106,39 @@ def replace_folder(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """Write a folder of files, which gets its name when all of it is complete.
 
     An existing folder of that name is replaced in one step, and its files are deleted. It must contain nothing but
-    files. Raises as ``reach``; the folder above must exist.
+    files. A link of that name is refused, because the files of another folder would be deleted. Raises as ``reach``;
+    the folder above must exist.
     """
-    with reach(path) as place:
-        kind = place.kind()
+    with reach(path.parent) as entry:
+        above = os.open(entry.name, _FOLDER, dir_fd=entry.folder)
+    try:
+        kind = FolderEntry(above, path.name).kind()
         if kind not in (None, stat.S_IFDIR):
             raise UsageError(f"{path} is not a folder, and tkperf does not replace it; move it away")
-        unfinished = f".tkperf-{os.urandom(8).hex()}{UNFINISHED_FOLDER}"
-        os.mkdir(unfinished, dir_fd=place.folder)
+        unfinished = f".tkperf-{os.urandom(8).hex()}.folder"
+        os.mkdir(unfinished, dir_fd=above)
         try:
-            inside = os.open(unfinished, _FOLDER, dir_fd=place.folder)
-            try:
-                for name, content in files:
-                    new = FolderEntry(inside, name).open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-                    with open(new, "wb") as file:
-                        file.write(content)
-            finally:
-                os.close(inside)
+            _write_files(FolderEntry(above, unfinished), files)
             if kind is None:
-                os.rename(unfinished, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+                os.rename(unfinished, path.name, src_dir_fd=above, dst_dir_fd=above)
             else:
-                _exchange(place.folder, unfinished, place.name)
+                _exchange(above, unfinished, path.name)
         finally:
             with suppress(FileNotFoundError):
-                remove_folder(place.folder, unfinished)
+                remove_folder(above, unfinished)
+    finally:
+        os.close(above)
 
 
-UNFINISHED_FOLDER = ".folder"
-"""End of the name of a folder that is not complete, or was replaced."""
+def _write_files(folder: FolderEntry, files: Iterable[tuple[str, bytes]]) -> None:
+    inside = os.open(folder.name, _FOLDER, dir_fd=folder.folder)
+    try:
+        for name, content in files:
+            new = FolderEntry(inside, name).open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with open(new, "wb") as file:
+                file.write(content)
+    finally:
+        os.close(inside)
 
 
 def remove_folder(above: int, name: str) -> None:

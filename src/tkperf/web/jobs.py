@@ -23,8 +23,9 @@ from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
 from tkperf.model.record import RunRecord, RunStatus
 from tkperf.model.units import format_number
-from tkperf.page.batch_progress import build_batch_progress
-from tkperf.page.batch_results_page import build_batch_mail, build_batch_page
+from tkperf.page.batch.batch_progress import build_batch_progress
+from tkperf.page.batch.batch_results_page import build_batch_page
+from tkperf.page.batch.batch_verdict_texts import build_batch_mail
 from tkperf.page.chart import Axis, Point
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.page import ReportView

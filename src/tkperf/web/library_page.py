@@ -104,10 +104,12 @@ def _build_columns(query: Query, selection: FoundRuns) -> list[tuple[str, str, s
     """Return for each column its title, the address of the list sorted by it, and its present order; empty: none."""
     columns = []
     ranking = selection.ranking
-    # The figure and its bar take the columns of the headline figures and of the course.
-    titles = {} if ranking is None else {"Headline figures": ranking.title, "Write saturation": "Interval of 95 %"}
+    # The figure with its bar takes the two columns of the headline figures and of the course.
+    titles = {} if ranking is None else {"Headline figures": ranking.title, "Write saturation": None}
     for key, column in _COLUMNS:
         title = titles.get(column, column)
+        if title is None:
+            continue
         sorted_here = key and ranking is None
         order = {key: "ascending", f"-{key}": "descending"}.get(query.sort, "") if sorted_here else ""
         columns.append((title, query.sorted_by(key) if key in SORTS else "", order))

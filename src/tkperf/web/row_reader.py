@@ -21,7 +21,7 @@ from tkperf.model.quantity import IOPS
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.model.run_info import find_run_id
 from tkperf.model.units import format_duration, format_number, on_one_line
-from tkperf.page.batch_progress import describe_stages
+from tkperf.page.batch.batch_progress import describe_stages
 from tkperf.page.chart import Axis, Point
 from tkperf.page.facts import shorten
 from tkperf.page.findings import headlines

@@ -8,11 +8,14 @@ import pytest
 from rich.console import Console
 
 from tests.analysis.test_decision import READ, SINGLE, WRITE, run_of
+from tests.analysis.test_ranking import run_of as figures_of
 from tkperf.analysis.comparing.comparison import Arrangement, compare
+from tkperf.analysis.comparing.ranking import rank_runs
 from tkperf.page.chart import Axis, Chart, Curve, Point, Scale
 from tkperf.page.comparison.build_page import build_comparison_page
+from tkperf.page.comparison.ranking_page import build_ranking_view
 from tkperf.render.terminal.histories import UNICODE
-from tkperf.render.terminal.matrix_text import draw_curves, print_decision
+from tkperf.render.terminal.matrix_text import draw_curves, draw_list, print_decision
 
 
 @pytest.mark.parametrize("count", [2, 4, 12])
@@ -63,3 +66,18 @@ def test_curves_of_all_runs_are_on_one_scale() -> None:
     assert set(first) == {UNICODE.heights[-1]}
     assert set(second) == {UNICODE.heights[4]}
     assert len(second) < len(first)
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_a_list_of_drives_shows_each_reason_in_full(width: int) -> None:
+    """Reasons, models, capacities and interfaces are never cut off; what does not fit continues below."""
+    device = {"model": "INTEL SSDSC2KB960G8", "capacity_bytes": 960_197_124_096, "interface": "SATA"}
+    runs = [figures_of(name, value, device=device) for name, value in (("A", 100.0), ("B", 200.0))]
+    odd = figures_of("odd", device=device, active_range_length_bytes=1 << 29, ioengine="libaio")
+    ranking = rank_runs([*runs, odd], "random_read")
+    view = build_ranking_view(ranking, {name: name for name in ("A", "B", "odd")})
+    lines = [line.plain for line in draw_list(view, width, UNICODE)][2:]
+    assert max(map(len, lines)) <= width
+    words = " ".join(" ".join(lines).split())
+    for expected in ("2.0 × less", "INTEL SSDSC2KB960G8, 960 GB, SATA", view.rows[2].cells[0].words):
+        assert expected in words

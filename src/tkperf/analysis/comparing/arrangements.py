@@ -43,6 +43,8 @@ class CohortDistribution:
             None with fewer than six values.
         lower_quartile, upper_quartile: half of the values lie between them.
         scores: modified z-score of each value; None with fewer than five values.
+        outlier_low, outlier_high: a value below or above is an outlier, unless its uncertainty reaches the median; None
+            with fewer than five values.
     """
 
     count: int
@@ -55,6 +57,8 @@ class CohortDistribution:
     upper_quartile: float
     highest: float
     scores: tuple[float, ...] | None
+    outlier_low: float | None = None
+    outlier_high: float | None = None
 
 
 def describe_distribution(values: Sequence[float]) -> CohortDistribution:
@@ -63,6 +67,8 @@ def describe_distribution(values: Sequence[float]) -> CohortDistribution:
     rank = _rank_of_median(len(values))
     lower, _, upper = quantiles(values, n=4, method="inclusive")
     deviations = [abs(value - middle) for value in values]
+    sigma = _estimate_sigma(deviations)
+    scored = len(values) >= FEWEST_SCORED
     return CohortDistribution(
         count=len(values),
         median=middle,
@@ -73,14 +79,17 @@ def describe_distribution(values: Sequence[float]) -> CohortDistribution:
         lower_quartile=lower,
         upper_quartile=upper,
         highest=ordered[-1],
-        scores=_scores(values, middle, deviations) if len(values) >= FEWEST_SCORED else None,
+        scores=tuple((value - middle) / sigma if sigma else 0.0 for value in values) if scored else None,
+        outlier_low=middle - OUTLIER_SCORE * sigma if scored else None,
+        outlier_high=middle + OUTLIER_SCORE * sigma if scored else None,
     )
 
 
-def _scores(values: Sequence[float], middle: float, deviations: Sequence[float]) -> tuple[float, ...]:
-    """0.6745 (x - median) / MAD; the mean absolute deviation replaces a MAD of 0."""
-    sigma = _SIGMAS_OF_MAD * median(deviations) or _SIGMAS_OF_MEAN * sum(deviations) / len(deviations)
-    return tuple((value - middle) / sigma if sigma else 0.0 for value in values)
+def _estimate_sigma(deviations: Sequence[float]) -> float:
+    """Return the divisor of the modified z-score, 0.6745 (x - median) / MAD; the mean absolute deviation replaces a MAD
+    of 0.
+    """
+    return _SIGMAS_OF_MAD * median(deviations) or _SIGMAS_OF_MEAN * sum(deviations) / len(deviations)
 
 
 def _rank_of_median(count: int) -> int | None:

@@ -109,7 +109,7 @@ def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
             return _Outcome.UNDER_WAY
         run = ExportedRun(
             run_id=find_run_id(record.info),
-            file=path.name,
+            file=path.name.encode(errors="replace").decode(),  # a name need not be text in UTF-8
             stamp=opened.state,
             digest=opened.digest().hex(),
             entries=len(opened.log()),
@@ -117,9 +117,12 @@ def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
             files={},
         )
         former = dataset.runs.get(run.run_id)
-        if former is not None and former.made_by == made_by and not _is_later(run, former):
+        if former is not None and not _replaces(run, former):
             if former.digest != run.digest:
                 complain(f"tkperf: {path}: {former.file} is another file of this run, with as long a log: it is kept")
+            elif former.file == run.file:
+                dataset.note_state(former, run.stamp)
+                return _Outcome.UNCHANGED
             return _Outcome.COPY
         result = find_results(opened, record)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
@@ -130,7 +133,11 @@ def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
     return _Outcome.EXPORTED
 
 
-def _is_later(run: ExportedRun, former: ExportedRun) -> bool:
-    """Return whether a file has a later state of a run than the exported file: it is that file, or has more entries."""
-    same_file = run.stamp[:2] == former.stamp[:2]
-    return run.digest != former.digest and (same_file or run.entries > former.entries)
+def _replaces(run: ExportedRun, former: ExportedRun) -> bool:
+    """Return whether a run replaces the exported state of it: by a later state, or by other tables of the same state.
+
+    A state is later if it is that of the same file, or if its log has more entries.
+    """
+    if run.digest == former.digest:
+        return run.made_by != former.made_by
+    return run.stamp[:2] == former.stamp[:2] or run.entries > former.entries

@@ -166,7 +166,7 @@ def _hint_at_sudo(command: str, path: Path) -> Iterator[None]:
 
 def _show_batch(path: Path) -> None:
     from tkperf.batch.batch_watch import WatchedBatch
-    from tkperf.page.batch_progress import build_batch_progress
+    from tkperf.page.batch.batch_progress import build_batch_progress
     from tkperf.render.terminal.console import open_console
     from tkperf.render.terminal.page_text import print_page
 

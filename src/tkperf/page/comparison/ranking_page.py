@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tkperf.analysis.comparing.decision import Standing
+from tkperf.analysis.comparing.decision import Standing, Unranked
 from tkperf.analysis.comparing.ranking import NUMBERS, Differing, RankedRun, Ranking
 from tkperf.analysis.verdict import Judgement, VerdictState
 from tkperf.model.run_info import SIMULATED_NOTICE
@@ -118,24 +118,32 @@ def describe_peer(one: RankedRun) -> str:
     known = (
         "" if model is None else shorten(str(model), _LONGEST_MODEL),
         describe_drive(device),
-        str(device.get("form_factor") or ""),
+        shorten(str(device.get("form_factor") or ""), _LONGEST_MODEL),
     )
     return ", ".join(filter(None, known))
 
 
 def describe_unranked(one: RankedRun) -> str:
-    """Return why a run is not ranked: ``not steady``, ``other conditions: iops.step_s 5, not 60``."""
+    """Return why a run is not ranked: ``not steady``, ``other conditions: iops.step_s 5, not 60``, or both."""
     differing = [_describe_differing(each) for each in one.differing]
     more = len(differing) - _MOST_DIFFERING
-    listed = differing[:_MOST_DIFFERING] + ([f"{more} more"] if more > 0 else [])
-    return ": ".join(filter(None, (str(one.cell.unranked), "; ".join(listed))))
+    listed = "; ".join(differing[:_MOST_DIFFERING] + ([f"{more} more"] if more > 0 else []))
+    reasons = dict.fromkeys((str(one.cell.unranked), *([str(Unranked.OTHER_CONDITIONS)] if listed else [])))
+    return ": ".join(filter(None, (", ".join(reasons), listed)))
 
 
 def _describe_differing(each: Differing) -> str:
     if each.name == NUMBERS:
         return NUMBERS
-    own, ranked = (shorten(or_not_known(value), _LONGEST_CONDITION) for value in (each.value, each.ranked))
-    return f"{each.name} {own}, not {ranked}"
+    own, ranked = _drop_shared_end(or_not_known(each.value).split(", "), or_not_known(each.ranked).split(", "))
+    return f"{each.name} {shorten(own, _LONGEST_CONDITION)}, not {shorten(ranked, _LONGEST_CONDITION)}"
+
+
+def _drop_shared_end(own: list[str], ranked: list[str]) -> tuple[str, str]:
+    """Return two values without the parts at their ends that are equal, which only make a reason longer."""
+    while len(own) == len(ranked) > 1 and own[-1] == ranked[-1]:
+        own, ranked = own[:-1], ranked[:-1]
+    return ", ".join(own), ", ".join(ranked)
 
 
 def _describe_conditions(ranking: Ranking) -> Iterator[tuple[str, str]]:

@@ -77,14 +77,19 @@ def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters) -> Iterato
 
 
 def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the lines of a matrix with one column: a line for each drive, with its bar where there is room for one."""
+    """Yield the lines of a matrix with one column: each drive with its value and bar, or the reason in full words.
+
+    What does not fit on the line of the drive continues below its bar.
+    """
     if not view.rows:
         return
     (column,) = view.columns
     yield from (Text(), Text(f"{column.title}, {column.detail}", style="bold"))
-    names = min(_LONGEST_NAME + _LEAST_COLUMN, max(len(row.name) for row in view.rows))
+    longest = max(_LEAST_COLUMN, min(_LONGEST_NAME + _LEAST_COLUMN, width // 3))
+    names = min(longest, max(len(row.name) for row in view.rows))
     values = max(len(row.cells[0].text) for row in view.rows)
-    room = width - names - values - 3 * _GAP
+    start = names + values + 3 * _GAP - 1
+    room = max(_LEAST_COLUMN, width - start)
     bars = min(_WIDEST_COLUMN, room // 3)
     for row in view.rows:
         (cell,) = row.cells
@@ -92,12 +97,26 @@ def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[
         line.append(cell.text.rjust(values), style=_choose_style(cell))
         line.append(f" {cell.sign.value or ' '} ")
         if cell.sign is Sign.UNRANKED or cell.bar is None:
-            line.append(_cut(": ".join(filter(None, (cell.words, row.detail))), room), style="dim")
+            first, *others = _fit((cell.words, row.detail), room, room)
         else:
             line.append(_fill(cell.bar, bars, blocks).ljust(bars + 1))
-            line.append(_cut(", ".join(filter(None, (cell.words, cell.interval, row.detail))), room - bars - 1))
+            first, *others = _fit(
+                (", ".join(filter(None, (cell.words, cell.interval))), row.detail), room - bars - 1, room
+            )
+        line.append(first, style=_choose_style(cell))
         line.rstrip()
         yield line
+        for words in others:
+            yield Text(f"{' ' * start}{words}", style="dim")
+
+
+def _fit(texts: Sequence[str], first: int, others: int) -> list[str]:
+    """Return texts on one line if that has room for them, or else in lines, each text with lines of its own."""
+    whole = drop_controls("; ".join(filter(None, texts)))
+    if len(whole) <= first:
+        return [whole]
+    lines = [line for text in texts for line in _wrap(text, others)]
+    return lines if len(lines[0]) <= first else ["", *lines]
 
 
 def _split(lengths: Sequence[int], width: int) -> Iterator[list[int]]:

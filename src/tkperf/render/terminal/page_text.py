@@ -19,6 +19,7 @@ from tkperf.page.page import Block, FactBlocks, NotesView, ReportView, SectionVi
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
 from tkperf.render.terminal.drawings import print_charts
+from tkperf.render.terminal.margins_text import print_bars, print_margins, print_tiles
 from tkperf.render.terminal.matrix_text import print_curves, print_decision
 
 _HEADING_WIDTH = 80
@@ -50,7 +51,9 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
         console.print(f"going on: {plain(going_on)}", style="bold", highlight=False)
     for sentence in view.answer:
         console.print(plain(sentence), highlight=False)
-    if view.decision is not None:
+    if view.decision is not None and view.decision.is_heat_map:
+        print_margins(view.decision, console)
+    elif view.decision is not None:
         print_decision(view.decision, console)
         print_curves(view.lead_charts, console)
     _print_headlines(view, console)
@@ -59,7 +62,7 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
         print_block(block, console)
     _print_warnings(view, console)
     for test in view.tests:
-        _print_test(test, console, curves=view.decision is not None)
+        _print_test(test, console, curves=view.decision is not None and not view.decision.is_heat_map)
     if view.tests and view.disclosure:
         _print_heading("Set-up and disclosure", console)
     _print_facts(view.disclosure, console)
@@ -91,11 +94,11 @@ def print_end(view: ReportView, console: Console) -> None:
 
 
 def print_batch_end(view: ReportView, console: Console) -> None:
-    """Print what a user must know when a batch has ended: verdict, first answers, drives that were not measured."""
+    """Print what a user must know when a batch has ended: verdict, least margins, drives that were not measured."""
     console.print(f"[bold]{plain(view.title)}[/bold]  {plain(view.subtitle)}", highlight=False)
     print_verdict(view.verdict, console)
-    for sentence in view.answer:
-        console.print(plain(sentence), highlight=False)
+    for name, sentence in () if view.decision is None else view.decision.lines:
+        console.print(plain(f"{name}: {sentence}"), highlight=False)
     for block in view.overview:
         if isinstance(block, NotesView):
             print_block(block, console)
@@ -103,6 +106,9 @@ def print_batch_end(view: ReportView, console: Console) -> None:
 
 def _print_headlines(view: ReportView, console: Console) -> None:
     if not view.headlines:
+        return
+    if view.headlines[0].strip is not None:
+        print_tiles(view.headlines, console)
         return
     drawn = rich.table.Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     drawn.add_column()
@@ -152,6 +158,7 @@ def _print_test(test: TestView, console: Console, *, curves: bool) -> None:
     _print_heading(test.title, console)
     for name, fact in test.facts:
         console.print(f"[dim]{name}:[/dim] {plain(fact)}", highlight=False)
+    print_tiles(test.headlines, console)
     _print_tables(test.tables, console)
     if curves:
         print_curves(test.charts, console)
@@ -361,6 +368,8 @@ def print_check(view: ReportView, console: Console, *, brief: bool = False) -> N
     for banner in view.banners:
         console.print(plain(banner), style="yellow", highlight=False)
     for table in view.tables:
+        if table.strips:
+            print_bars(table, console)
         if measure_width(table) <= console.width:
             print_table(table, console)
             continue

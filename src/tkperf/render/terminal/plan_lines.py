@@ -14,7 +14,7 @@ from rich.table import Table
 
 from tkperf.analysis.estimates import BatchEstimate, RunEstimate
 from tkperf.model.record import RunNote
-from tkperf.page.batch_plan import build_batch_plan_page
+from tkperf.page.batch.batch_plan_page import build_batch_plan_page
 from tkperf.page.page import ReportView
 from tkperf.page.plan import build_plan_page, describe_plan_verdict
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads

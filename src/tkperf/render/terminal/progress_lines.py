@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tkperf.model.batch_state import DriveStage
 from tkperf.model.units import format_count, format_number, on_one_line
-from tkperf.page.batch_progress import BatchProgressView
+from tkperf.page.batch.batch_progress import BatchProgressView
 from tkperf.page.page import TableView
 from tkperf.page.progress import ProgressView, Share, WindowSoFar
 from tkperf.page.verdict_texts import NoteLevel

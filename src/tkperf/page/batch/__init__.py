@@ -1,0 +1,1 @@
+"""Pages of a batch: its plan, its progress, its results."""

@@ -1,0 +1,247 @@
+"""Page of a batch's results: verdict, a row for each drive, claims, distributions, write saturation, what differed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from shlex import quote
+
+from tkperf.analysis.batch_verdict import BatchDriveResult, BatchResult, is_simulated, sort_drives
+from tkperf.analysis.comparing.arrangements import FEWEST_SCORED
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.model.batch_state import IN_TROUBLE
+from tkperf.model.measurement import places_of_extremes
+from tkperf.model.quantity import IOPS
+from tkperf.model.units import drop_controls, format_count, format_number
+from tkperf.page.batch.batch_progress import level_of_stage
+from tkperf.page.batch.batch_verdict_texts import (
+    describe_batch_title,
+    describe_batch_verdict,
+    find_sentences,
+    name_model,
+)
+from tkperf.page.batch.drives_matrix import (
+    LIMITS_OF_STRIPS,
+    build_batch_decision,
+    build_batch_tiles,
+    build_figure_tiles,
+    choose_group_figures,
+)
+from tkperf.page.batch.drives_table import build_drives_table
+from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Legend, Point
+from tkperf.page.check import build_claims_matrix
+from tkperf.page.claim_texts import name_columns
+from tkperf.page.comparison.ratio_tables import build_headline_table
+from tkperf.page.disclosure import UNITS
+from tkperf.page.facts import format_moment
+from tkperf.page.figures.curves import find_time_unit
+from tkperf.page.marking import mark_charts
+from tkperf.page.matrix import DecisionView
+from tkperf.page.page import ChartView, Column, Note, NotesView, ReportView, TableView, TestView
+from tkperf.page.verdict_texts import NoteLevel
+from tkperf.page.words.conditions import find_conditions
+from tkperf.page.words.run import WarningGroup, leave_out_said
+
+# More points than a chart of a few centimetres can show.
+_MOST_POINTS = 160
+_WORDS = (
+    "A drive passes if it was measured to its end and meets every claim; a value that was not measured or did not "
+    "reach steady "
+    "state passes none. Without claims nothing passes or fails: the drives are compared with each other.",
+    "Unlike the others: a headline figure farther from the median of the drives than 3.5 by the modified z-score "
+    "(0.6745 × the "
+    "distance from the median / median absolute deviation), and farther than its own uncertainty; "
+    f"sought among {FEWEST_SCORED} drives of one model or more.",
+)
+
+
+def build_batch_page(batch_result: BatchResult) -> ReportView:
+    """Return the page of a batch's results: the decision, the drives, the figures of each model, what differed."""
+    state = batch_result.state
+    results = [one.result for one in batch_result.drives if one.result is not None]
+    notices = _find_notices(results)
+    decision = build_batch_decision(batch_result)
+    overview = (
+        _rest(batch_result),
+        _find_remarks(batch_result),
+        build_drives_table(batch_result),
+        _build_claims_table(batch_result, decision),
+        _measured_again(batch_result),
+    )
+    groups = _find_differences(batch_result)
+    counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
+    page = ReportView(
+        title=describe_batch_title(batch_result),
+        subtitle=_subtitle(batch_result, results),
+        device=f"batch {drop_controls(state.name)}",
+        footer="tkperf report",
+        banners=leave_out_said(notices, simulated=is_simulated(state)),
+        stamp=notices,
+        verdict=describe_batch_verdict(batch_result),
+        decision=decision,
+        headlines=build_batch_tiles(batch_result),
+        warnings_line=f"Differences, and remarks of the runs: {counts}" if counts else "",
+        grouped_warnings=tuple(groups),
+        words=(*_WORDS, LIMITS_OF_STRIPS, UNITS),
+        overview=tuple(each for each in overview if each is not None),
+        tests=(*_build_figures(batch_result), *_build_small_multiples(batch_result)),
+    )
+    return mark_charts(page)
+
+
+def _find_remarks(batch_result: BatchResult) -> NotesView | None:
+    """Return the spread of the figures, heat, and what the batch says of itself."""
+    notes = tuple(Note(text=sentence) for sentence in find_sentences(batch_result))
+    return NotesView(title="Findings", notes=notes) if notes else None
+
+
+def _build_claims_table(batch_result: BatchResult, decision: DecisionView | None) -> TableView | None:
+    """Return drives and claims in words, if the matrix has no room for all claims; None: it has, or there are none."""
+    checked = [one for one in sort_drives(batch_result) if one.checked is not None]
+    if not checked or decision is None or len(name_columns([one.file for one in checked])) < len(decision.columns):
+        return None
+    table = build_claims_matrix(
+        "All claims",
+        checked,
+        lambda one: one.file,
+        [Column("Drive", lambda one: one.label)],
+        pages=[one.report for one in checked],
+    )
+    return replace(table, folded=True)
+
+
+def _find_differences(batch_result: BatchResult) -> list[WarningGroup]:
+    """Return the conditions that differ among the drives of each model."""
+    texts: dict[str, dict[str, None]] = {}
+    for group in batch_result.groups:
+        for found in find_conditions(group.compared.names, group.compared.results):
+            texts.setdefault(found.title, {}).update(dict.fromkeys(found.texts))
+    return [WarningGroup(title=title, count=len(of_title), texts=tuple(of_title)) for title, of_title in texts.items()]
+
+
+def _find_notices(results: Sequence[RunResult]) -> tuple[str, ...]:
+    notices = (notice for result in results for notice in result.info.notices)
+    return tuple(dict.fromkeys(notices))
+
+
+def _subtitle(batch_result: BatchResult, results: Sequence[RunResult]) -> str:
+    models = Counter(one.state.shown.model for one in batch_result.drives)
+    count = format_count(len(batch_result.drives), "drive")
+    model, _ = models.most_common(1)[0] if models else (None, 0)
+    drives = f"{count} of {drop_controls(model)}" if model and len(models) == 1 else count
+    parts = [f"{drop_controls(batch_result.state.name)}: {drives}"]
+    if results:
+        tests = dict.fromkeys(test.title for result in results for test in result.tests)
+        profiles = dict.fromkeys(result.info.profile_name for result in results)
+        parts += [", ".join(tests), f"profile {', '.join(profiles)}"]
+    if batch_result.state.began_utc:
+        parts.append(f"began {format_moment(batch_result.state.began_utc)}")
+    return "; ".join(filter(None, parts))
+
+
+# ---- sentences and remarks
+
+
+def _rest(batch_result: BatchResult) -> NotesView | None:
+    """Return the drives that were not measured to their end, with the reason and what to do."""
+    notes = []
+    for one in batch_result.drives:
+        drive = one.state
+        if one.error:
+            notes.append(Note(text=f"{one.label}: {drop_controls(one.error)}", level=NoteLevel.FAILURE))
+        if one.not_checked:
+            text = f"{one.label} could not be checked: {drop_controls(one.not_checked)}"
+            notes.append(Note(text=text, level=NoteLevel.CAUTION))
+        if drive.stage in IN_TROUBLE:
+            text = f"{one.label} {drive.outcome}"
+            notes.append(Note(text=text, level=level_of_stage(drive.stage)))
+    if not notes:
+        return None
+    if any(one.state.stage in IN_TROUBLE for one in batch_result.drives):
+        notes.append(Note(text="Continue these drives:", command=f"tkperf resume {quote(batch_result.state.path)}"))
+    return NotesView(title="Not measured to their end", notes=tuple(notes))
+
+
+def _measured_again(batch_result: BatchResult) -> NotesView | None:
+    """Return the drives that were measured once more, alone, and the comparison of both runs."""
+    notes = tuple(
+        Note(
+            text=f"{one.label}: both runs compared:",
+            command=f"tkperf compare {quote(one.state.run_file)} {quote(one.state.again_file)}",
+        )
+        for one in batch_result.drives
+        if one.state.again_file is not None
+    )
+    return NotesView(title="Measured once more, alone", notes=notes) if notes else None
+
+
+# ---- charts
+
+
+def _build_figures(batch_result: BatchResult) -> Iterator[TestView]:
+    """Yield the part of the headline figures of each model: a strip for each, and their distributions."""
+    for number, group in enumerate(batch_result.groups):
+        table = build_headline_table(group.compared)
+        if table is None:
+            continue
+        of, suffix = name_model(batch_result, group), f"-{number + 1}" if number else ""
+        title = f"Distribution over {format_count(len(group.drives), 'drive')}{of}"
+        figures = choose_group_figures(group, len(group.figures))
+        yield TestView(
+            key=f"figures{suffix}",
+            title=f"Headline figures{of}",
+            facts=(),
+            sections=(),
+            headlines=tuple(build_figure_tiles(group, figures)),
+            tables=(replace(table, title=title, targets=()),),
+        )
+
+
+def _build_small_multiples(batch_result: BatchResult) -> Iterator[TestView]:
+    """Yield a part for each section that is a stream: a small chart of its IOPS for each drive, all with
+    the same axes.
+    """
+    by_section: dict[tuple[str, str], list[tuple[BatchDriveResult, SectionResult]]] = {}
+    for one in batch_result.drives:
+        for test in () if one.result is None else one.result.tests:
+            for section in test.sections:
+                if len(section.slices) > 1 and not section.plan.prepares:
+                    by_section.setdefault((test.name, section.name), []).append((one, section))
+    for number, ((test_name, title), drives) in enumerate(by_section.items()):
+        longest_s = max(section.slices[-1].end_s for _, section in drives)
+        unit, unit_s = find_time_unit(longest_s)
+        courses = [(one, _course(section, unit_s)) for one, section in drives]
+        most = max((point.y or 0.0 for _, points in courses for point in points), default=0.0)
+        yield TestView(
+            key=f"{test_name}-drives{number or ''}",
+            title=f"{title} of each drive",
+            facts=(("Axes", f"IOPS to {format_number(most)}, time to {format_number(longest_s / unit_s)} {unit}"),),
+            sections=(),
+            charts=tuple(
+                ChartView(
+                    key=f"{test_name}{number or ''}-drive{one.number}",
+                    text=f"{one.label}: IOPS over time",
+                    small=True,
+                    chart=Chart(
+                        title=one.label,
+                        x=Axis(title=unit, domain=(0.0, longest_s / unit_s)),
+                        y=Axis(title="IOPS", includes=(most,)),
+                        curves=(Curve(points=points, colour=PALETTE[one.number in batch_result.outliers]),),
+                        legend=Legend.NONE,
+                        low=True,
+                    ),
+                )
+                for one, points in courses
+            ),
+        )
+
+
+def _course(section: SectionResult, unit_s: float) -> tuple[Point, ...]:
+    """Return the IOPS of as many slices as a small chart can show, with the extremes."""
+    measured = [(each, value) for each in section.slices if (value := each.values.value(IOPS)) is not None]
+    places = places_of_extremes([value for _, value in measured], _MOST_POINTS)
+    return tuple(
+        Point(round((each.start_s + each.duration_s / 2) / unit_s, 4), round(value))
+        for each, value in (measured[place] for place in sorted(places))
+    )

@@ -1,0 +1,267 @@
+"""What opens a batch's results: the matrix of drives and claims, without claims of drives and figures, and the strip of
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from urllib.parse import quote as quote_address
+
+from tkperf.analysis.batch_verdict import BatchDriveResult, BatchResult, ModelGroup, sort_drives
+from tkperf.analysis.claim_results import ClaimResult
+from tkperf.analysis.comparing.arrangements import OUTLIER_SCORE, CohortValue, Outlier
+from tkperf.analysis.comparing.comparison import Arrangement, compare
+from tkperf.analysis.comparing.decision_figures import build_decision
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.verdict import judge_run
+from tkperf.model.batch_state import DriveStage
+from tkperf.model.errors import UsageError
+from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, format_number
+from tkperf.page.batch.batch_progress import level_of_stage
+from tkperf.page.claim_texts import describe_outcome, name_columns
+from tkperf.page.comparison.decision_texts import build_decision_view
+from tkperf.page.comparison.ratio_texts import describe_loads, name_headlines, sort_headlines
+from tkperf.page.margins import build_claim_tiles, build_head, build_margins, count_tiles, describe_closest
+from tkperf.page.matrix import DecisionView, MatrixCell, MatrixColumn, MatrixRow, Sign
+from tkperf.page.naming import name_links
+from tkperf.page.page import Cell, HeadlineView
+from tkperf.page.shown_section import find_section_key
+from tkperf.page.strip import Dot, build_dot_strip
+from tkperf.page.verdict_texts import NoteLevel, level_of
+
+_MOST_FIGURES = 8
+
+
+def build_batch_decision(batch_result: BatchResult) -> DecisionView | None:
+    """Return the matrix that opens the page; None: no drive has a result."""
+    drives = sort_drives(batch_result)
+    if batch_result.has_claims and any(one.checked is not None for one in drives):
+        files = [one.file for one in drives]
+        closest = describe_closest([_name(one) for one in drives], files, name_columns(files))
+        words = "Least margin of the others" if any(one.misses for one in drives) else "Least margin"
+        heads = [
+            build_head(_name(one), find_result(one, batch_result), detail=_find_detail(one), page=one.report)
+            for one in drives
+        ]
+        return build_margins(
+            heads, files, ((words, closest),) if closest else (), [_find_addresses(one) for one in drives]
+        )
+    if batch_result.groups:
+        return _build_distances(batch_result, drives)
+    return _compare_few(batch_result)
+
+
+def _name(one: BatchDriveResult) -> str:
+    """Return the slot of a drive, else its serial number."""
+    shown = one.state.shown
+    return shown.label.removesuffix(f" ({drop_controls(shown.serial or shown.name)})")
+
+
+def _find_detail(one: BatchDriveResult) -> str:
+    shown = one.state.shown
+    serial = drop_controls(shown.serial or shown.name)
+    return "" if _name(one) == serial else serial
+
+
+def find_result(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
+    """Return what a drive came to: ``fails 2``, ``passes by 1.3 %``, ``failed``; without claims ``valid`` or ``unlike
+    the others``.
+    """
+    stage = one.state.stage
+    if stage is not DriveStage.DONE:
+        level = level_of_stage(stage)
+        text = f"{stage.value}, {describe_outcome(one.checked)[0]}" if one.misses else stage.value
+        return text, None if level is NoteLevel.INFORMATION else level
+    if one.result is None:
+        return "cannot be read", NoteLevel.FAILURE
+    if batch_result.has_claims:
+        return describe_outcome(one.checked)
+    if one.number in batch_result.outliers:
+        return "unlike the others", NoteLevel.CAUTION
+    judged = judge_run(one.result)
+    level = level_of(judged.state)
+    return judged.state.value, None if level is NoteLevel.INFORMATION else level
+
+
+def _find_addresses(one: BatchDriveResult) -> dict[str, str]:
+    """Return for each claim the address of the seconds behind its value, on the drive's own page, by its title."""
+    found = {}
+    for title, finding in {} if one.checked is None else one.checked.by_title.items():
+        key = _find_cell_key(one.result, finding)
+        if one.report and key:
+            found[title] = f"{quote_address(one.report)}#{key}"
+    return found
+
+
+def _find_cell_key(result: RunResult | None, finding: ClaimResult) -> str:
+    for test in () if result is None or finding.workload is None else result.tests:
+        for number, section in enumerate(test.sections):
+            is_meant = test.name == finding.about.test and finding.about.section in (None, section.name)
+            workloads = [cell.workload for cell in section.cells]
+            if is_meant and finding.workload in workloads and not section.plan.prepares:
+                return name_links(find_section_key(test, number), workloads)[finding.workload]
+    return ""
+
+
+# ---- without claims
+
+
+def _build_distances(batch_result: BatchResult, drives: Sequence[BatchDriveResult]) -> DecisionView:
+    """Return the matrix of drives and headline figures: how far each value is from the median of its model."""
+    columns: list[MatrixColumn] = []
+    cells: dict[tuple[int, int], MatrixCell] = {}
+    for group in batch_result.groups:
+        loads = describe_loads(group.compared)
+        for figure in choose_group_figures(group, _MOST_FIGURES):
+            measure = figure.row.quantity
+            column = MatrixColumn(title=loads[figure.row.place], detail=measure.title)
+            if column not in columns:
+                if len(columns) == _MOST_FIGURES:
+                    continue
+                columns.append(column)
+            outliers = {one.name: one for one in figure.outliers}
+            for one, name, entry in zip(group.drives, group.compared.names, figure.row.entries, strict=True):
+                cells[one.number, columns.index(column)] = _build_distance(figure, entry.value, outliers.get(name))
+    rows = []
+    empty = MatrixCell(text=NOT_MEASURED, sign=Sign.NONE, words="")
+    for one in drives:
+        head = build_head(
+            _name(one),
+            find_result(one, batch_result),
+            detail=_find_detail(one),
+            page=one.report,
+            sign=Sign.OUTLIER if one.is_done and one.number in batch_result.outliers else None,
+        )
+        of_drive = (cells.get((one.number, number), empty) for number in range(len(columns)))
+        rows.append(replace(head, cells=(*head.cells, *of_drive)))
+    return DecisionView(
+        lines=(),
+        columns=(MatrixColumn(title="Result", detail="outliers first"), *columns),
+        rows=tuple(rows),
+        legend=tuple(_build_legend(rows)),
+        is_heat_map=True,
+        title="Drives and headline figures",
+    )
+
+
+def _build_legend(rows: Sequence[MatrixRow]) -> Iterator[tuple[str, str]]:
+    yield "+5.0 %", "distance from the median of the model, then the value"
+    signs = {cell.sign for row in rows for cell in row.cells}
+    yield from ((str(sign), sign.words) for sign in Sign if sign in signs and sign is not Sign.NONE)
+
+
+def _build_distance(figure: CohortValue, value: float | None, outlier: Outlier | None) -> MatrixCell:
+    measure, cohort = figure.row.quantity, figure.distribution
+    if value is None:
+        return MatrixCell(text=NOT_MEASURED, sign=Sign.NONE, words="not measured")
+    percent = 100 * (value / cohort.median - 1)
+    limits = (cohort.outlier_low, cohort.outlier_high)
+    heat = None
+    if limits[0] is not None and limits[1] is not None and limits[1] > limits[0]:
+        heat = min(1.0, 2 * abs(value - cohort.median) / (limits[1] - limits[0]))
+    return MatrixCell(
+        text=_format_distance(percent),
+        sign=Sign.NONE if outlier is None else Sign.OUTLIER,
+        words=format_number(value, measure.digits),
+        hint=f"{measure.text(value)}; median {measure.text(cohort.median)}",
+        heat=None if outlier is not None else heat,
+        level=None if outlier is None else NoteLevel.CAUTION,
+    )
+
+
+def _format_distance(percent: float) -> str:
+    text = f"{percent:+.1f} %"
+    return "0.0 %" if text in ("+0.0 %", "-0.0 %") else text
+
+
+def choose_group_figures(group: ModelGroup, most: int) -> tuple[CohortValue, ...]:
+    """Return the most important figures of a model: those with outliers, then the first of each test, the rest."""
+    by_place = {figure.row.place: figure for figure in group.figures}
+    ordered = [by_place[row.place] for row in sort_headlines(group.compared) if row.place in by_place]
+    outliers = [figure for figure in ordered if figure.outliers]
+    firsts: dict[str, CohortValue] = {}
+    for figure in group.figures:
+        firsts.setdefault(figure.row.test, figure)
+    chosen = {id(figure): figure for figure in (*outliers, *firsts.values(), *ordered)}
+    return tuple(chosen.values())[:most]
+
+
+def _compare_few(batch_result: BatchResult) -> DecisionView | None:
+    """Return the decision between drives that are too few, or too different, for a distribution.
+
+    None: they have nothing in common.
+    """
+    done = [one for one in batch_result.done if one not in batch_result.damaged]
+    results = [
+        replace(one.result, info=replace(one.result.info, name=one.state.shown.label))
+        for one in done
+        if one.result is not None
+    ]
+    if len(results) < 2:
+        return None
+    try:
+        compared = compare(results, Arrangement.RUNS)
+    except UsageError:
+        return None
+    view = build_decision_view(compared, build_decision(compared))
+    rows = (replace(row, cells=tuple(replace(cell, target="") for cell in row.cells)) for row in view.rows)
+    return replace(view, rows=tuple(rows))
+
+
+# ---- strips
+
+
+def build_batch_tiles(batch_result: BatchResult) -> tuple[HeadlineView, ...]:
+    """Return the tiles that open the page: claims, without claims headline figures, the worst first."""
+    most = count_tiles(len(batch_result.drives))
+    if not batch_result.has_claims:
+        tiles = (
+            tile
+            for group in batch_result.groups
+            for tile in build_figure_tiles(group, choose_group_figures(group, most))
+        )
+        return tuple(tiles)[:most]
+    drives = sort_drives(batch_result)
+    numbers = {one.number for group in batch_result.groups[:1] for one in group.drives}
+    in_cohort = {place for place, one in enumerate(drives) if one.number in numbers} or None
+    return build_claim_tiles([_name(one) for one in drives], [one.file for one in drives], in_cohort)[:most]
+
+
+def build_figure_tiles(group: ModelGroup, figures: Sequence[CohortValue]) -> Iterator[HeadlineView]:
+    """Yield a tile for each headline figure of a model, with a dot for each drive."""
+    names = name_headlines(group.compared)
+    called = dict(zip(group.compared.names, map(_name, group.drives), strict=True))
+    for figure in figures:
+        measure, cohort = figure.row.quantity, figure.distribution
+        outliers = {one.name: one for one in figure.outliers}
+        values = []
+        for name, entry in zip(group.compared.names, figure.row.entries, strict=True):
+            if entry.value is not None:
+                level = NoteLevel.CAUTION if name in outliers else None
+                hint = f"{called[name]}: {measure.text(entry.value)}"
+                values.append((entry.value, Dot(share=0.0, level=level, name=called[name], hint=hint)))
+        low, high, middle = (
+            format_number(each, measure.digits) for each in (cohort.lowest, cohort.highest, cohort.median)
+        )
+        far = [f"{called[one.name]} {_format_distance(one.from_median_percent)} ◆" for one in figure.outliers[:1]]
+        title, spread = names[figure.row.place], f"{low} to {high}"
+        count = format_count(len(values), "drive")
+        yield HeadlineView(
+            label=f"{title} ({measure.unit})" if measure.unit and measure.unit not in title else title,
+            text=f"median {middle}",
+            exact=spread,
+            sure=spread,
+            verdict="".join(far),
+            alarm=False,
+            test="",
+            section="",
+            strip=build_dot_strip(values, f"{title}: {count}, median {middle}, {spread}", cohort=cohort),
+        )
+
+
+LIMITS_OF_STRIPS = (
+    "A strip has a dot for each drive. The line is the median of the drives of one model. The dashed line is the limit "
+    "of the claim; values in the shaded part miss it. Dotted lines are the limits of outliers, which are "
+    f"{OUTLIER_SCORE:g} by the modified z-score away from the median."
+)

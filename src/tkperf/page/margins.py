@@ -1,0 +1,367 @@
+"""Margins of claims: the matrix of drives and claims with a colour for each margin, and the strip of each claim."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.claim_results import Checked, CheckedFile, ClaimKind, ClaimResult, ClaimState, limit_of
+from tkperf.analysis.comparing.arrangements import describe_distribution
+from tkperf.model.units import NOT_MEASURED, format_count, format_number
+from tkperf.page.claim_texts import (
+    describe_limit,
+    describe_margin,
+    describe_measured,
+    format_measured,
+    list_doubts,
+    measure_of,
+    name_claims,
+    name_columns,
+)
+from tkperf.page.matrix import SIGN_WORDS, DecisionView, MatrixCell, MatrixColumn, MatrixRow, Sign
+from tkperf.page.naming import list_words
+from tkperf.page.page import HeadlineView
+from tkperf.page.strip import Dot, Limit, Strip, build_bar_strip, build_dot_strip
+from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel
+
+MOST_CLAIM_COLUMNS = 8
+"""Most columns of claims that a screen of 1,440 pixels has room for."""
+CLOSE_PERCENT = 2.0
+"""A claim that is met with less to spare has a sign. A convention (ADR 62): it decides nothing."""
+# From this margin on the colour of a cell is as strong as it gets.
+_STRONGEST_PERCENT = 25.0
+_WEAKEST = 0.15
+_FEWEST_IN_STRIP, _FEWEST_IN_COHORT = 2, 3
+_SIGNS_OF_RESULTS = {NoteLevel.FAILURE: Sign.MISSED, NoteLevel.CAUTION: Sign.NOT_JUDGED}
+# Tiles in a row, and the most rows of a matrix that leave room for two rows of tiles.
+_TILES_IN_ROW, _MOST_FOR_TWO_ROWS = 4, 14
+ORDER_OF_KINDS = (ClaimKind.FAILED, ClaimKind.NOT_JUDGED, ClaimKind.MET)
+"""Outcomes in the order in which a page shows them."""
+
+
+def build_margins(
+    heads: Sequence[MatrixRow],
+    files: Sequence[CheckedFile],
+    lines: Sequence[tuple[str, str]] = (),
+    links: Sequence[Mapping[str, str]] = (),
+) -> DecisionView:
+    """Return the matrix of drives and claims.
+
+    Args:
+        heads: the rows with their first cell, the result.
+        files: what was checked of each row.
+        links: for each row the address of the seconds behind a claim's value, by the claim's title.
+    """
+    titles = _choose_claims(files)
+    all_titles = _list_titles(files)
+    findings = {one.title: one for file in files if file.checked is not None for one in file.checked.claim_results}
+    names = name_claims(findings.values())
+    rows = []
+    for number, (head, file) in enumerate(zip(heads, files, strict=True)):
+        addresses = links[number] if links else {}
+        cells = _build_cells(file, titles, addresses)
+        rows.append(replace(head, cells=(*head.cells, *cells)))
+    shown = list(lines)
+    if left := len(all_titles) - len(titles):
+        shown.append(("Not in the matrix", f"{format_count(left, 'claim')} with more to spare; the table has all"))
+    signs = {cell.sign for row in rows for cell in row.cells}
+    return DecisionView(
+        lines=tuple(shown),
+        columns=(
+            MatrixColumn(title="Result", detail="least margin first"),
+            *(
+                MatrixColumn(
+                    title=names[findings[title].claim],
+                    detail=describe_limit(findings[title], names[findings[title].claim]),
+                )
+                for title in titles
+            ),
+        ),
+        rows=tuple(rows),
+        legend=build_margins_legend(signs),
+        is_heat_map=True,
+        title="Drives and claims",
+    )
+
+
+def build_head(
+    name: str, result: tuple[str, NoteLevel | None], *, detail: str = "", page: str = "", sign: Sign | None = None
+) -> MatrixRow:
+    """Return a row with its first cell alone, the result.
+
+    Args:
+        result: in words, with its weight.
+        detail: what else tells the drive from the others.
+        page: the file that its name leads to, or "".
+    """
+    text, level = result
+    sign = (
+        {NoteLevel.FAILURE: Sign.MISSED, NoteLevel.CAUTION: Sign.NOT_JUDGED}.get(level, Sign.NONE)
+        if level
+        else Sign.NONE
+    )
+    cell = MatrixCell(text=text, sign=sign, words="", level=level)
+    return MatrixRow(
+        name=name, colour="", whole_name=" ".join(filter(None, (name, detail))), detail=detail, cells=(cell,), page=page
+    )
+
+
+def build_margins_legend(signs: Collection[Sign]) -> tuple[tuple[str, str], ...]:
+    """Return the meaning of the cells and of the signs that occur."""
+    return (
+        ("+5.0 %", "margin to the claim on its good side, then the value"),
+        *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs),
+    )
+
+
+def _list_titles(files: Sequence[CheckedFile]) -> list[str]:
+    return list(dict.fromkeys(one.title for file in files if file.checked for one in file.checked.claim_results))
+
+
+def _choose_claims(files: Sequence[CheckedFile]) -> list[str]:
+    """Return the claims that get a column: all in their order, or of too many those with the least margins."""
+    titles = _list_titles(files)
+    if len(titles) <= MOST_CLAIM_COLUMNS:
+        return titles
+    ranks: dict[str, tuple[int, float]] = {}
+    for file in files:
+        if (checked := file.checked) is None:
+            continue
+        for one in checked.claim_results:
+            rank = _rank(checked.judge(one)), one.margin_percent if one.margin_percent is not None else 0.0
+            ranks[one.title] = min(rank, ranks.get(one.title, rank))
+    return sorted(titles, key=lambda title: ranks[title])[:MOST_CLAIM_COLUMNS]
+
+
+def _rank(kind: ClaimKind) -> int:
+    return ORDER_OF_KINDS.index(kind)
+
+
+def _build_cells(file: CheckedFile, titles: Sequence[str], addresses: Mapping[str, str]) -> Iterator[MatrixCell]:
+    findings = {} if file.checked is None else file.checked.by_title
+    for title in titles:
+        finding = findings.get(title)
+        if finding is None or file.checked is None:
+            yield MatrixCell(text=NOT_MEASURED, sign=Sign.NONE, words="")
+        else:
+            yield _build_cell(file.checked, finding, addresses.get(title, ""))
+
+
+def _build_cell(checked: Checked, finding: ClaimResult, target: str) -> MatrixCell:
+    kind, margin = checked.judge(finding), finding.margin_percent
+    text = describe_margin(margin)
+    if margin is None and finding.value is not None:
+        text = finding.state.value
+    words = format_measured(finding) if finding.value is not None else ""
+    sign, heat = Sign.NONE, None
+    match kind:
+        case ClaimKind.FAILED:
+            sign = Sign.MISSED
+        case ClaimKind.NOT_JUDGED:
+            sign = Sign.NOT_JUDGED
+            words = ", ".join(
+                (*list_doubts(checked, finding), *([] if finding.value is not None else ["not measured"]))
+            )
+            words = words or finding.state.value
+        case ClaimKind.MET:
+            if margin is not None and margin < CLOSE_PERCENT:
+                sign = Sign.CLOSE
+            share = 1.0 if margin is None else min(1.0, margin / _STRONGEST_PERCENT)
+            heat = _WEAKEST + (1 - _WEAKEST) * share
+    measured = f"{describe_measured(finding)}, claimed {finding.limit}"
+    hint = "; ".join(filter(None, (f"{finding.state.value}: {measured}", finding.note)))
+    return MatrixCell(
+        text=text, sign=sign, words=words, hint=hint, target=target, heat=heat, level=CLAIM_LEVELS.get(kind)
+    )
+
+
+# ---- words
+
+
+def describe_margins_title(files: Sequence[CheckedFile], what: str, of: int | None = None) -> str:
+    """Return ``1 of 24 drives misses 3 claims; 2 claims were not measured``.
+
+    Args:
+        what: drive or run.
+        of: number of all drives, those without a file included; None: as many as there are files.
+    """
+    count, known = len(files) if of is None else of, [one.checked for one in files if one.checked is not None]
+    missed = [number for checked in known if (number := checked.count(ClaimKind.FAILED))]
+    claims = max((len(checked.by_title) for checked in known), default=0)
+    parts = []
+    if missed:
+        verb = "misses" if len(missed) == 1 else "miss"
+        parts.append(f"{len(missed)} of {format_count(count, what)} {verb} {_count_missed(missed)}")
+    else:
+        passing = sum(one.passes for one in files)
+        all_claims = "the claim" if claims == 1 else f"all {claims} claims"
+        verb = "passes" if passing == 1 else "pass"
+        if not passing:
+            parts.append(f"No {what} of {count} passes {all_claims if claims else 'its claims'}")
+        elif passing == count > 1:
+            parts.append(f"All {count} {what}s {verb} {all_claims}")
+        else:
+            parts.append(f"{passing} of {format_count(count, what)} {verb} {all_claims}")
+    parts += _count_open(known)
+    if left := len(files) - len(known):
+        parts.append(f"{format_count(left, what)} could not be checked")
+    return "; ".join(parts)
+
+
+def _count_missed(missed: Sequence[int]) -> str:
+    if len(set(missed)) > 1:
+        return f"{sum(missed)} claims in all"
+    return f"{format_count(missed[0], 'claim')}{' each' if len(missed) > 1 else ''}"
+
+
+def _count_open(known: Sequence[Checked]) -> Iterator[str]:
+    """Yield ``2 claims were not measured``, ``1 claim was not judged``."""
+    counts: Counter[str] = Counter()
+    for checked in known:
+        for one in checked.by_title.values():
+            if checked.judge(one) is ClaimKind.NOT_JUDGED:
+                counts["not measured" if one.state is ClaimState.NOT_MEASURED else "not judged"] += 1
+    for words, count in counts.items():
+        yield f"{format_count(count, 'claim')} {'was' if count == 1 else 'were'} {words}"
+
+
+def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> str:
+    """Return the claims that a run misses, the greatest margin first: ``4 KiB random write IOPS ≥ 45,000 (41,900,
+    -7.0 %)``.
+    """
+    missed = [one for one in checked.by_title.values() if checked.judge(one) is ClaimKind.FAILED]
+    missed.sort(key=lambda one: one.margin_percent if one.margin_percent is not None else 0.0)
+    texts = [f"{columns[one.title]} ({_describe_miss(one)})" for one in missed]
+    if (more := len(texts) - most) > 1:
+        texts[most:] = [f"{more} more"]
+    return list_words(texts)
+
+
+def _describe_miss(finding: ClaimResult) -> str:
+    parts = [format_measured(finding)] if finding.value is not None else [finding.state.value]
+    if finding.margin_percent is not None:
+        parts.append(describe_margin(finding.margin_percent))
+    if finding.certain is False:
+        parts.append("within the uncertainty")
+    return ", ".join(parts)
+
+
+def describe_closest(names: Sequence[str], files: Sequence[CheckedFile], columns: Mapping[str, str]) -> str:
+    """Return the least margin of the runs that miss no claim: ``bay 22: 1024 KiB sequential write throughput ≥ 500
+    (+0.6 %)``; empty: no such run has a margin.
+    """
+    found = []
+    for name, file in zip(names, files, strict=True):
+        checked = file.checked
+        if checked is None or checked.count(ClaimKind.FAILED) or (worst := checked.worst) is None:
+            continue
+        found.append((worst.margin_percent or 0.0, f"{name}: {columns[worst.title]} ({_describe_miss(worst)})"))
+    return min(found)[1] if found else ""
+
+
+# ---- strips
+
+
+def count_tiles(rows: int) -> int:
+    """Return the number of tiles that a screen of 1,440 x 900 pixels has room for above a matrix."""
+    return _TILES_IN_ROW if rows > _MOST_FOR_TWO_ROWS else 2 * _TILES_IN_ROW
+
+
+def build_claim_tiles(
+    names: Sequence[str], files: Sequence[CheckedFile], in_cohort: Collection[int] | None = None
+) -> tuple[HeadlineView, ...]:
+    """Return a tile for each claim with a value of two drives or more, with a dot for each drive; the claim with the
+    least margin comes first.
+
+    Args:
+        names: short names of the drives.
+        in_cohort: the places of the drives that the median and the limits of outliers are of; None: all.
+    """
+    tiles: list[tuple[tuple[int, float], HeadlineView]] = []
+    for title, column in name_columns(files).items():
+        found = []
+        for place, file in enumerate(files):
+            one = None if file.checked is None else file.checked.by_title.get(title)
+            if file.checked is not None and one is not None and one.margin_percent is not None:
+                found.append((place, file.checked, one))
+        if len(found) >= _FEWEST_IN_STRIP:
+            tiles.append(_build_tile(column, names, found, in_cohort))
+    return tuple(tile for _, tile in sorted(tiles, key=lambda pair: pair[0]))
+
+
+def _build_tile(
+    column: str,
+    names: Sequence[str],
+    found: Sequence[tuple[int, Checked, ClaimResult]],
+    in_cohort: Collection[int] | None,
+) -> tuple[tuple[int, float], HeadlineView]:
+    first = found[0][2]
+    measure = measure_of(first)
+    values = [
+        (
+            one.value or 0.0,
+            Dot(
+                share=0.0,
+                level=CLAIM_LEVELS.get(checked.judge(one)),
+                name=names[place],
+                hint=f"{names[place]}: {describe_measured(one)}, {describe_margin(one.margin_percent)}",
+            ),
+        )
+        for place, checked, one in found
+    ]
+    of_cohort = [
+        one.value or 0.0
+        for place, checked, one in found
+        if (in_cohort is None or place in in_cohort) and checked.judge(one) is not ClaimKind.NOT_JUDGED
+    ]
+    cohort = describe_distribution(of_cohort) if len(of_cohort) >= _FEWEST_IN_COHORT else None
+    limit = Limit(
+        value=limit_of(first.about), is_least=first.about.at_least is not None, text=describe_limit(first, column)
+    )
+    rank, (place, checked, worst) = _find_worst(found)
+    failed = checked.judge(worst) is ClaimKind.FAILED
+    low, high = min(value for value, _ in values), max(value for value, _ in values)
+    spread = f"{format_number(low, measure.digits)} to {format_number(high, measure.digits)}"
+    middle = "" if cohort is None else f"median {format_number(cohort.median, measure.digits)}"
+    verdict = f"{names[place]} {describe_margin(worst.margin_percent)}{' ✗' if failed else ''}"
+    text = "; ".join(
+        filter(None, (f"{column}: {format_count(len(values), 'drive')}", middle, spread, f"worst {verdict}"))
+    )
+    return rank, HeadlineView(
+        label=column,
+        text=middle or spread,
+        exact=spread,
+        sure=spread if middle else "",
+        verdict=verdict,
+        alarm=failed,
+        test="",
+        section="",
+        strip=build_dot_strip(values, text, cohort=cohort, limit=limit),
+    )
+
+
+def _find_worst(
+    found: Sequence[tuple[int, Checked, ClaimResult]],
+) -> tuple[tuple[int, float], tuple[int, Checked, ClaimResult]]:
+    """Return the drive with the least margin of a claim, and the rank of this margin."""
+    ranks = [(_rank(checked.judge(one)), one.margin_percent or 0.0) for _, checked, one in found]
+    worst = min(range(len(found)), key=ranks.__getitem__)
+    return ranks[worst], found[worst]
+
+
+def build_claim_bar(checked: Checked, finding: ClaimResult) -> Strip | None:
+    """Return the bar of a claim's value with its limit; None: there is no value, or no limit to draw."""
+    if finding.value is None or finding.about.not_found or finding.value < 0:
+        return None
+    kind, known = checked.judge(finding), finding.uncertainty
+    level: NoteLevel | None = CLAIM_LEVELS.get(kind)
+    return build_bar_strip(
+        finding.value,
+        f"{describe_measured(finding)}, limit {finding.limit}, {describe_margin(finding.margin_percent)}",
+        limit=Limit(
+            value=limit_of(finding.about), is_least=finding.about.at_least is not None, text=describe_limit(finding)
+        ),
+        interval=(None, None) if known is None else (known.low, known.high),
+        level=level,
+    )

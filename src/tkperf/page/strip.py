@@ -1,0 +1,182 @@
+"""Values on one line as plain data: drives as dots around their median, or one value as a bar, with their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tkperf.analysis.comparing.arrangements import CohortDistribution
+from tkperf.page.verdict_texts import NoteLevel
+
+# Dots that are closer than this share of the width would cover each other.
+_DOT = 0.026
+_MOST_LANES = 5
+# Share of the width that stays free at both ends, for a dot there.
+_MARGIN = 0.03
+# A limit that is farther from the values than this many times their range would press them together.
+_FARTHEST = 2.5
+# A bar ends before the end of its line.
+_ROOM = 1.08
+
+
+class TickKind(StrEnum):
+    """Meaning of a tick."""
+
+    MEDIAN = "median"
+    CLAIM = "claim"
+    OUTLIER = "outlier"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A marked value.
+
+    Attributes:
+        share: its place on the line, 0 to 1.
+        text: the value in words, as ``claim ≥ 45,000``; empty: it is explained elsewhere.
+    """
+
+    kind: TickKind
+    share: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """The value of a drive.
+
+    Attributes:
+        share: its place on the line, 0 to 1.
+        lane: its place across the line, so that dots do not cover each other: 0 is on it, -1 above, 1 below ...
+        level: its weight; None: it is one of many alike.
+        name: the drive, which is written next to a dot with a weight.
+        hint: the drive and its value in words.
+    """
+
+    share: float
+    lane: int = 0
+    level: NoteLevel | None = None
+    name: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """Values on one line.
+
+    Attributes:
+        text: all of it in words, for readers who do not see it.
+        missed: begin and end of the part in which a value misses the claim; None: there is no claim.
+        bar: the length of the bar of a single value; None: there are dots.
+        low, high: the ends of the interval of this value; None: not known.
+        level: the weight of the bar.
+    """
+
+    text: str
+    dots: tuple[Dot, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+    missed: tuple[float, float] | None = None
+    bar: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: NoteLevel | None = None
+
+    @property
+    def named(self) -> tuple[Dot, ...]:
+        """Return the dots that have a weight."""
+        return tuple(dot for dot in self.dots if dot.level is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The limit of a claim: a value on its good side meets it.
+
+    Attributes:
+        text: the limit in words: ``≥ 45,000``.
+    """
+
+    value: float
+    is_least: bool
+    text: str
+
+
+def build_dot_strip(
+    values: Sequence[tuple[float, Dot]], text: str, *, cohort: CohortDistribution | None, limit: Limit | None = None
+) -> Strip:
+    """Return the dots of drives.
+
+    Args:
+        values: each with its dot, whose places are set here.
+        cohort: gives the median and the limits of outliers; None: there are too few drives.
+        limit: that of the claim; None: there is none.
+    """
+    known = [value for value, _ in values]
+    of_cohort = [] if cohort is None else [cohort.median]
+    low, high = min((*known, *of_cohort)), max((*known, *of_cohort))
+    outlier_ends = [] if cohort is None else [cohort.outlier_low, cohort.outlier_high]
+    room = (high - low) or abs(high) * 0.01 or 1.0
+    for end in outlier_ends:
+        if end is not None and low - room <= end <= high + room:
+            low, high = min(low, end), max(high, end)
+    room = (high - low) or abs(high) * 0.01 or 1.0
+    if limit is not None and low - _FARTHEST * room <= limit.value <= high + _FARTHEST * room:
+        low, high = min(low, limit.value), max(high, limit.value)
+    width = (high - low) or abs(high) * 0.01 or 1.0
+
+    def place(value: float) -> float:
+        if high == low:
+            return 0.5
+        return min(1.0, max(0.0, _MARGIN + (1 - 2 * _MARGIN) * (value - low) / width))
+
+    ticks = [Tick(kind=TickKind.MEDIAN, share=place(cohort.median))] if cohort is not None else []
+    ticks += [
+        Tick(kind=TickKind.OUTLIER, share=place(end)) for end in outlier_ends if end is not None and low <= end <= high
+    ]
+    missed = None
+    if limit is not None:
+        at = place(limit.value) if high != low else (0.0 if limit.value < low else 1.0)
+        ticks.append(Tick(kind=TickKind.CLAIM, share=at, text=_name_limit(limit, low, high)))
+        missed = (0.0, at) if limit.is_least else (at, 1.0)
+    dots = [replace(dot, share=place(value)) for value, dot in values]
+    return Strip(text=text, dots=tuple(_spread_over_lanes(dots)), ticks=tuple(ticks), missed=missed)
+
+
+def _name_limit(limit: Limit, low: float, high: float) -> str:
+    if limit.value < low:
+        return f"◂ claim {limit.text}"
+    return f"claim {limit.text} ▸" if limit.value > high else f"claim {limit.text}"
+
+
+def _spread_over_lanes(dots: Sequence[Dot]) -> Iterator[Dot]:
+    """Yield the dots, each in the lane nearest to the line in which it covers no other one."""
+    lanes = [(lane + 1) // 2 * (-1 if lane % 2 else 1) for lane in range(_MOST_LANES)]
+    last = dict.fromkeys(lanes, -1.0)
+    for dot in sorted(dots, key=lambda one: one.share):
+        free = (lane for lane in lanes if dot.share - last[lane] >= _DOT)
+        lane = next(free, min(lanes, key=lambda one: last[one]))
+        last[lane] = dot.share
+        yield replace(dot, lane=lane)
+
+
+def build_bar_strip(
+    value: float,
+    text: str,
+    *,
+    limit: Limit,
+    interval: tuple[float | None, float | None] = (None, None),
+    level: NoteLevel | None,
+) -> Strip:
+    """Return the bar of one value from 0, with the limit and, as far as it is known, its interval."""
+    low, high = interval
+    whole = _ROOM * max(value, limit.value, high or 0.0) or 1.0
+    at = limit.value / whole
+    return Strip(
+        text=text,
+        ticks=(Tick(kind=TickKind.CLAIM, share=at, text=limit.text),),
+        missed=(0.0, at) if limit.is_least else (at, 1.0),
+        bar=max(0.0, value / whole),
+        low=None if low is None else max(0.0, low / whole),
+        high=None if high is None else high / whole,
+        level=level,
+    )

@@ -1,0 +1,192 @@
+"""What opens the results of a batch and a check: title, order, the matrix of margins, strips."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.batches import answer_of, checked_answer, claims_of, drive, measured
+from tkperf.analysis.batch_verdict import BatchDriveResult, BatchResult, sort_drives
+from tkperf.analysis.comparing.arrangements import describe_distribution
+from tkperf.model.batch_state import DriveStage
+from tkperf.page.batch.batch_results_page import build_batch_page
+from tkperf.page.batch.batch_verdict_texts import describe_batch_title
+from tkperf.page.batch.drives_matrix import build_batch_tiles
+from tkperf.page.check import build_check_page, build_claims_page
+from tkperf.page.margins import MOST_CLAIM_COLUMNS
+from tkperf.page.matrix import DecisionView, Sign
+from tkperf.page.strip import Dot, Limit, TickKind, build_dot_strip
+from tkperf.page.verdict_texts import NoteLevel
+
+CLAIMS = claims_of((0, 95.0), (100, 199.0))
+# At 200 the second claim has 0.5 % to spare.
+VALUES = (100.0, 101.0, 99.5, 100.5, 99.7)
+
+
+def many(*odd: float) -> list[BatchDriveResult]:
+    return [measured(number, value) for number, value in enumerate((*VALUES, *odd), start=1)]
+
+
+def decision_of(result: BatchResult) -> DecisionView:
+    decision = build_batch_page(result).decision
+    assert decision is not None
+    return decision
+
+
+@pytest.mark.parametrize(
+    ("odd", "claims", "title"),
+    [
+        ((), CLAIMS, "All 5 drives pass all 2 claims"),
+        ((90.0,), CLAIMS, "1 of 6 drives misses 2 claims"),
+        ((90.0, 89.0), CLAIMS, "2 of 7 drives miss 2 claims each"),
+        ((90.0, 99.0), CLAIMS, "2 of 7 drives miss 3 claims in all"),
+        ((), claims_of((0, 95.0), (65, 1.0)), "No drive of 5 passes all 2 claims; 5 claims were not measured"),
+        ((90.0,), claims_of((0, 95.0), (65, 1.0)), "1 of 6 drives misses 1 claim; 6 claims were not measured"),
+    ],
+)
+def test_the_title_counts_what_is_missed_and_what_was_not_measured(
+    odd: tuple[float, ...], claims: str, title: str
+) -> None:
+    assert describe_batch_title(checked_answer(many(*odd), claims)) == title
+
+
+def test_the_title_names_drives_that_were_not_measured_to_their_end() -> None:
+    rest = [
+        BatchDriveResult(state=drive(7, DriveStage.FAILED, exit_code=4, text="pulled")),
+        BatchDriveResult(state=drive(8, DriveStage.STOPPED)),
+        BatchDriveResult(state=drive(9, DriveStage.CONSENT_ENDED)),
+    ]
+    title = describe_batch_title(checked_answer([*many(90.0), *rest], CLAIMS))
+    assert title == "1 of 9 drives misses 2 claims; 1 drive failed; 1 drive was stopped; 1 drive did not begin"
+    assert describe_batch_title(answer_of(*many(80.0))) == "1 of 6 drives is unlike the others"
+    assert describe_batch_title(answer_of(*many())) == "5 drives measured, none is unlike the others"
+    assert describe_batch_title(answer_of(*many()[:2])) == "2 drives measured"
+
+
+def test_what_needs_attention_comes_first_then_the_least_margin() -> None:
+    """The groups are failed, missing a claim, not measured to their end, not judged, passing, not done."""
+    unread = replace(measured(9, 100.0), not_checked="no test in common")
+    drives = [
+        *many(90.0, 80.0),
+        BatchDriveResult(state=drive(8, DriveStage.FAILED, exit_code=4)),
+        unread,
+        BatchDriveResult(state=drive(10, DriveStage.KILLED)),
+        BatchDriveResult(state=drive(11, DriveStage.RUNNING)),
+    ]
+    result = checked_answer(drives, CLAIMS)
+    without = [replace(one, checked=None) if one.number == 9 else one for one in result.drives]
+    ordered = [one.number for one in sort_drives(replace(result, drives=tuple(without)))]
+    assert ordered == [8, 7, 6, 10, 9, 3, 5, 1, 4, 2, 11]
+
+
+def test_a_cell_has_margin_sign_and_value() -> None:
+    """Colour is not the only sign: missed, close and not judged have signs of their own."""
+    view = decision_of(checked_answer(many(90.0), claims_of((0, 95.0), (100, 199.0), (65, 1.0))))
+    assert [column.detail for column in view.columns[1:]] == ["≥ 95", "≥ 199", "≥ 1"]
+    first, *_, last = view.rows
+    assert (first.name, first.detail) == ("slot 6", "S6")
+    result, missed, _, absent = first.cells
+    assert (result.text, result.sign, result.level) == ("fails 2, 1 not judged", Sign.MISSED, NoteLevel.FAILURE)
+    assert (missed.text, missed.sign, missed.words) == ("-5.3 %", Sign.MISSED, "90.0")
+    assert (absent.text, absent.sign, absent.words) == ("-", Sign.NOT_JUDGED, "not measured")
+    assert (last.cells[1].sign, last.cells[2].sign) == (Sign.NONE, Sign.CLOSE)
+    assert {sign for sign, _ in view.legend} >= {"✗", "○", "!"}
+
+
+def test_a_cell_leads_to_the_seconds_behind_its_value() -> None:
+    first, *others = many()
+    view = decision_of(checked_answer([replace(first, report="a run.html"), *others], CLAIMS))
+    (row,) = (row for row in view.rows if row.name == "slot 1")
+    assert row.page == "a run.html"
+    assert row.cells[1].target.startswith("a%20run.html#iops0-0-4096")
+    assert not any(cell.target for other in view.rows if other is not row for cell in other.cells)
+
+
+def test_too_many_claims_leave_the_worst_in_the_matrix_and_all_in_a_table() -> None:
+    """A baseline makes hundreds of claims."""
+    claims = claims_of(*((0, limit) for limit in range(50, 50 + MOST_CLAIM_COLUMNS)), (100, 250.0))
+    page = build_batch_page(checked_answer(many(), claims))
+    assert page.decision is not None
+    titles = [column.detail for column in page.decision.columns[1:]]
+    assert len(titles) == MOST_CLAIM_COLUMNS
+    assert titles[0] == "≥ 250"
+    assert ("Not in the matrix", "1 claim with more to spare; the table has all") in page.decision.lines
+    assert any(table.title == "All claims" for table in page.tables)
+
+
+def test_without_claims_the_matrix_has_the_distance_from_the_median() -> None:
+    view = decision_of(answer_of(*many(80.0)))
+    first = view.rows[0]
+    assert first.name == "slot 6"
+    assert first.cells[0].text == "unlike the others"
+    assert (first.cells[1].text, first.cells[1].sign) == ("-19.9 %", Sign.OUTLIER)
+
+
+def test_two_drives_without_claims_are_compared() -> None:
+    """They are too few for a distribution; the page still says which of them is better."""
+    view = decision_of(answer_of(measured(1, 100.0), measured(2, 80.0)))
+    assert not view.is_heat_map
+    assert not any(cell.target for row in view.rows for cell in row.cells)
+
+
+def test_a_strip_marks_median_claim_and_limits_of_outliers() -> None:
+    (first, second) = build_batch_tiles(checked_answer(many(90.0), CLAIMS))
+    assert first.strip is not None
+    assert (first.alarm, first.verdict) == (True, "slot 6 -9.5 % ✗")
+    assert [dot.name for dot in first.strip.named] == ["slot 6"]
+    assert {tick.kind for tick in first.strip.ticks} >= {TickKind.MEDIAN, TickKind.CLAIM, TickKind.OUTLIER}
+    assert first.strip.missed is not None
+    assert first.strip.missed[0] == 0.0
+    assert second.verdict == "slot 6 -5.3 % ✗"
+
+
+@pytest.mark.parametrize("is_least", [True, False])
+@pytest.mark.parametrize("limit", [1.0, 99.0, 10_000.0])
+def test_a_dot_lies_in_the_shaded_part_if_and_only_if_its_value_misses_the_claim(limit: float, is_least: bool) -> None:
+    """Also if the claim is so far away that it is drawn at the end of the strip."""
+    values = [97.0, 98.5, 99.5, 100.0, 101.0]
+    strip = build_dot_strip(
+        [(value, Dot(share=0.0, name=str(value))) for value in values],
+        "",
+        cohort=describe_distribution(values),
+        limit=Limit(value=limit, is_least=is_least, text=""),
+    )
+    assert strip.missed is not None
+    low, high = strip.missed
+    for dot in strip.dots:
+        misses = float(dot.name) < limit if is_least else float(dot.name) > limit
+        assert (low < dot.share < high) is misses
+
+
+def test_equal_values_are_dots_next_to_each_other() -> None:
+    strip = build_dot_strip([(5.0, Dot(share=0.0))] * 4, "", cohort=None)
+    assert {dot.share for dot in strip.dots} == {0.5}
+    assert sorted(dot.lane for dot in strip.dots) == [-2, -1, 0, 1]
+
+
+def test_the_page_of_a_check_has_a_bar_for_each_claim_and_the_worst_comes_first() -> None:
+    result = checked_answer(many(96.0), CLAIMS)
+    checked = result.drives[-1].checked
+    assert checked is not None
+    page = build_claims_page(checked)
+    (table,) = page.tables
+    assert page.title == "1 of 2 claims is missed"
+    assert [row[1] for row in table.rows] == ["not met", "met"]
+    missed, met = table.strips
+    assert missed is not None
+    assert met is not None
+    assert missed.bar is not None
+    assert missed.bar < missed.ticks[0].share
+    assert met.bar is not None
+    assert met.bar > met.ticks[0].share
+    assert (missed.level, met.level) == (NoteLevel.FAILURE, None)
+
+
+def test_a_check_of_many_runs_opens_as_a_batch_does() -> None:
+    result = checked_answer(many(90.0), CLAIMS)
+    page = build_check_page([one.file for one in result.drives])
+    assert page.title == "1 of 6 runs misses 2 claims"
+    assert page.decision is not None
+    assert page.decision.rows[0].cells[0].text == "fails 2"
+    assert page.headlines[0].alarm
