@@ -237,7 +237,7 @@ def test_links_in_a_data_set_lead_nowhere(runs: Path, tmp_path: Path) -> None:
     of_a.symlink_to(outside)
     error = export(runs, "--parquet", dataset).exception
     assert isinstance(error, UsageError)
-    assert f"{of_a} is no folder and is not replaced" in str(error)
+    assert f"{of_a} is not a folder, and tkperf does not replace it" in str(error)
     assert (outside / "cells.parquet").read_text() == "mine"
 
 
