@@ -117,7 +117,7 @@ def test_a_file_in_another_folder(asked: list[Call], tmp_path: Path) -> None:
         ("n ssd sim:hdd --force", "there is no option --force"),
         ("n ssd sim:hdd --parallel 0", "0 drives at once"),
         ("n ssd sim:hdd --parallel x", "--parallel 'x': choose from auto, all, or a number"),
-        ("n ssd sim:hdd --stagger x", "--stagger 'x' is no time"),
+        ("n ssd sim:hdd --stagger x", "--stagger 'x' is not a time"),
         ("n ssd sim:hdd --rate x", "--rate 'x'"),
         ("n ssd sim:hdd --rated x", "--rated 'x'"),
         ("n ssd sim:hdd --detach --progress json", "--detach leaves the terminal"),
@@ -200,6 +200,6 @@ def test_another_drive_at_the_path(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.startswith("4 1 of 1 drive cannot be measured"), done.stdout + done.stderr
-    assert "PHYH850500YA is meant" in done.stdout
+    assert "PHYH850500YA is the requested drive" in done.stdout
     assert "no drive was touched" in done.stdout
     assert {each.name for each in tmp_path.iterdir()} == {"other.img"}

@@ -109,7 +109,7 @@ def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(lab: Lab, 
     assert (folder / "b.html").exists()
     # Its drive is elsewhere.
     again = lab.run("resume", "b-01.tkperf", "--repeat", "lat", cwd=folder)
-    assert_clear(again, 2, lab3.user, "cannot be resumed here")
+    assert_clear(again, 2, lab3.user, "cannot be resumed on this machine")
     # Nothing is left, and nothing is begun again.
     over = lab.run("resume", "b.batch", "--no-report", cwd=folder)
     assert over.returncode == 0, over.stderr

@@ -155,7 +155,7 @@ def test_an_impossible_xml_says_that_nothing_was_written(here: Path) -> None:
     simulate(here, run_info(suite="hdd"))
     (here / "run.tkperf").rename(here / "a.tkperf")
     done = run("report a.tkperf --json x.json --xml x.xml")
-    assert "nothing was written" in str(done.exception)
+    assert "wrote none of the outputs" in str(done.exception)
     assert made(here) == set()
 
 

@@ -103,8 +103,8 @@ def test_this_machine_can_be_audited(scratch: Path) -> None:
     ("words", "says"),
     [
         ([], "tune needs a DEVICE, or --restore"),
-        (["--restore", "--apply"], "--restore puts back everything"),
-        (["/dev/null", "--restore"], "--restore puts back everything"),
+        (["--restore", "--apply"], "--restore restores all settings"),
+        (["/dev/null", "--restore"], "--restore restores all settings"),
     ],
 )
 def test_wrong_use_is_named(words: list[str], says: str) -> None:

@@ -228,8 +228,8 @@ def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
         ("{", "tune.json: Input data was truncated"),
         ('{"boot": "x", "schema": "tkperf-tune/1"}', "schema: 'tkperf-tune/1' is not tkperf-tune-state/1"),
         ('{"boot": "x", "settings": 3}', "Expected `array`, got `int` - at `$.settings`"),
-        ("/etc/passwd", "no setting of tkperf's"),
-        ("/sys/block/../../etc/queue/scheduler", "no setting of tkperf's"),
+        ("/etc/passwd", "not a setting that tkperf changes"),
+        ("/sys/block/../../etc/queue/scheduler", "not a setting that tkperf changes"),
     ],
 )
 def test_a_damaged_record_is_refused(content: str, says: str, host: Path) -> None:

@@ -167,7 +167,7 @@ def test_a_unix_socket_is_the_users_alone(tmp_path: Path) -> None:
     [
         (("--host", "192.0.2.1"), "cannot listen at 192.0.2.1"),
         (("--host", "nowhere.invalid"), "cannot listen at nowhere.invalid"),
-        (("missing",), "missing is no folder"),
+        (("missing",), "missing is not a folder"),
         (("--socket", "/nowhere/at/all"), "cannot listen at /nowhere/at/all"),
     ],
 )
