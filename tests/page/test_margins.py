@@ -37,11 +37,11 @@ def decision_of(result: BatchResult) -> DecisionView:
 @pytest.mark.parametrize(
     ("odd", "claims", "title"),
     [
-        ((), CLAIMS, "All 5 drives pass all 2 claims"),
+        ((), CLAIMS, "All 5 drives pass both claims"),
         ((90.0,), CLAIMS, "1 of 6 drives misses 2 claims"),
         ((90.0, 89.0), CLAIMS, "2 of 7 drives miss 2 claims each"),
         ((90.0, 99.0), CLAIMS, "2 of 7 drives miss 3 claims in all"),
-        ((), claims_of((0, 95.0), (65, 1.0)), "No drive of 5 passes all 2 claims; 5 claims were not measured"),
+        ((), claims_of((0, 95.0), (65, 1.0)), "No drive of 5 passes both claims; 5 claims were not measured"),
         ((90.0,), claims_of((0, 95.0), (65, 1.0)), "1 of 6 drives misses 1 claim; 6 claims were not measured"),
     ],
 )
@@ -58,10 +58,19 @@ def test_the_title_names_drives_that_were_not_measured_to_their_end() -> None:
         BatchDriveResult(state=drive(9, DriveStage.CONSENT_ENDED)),
     ]
     title = describe_batch_title(checked_answer([*many(90.0), *rest], CLAIMS))
-    assert title == "1 of 9 drives misses 2 claims; 1 drive failed; 1 drive was stopped; 1 drive did not begin"
+    assert title == "1 of 9 drives misses 2 claims; 1 drive failed; 1 drive did not begin; 1 drive was stopped"
     assert describe_batch_title(answer_of(*many(80.0))) == "1 of 6 drives is unlike the others"
     assert describe_batch_title(answer_of(*many())) == "5 drives measured, none is unlike the others"
     assert describe_batch_title(answer_of(*many()[:2])) == "2 drives measured"
+
+
+def test_a_stopped_drive_that_misses_a_claim_is_named() -> None:
+    """It was measured far enough to miss it; a title that counts it without a name would send the reader searching."""
+    stopped = replace(measured(6, 90.0), state=drive(6, DriveStage.STOPPED))
+    page = build_batch_page(checked_answer([*many(), stopped], CLAIMS))
+    assert page.title == "1 of 6 drives misses 2 claims; 1 drive was stopped"
+    assert page.verdict.title == "Fail"
+    assert page.verdict.reasons[0].startswith("slot 6 (S6) misses ")
 
 
 def test_what_needs_attention_comes_first_then_the_least_margin() -> None:

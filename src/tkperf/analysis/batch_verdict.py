@@ -296,6 +296,9 @@ def _judge(
 def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
     if (code := _STAGES.get(one.state.stage)) is not None:
         yield code
+        # What it had measured before can miss a claim all the same.
+        if one.misses:
+            yield BatchCode.CLAIM_FAILED
         return
     if one.result is None:
         yield BatchCode.NOT_CHECKED

@@ -195,7 +195,7 @@ def describe_margins_title(files: Sequence[CheckedFile], what: str, of: int | No
         parts.append(f"{len(missed)} of {format_count(count, what)} {verb} {_count_missed(missed)}")
     else:
         passing = sum(one.passes for one in files)
-        all_claims = "the claim" if claims == 1 else f"all {claims} claims"
+        all_claims = {1: "the claim", 2: "both claims"}.get(claims, f"all {claims} claims")
         verb = "passes" if passing == 1 else "pass"
         if not passing:
             parts.append(f"No {what} of {count} passes {all_claims if claims else 'its claims'}")

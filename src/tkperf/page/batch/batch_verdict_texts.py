@@ -88,7 +88,11 @@ def describe_batch_title(batch_result: BatchResult) -> str:
     else:
         parts = [f"{len(measured)} of {count} measured"]
     stages: Counter[DriveStage] = Counter(one.state.stage for one in drives if one.state.stage is not DriveStage.DONE)
-    parts += [_describe_stage(stage, stages[stage]) for stage in DriveStage if stages[stage]]
+    parts += [
+        _describe_stage(stage, stages[stage])
+        for stage in (*IN_TROUBLE, DriveStage.RUNNING, DriveStage.WAITING)
+        if stages[stage]
+    ]
     return "; ".join(parts)
 
 
