@@ -185,6 +185,19 @@ def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) ->
         _ = permit.path
 
 
+def test_a_lent_drive_is_checked_again_before_it_is_taken_back(permit: ErasePermit, scratch: Path) -> None:
+    """A program that began to use the drive while it was lent ends the run, and tkperf does not claim the drive."""
+    permit.lend()
+    scratch.with_name("another name").hardlink_to(scratch)
+    with pytest.raises(RefusedError, match="hard links"):
+        permit.take_back()
+    with pytest.raises(RefusedError, match="lent to another program"):
+        _ = permit.descriptor
+    scratch.with_name("another name").unlink()
+    permit.take_back()
+    assert permit.descriptor >= 0
+
+
 SEGMENTS = Segments(seed=1, length_bytes=8192, within_bytes=1 << 20, starts_bytes=(4096, 65536))
 
 

@@ -162,6 +162,24 @@ def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> No
     ]
 
 
+def test_only_the_holder_that_tkperf_made_is_no_objection(tmp_path: Path) -> None:
+    """While a drive is lent to a set or mapping of tkperf, any other holder is still an objection."""
+    disk = tmp_path / "sys/devices/disk"
+    for holder in ("dm-0", "dm-1"):
+        (disk / "holders" / holder).mkdir(parents=True)
+    (disk / "dev").write_text("8:0\n")
+    (tmp_path / "sys/dev/block").mkdir(parents=True)
+    (tmp_path / "sys/dev/block/8:0").symlink_to(disk)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    identity = DeviceIdentity(
+        path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=1, logical_block_bytes=512, major_minor="8:0"
+    )
+    found = find_objections(
+        identity, sys_root=tmp_path / "sys", proc_root=tmp_path / "proc", use_only=True, used_by_us="dm-0"
+    )
+    assert [objection.text for objection in found] == ["disk is used by dm-1 (a layer above it)"]
+
+
 def test_a_file_in_use_is_refused(scratch: Path, tmp_path: Path) -> None:
     """Open elsewhere, hard-linked, or behind a loop device: refused, content untouched."""
     before = scratch.read_bytes()

@@ -17,6 +17,7 @@ from tests.device.conftest import Foreign, loop_on
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.safety import find_objections
+from tkperf.device.usage.kernel import LoopBacking, LoopDevice
 from tkperf.model.errors import RefusedError
 
 MakeLoop = Callable[..., Path]
@@ -545,6 +546,23 @@ def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:
     entry.mkdir(parents=True)
     (entry / "block_dev").symlink_to(fake_disk / "sdx1")
     assert objections_to(tmp_path, "253:0") == ["sdx1 is used by a network block device server (rnbd)"]
+
+
+def test_a_loop_device_on_another_partition_of_the_system_disk(
+    tmp_path: Path, fake_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system disk is refused also as the disk below a loop device, even if its used partition is another one."""
+    for folder, number in ((fake_disk / "sdx2", "8:2"), (tmp_path / "sys/devices/loop9", "7:9")):
+        folder.mkdir(parents=True)
+        (folder / "dev").write_text(f"{number}\n")
+        (tmp_path / "sys/dev/block" / number).symlink_to(folder)
+    (fake_disk / "sdx2/partition").write_text("2\n")
+    backing = LoopBacking(file=None, device=os.makedev(8, 1), offset_bytes=0, size_limit_bytes=0)
+    loop = LoopDevice("loop9", os.makedev(7, 9), backing, "/dev/sdx1", True)
+    monkeypatch.setattr("tkperf.device.survey.find_loops", lambda _: (loop,))
+    assert objections_to(tmp_path, "7:9") == []
+    (tmp_path / "proc/self/mountinfo").write_text("1 0 8:2 / / rw - ext4 /dev/sdx2 rw\n")
+    assert objections_to(tmp_path, "7:9") == ["it uses disk, and the running system has / on it"]
 
 
 def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:

@@ -89,6 +89,7 @@ def test_a_page_costs_the_rows_on_it(whole: Path, schema_pages: int, fill: bytes
             continue
         kinds.add(was[0])
         after = steps_of(record)
+        assert sum(len(test.steps) for test in record.tests) == len(after), "a step was read twice"
         lost = before.keys() - after.keys()
         assert {(row.test, row.number) for row in left_out if row.is_step} >= lost
         if was[0] == LEAF:

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -22,8 +24,9 @@ from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, Workload
 from tkperf.page.words.run import describe_step_under_way, find_warnings
 from tkperf.runfile import backlog
+from tkperf.runfile.backlog import Backlog, BacklogEntry
 from tkperf.runfile.reader import read_run
-from tkperf.runfile.writer import RunFileWriter
+from tkperf.runfile.writer import RunFileWriter, create_run_file
 from tkperf.runner.events import (
     Event,
     RunEnded,
@@ -119,6 +122,48 @@ def test_trouble_that_ends_costs_nothing(tmp_path: Path, trouble: Trouble, error
     assert len(texts) == 2
     assert (getattr(error, "strerror", None) or str(error)) in texts[0]
     assert "nothing is lost" in texts[1]
+
+
+class InterruptedCommit:
+    """A database in which Ctrl-C comes just after the first COMMIT."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._is_interrupted = False
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._db, name)
+
+    def execute(self, sql: str) -> None:
+        self._db.execute(sql)
+        if sql == "COMMIT" and not self._is_interrupted:
+            self._is_interrupted = True
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_just_after_a_commit_keeps_no_entry_twice() -> None:
+    """What the transaction wrote is in the file, so the next attempt writes only the later entries."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.execute("CREATE TABLE kept (number)")
+        entries = Backlog(
+            cast(sqlite3.Connection, InterruptedCommit(db)), Path("a.tkperf"), build=lambda _: (), report=print
+        )
+        entries.put(BacklogEntry(statements=(("INSERT INTO kept VALUES (?)", [(1,)]),)))
+        with pytest.raises(KeyboardInterrupt):
+            entries.write()
+        entries.put(BacklogEntry(statements=(("INSERT INTO kept VALUES (?)", [(2,)]),)))
+        entries.write()
+        assert entries.is_empty
+        assert db.execute("SELECT number FROM kept ORDER BY rowid").fetchall() == [(1,), (2,)]
+
+
+def test_each_commit_survives_a_power_cut(tmp_path: Path) -> None:
+    """SQLite syncs the folder after each commit, too (EXTRA, which is 3): else the journal could come back."""
+    lock, db = create_run_file(tmp_path / "a.tkperf")
+    with closing(db):
+        assert db.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    os.close(lock)
 
 
 def wait_for_retry() -> None:
