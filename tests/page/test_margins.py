@@ -98,7 +98,7 @@ def test_a_cell_has_margin_sign_and_value() -> None:
     result, missed, _, absent = first.cells
     assert (result.text, result.sign, result.level) == ("fails 2, 1 not judged", Sign.MISSED, NoteLevel.FAILURE)
     assert (missed.text, missed.sign, missed.words) == ("-5.3 %", Sign.MISSED, "90.0")
-    assert (absent.text, absent.sign, absent.words) == ("-", Sign.NOT_JUDGED, "not measured")
+    assert (absent.text, absent.sign, absent.words) == ("", Sign.NOT_JUDGED, "not measured")
     assert (last.cells[1].sign, last.cells[2].sign) == (Sign.NONE, Sign.CLOSE)
     assert {sign for sign, _ in view.legend} >= {"✗", "○", "!"}
 

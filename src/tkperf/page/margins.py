@@ -69,7 +69,7 @@ def build_margins(
     return DecisionView(
         lines=tuple(shown),
         columns=(
-            MatrixColumn(title="Result", detail="least margin first"),
+            MatrixColumn(title="Result", detail="worst first"),
             *(
                 MatrixColumn(
                     title=names[findings[title].claim],
@@ -151,8 +151,8 @@ def _build_cells(file: CheckedFile, titles: Sequence[str], addresses: Mapping[st
 def _build_cell(checked: Checked, finding: ClaimResult, target: str) -> MatrixCell:
     kind, margin = checked.judge(finding), finding.margin_percent
     text = describe_margin(margin)
-    if margin is None and finding.value is not None:
-        text = finding.state.value
+    if margin is None:
+        text = finding.state.value if finding.value is not None else ""
     words = format_measured(finding) if finding.value is not None else ""
     sign, heat = Sign.NONE, None
     match kind:

@@ -35,11 +35,13 @@ class Tick:
     Attributes:
         share: its place on the line, 0 to 1.
         text: the value in words, as ``claim ≥ 45,000``; empty: it is explained elsewhere.
+        is_off_scale: the value lies beyond the end of the line at which it is marked.
     """
 
     kind: TickKind
     share: float
     text: str = ""
+    is_off_scale: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +138,9 @@ def build_dot_strip(
     missed = None
     if limit is not None:
         at = place(limit.value) if high != low else (0.0 if limit.value < low else 1.0)
-        ticks.append(Tick(kind=TickKind.CLAIM, share=at, text=_name_limit(limit, low, high)))
+        is_off_scale = not low <= limit.value <= high
+        text_of_limit = _name_limit(limit, low, high)
+        ticks.append(Tick(kind=TickKind.CLAIM, share=at, text=text_of_limit, is_off_scale=is_off_scale))
         missed = (0.0, at) if limit.is_least else (at, 1.0)
     dots = [replace(dot, share=place(value)) for value, dot in values]
     return Strip(text=text, dots=tuple(_spread_over_lanes(dots)), ticks=tuple(ticks), missed=missed)

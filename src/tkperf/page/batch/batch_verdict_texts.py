@@ -126,7 +126,7 @@ def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[st
         case BatchCode.CLAIM_FAILED:
             return "; ".join(_describe_failures(about))
         case BatchCode.CLAIM_NOT_JUDGED:
-            return f"{names}: claims not judged ({', '.join(_find_doubts(about))})"
+            return "; ".join(_describe_open_claims(about))
         case BatchCode.NOT_CHECKED:
             return f"{names} could not be checked"
         case BatchCode.OUTLIER:
@@ -157,15 +157,17 @@ def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
         yield f"{names} miss {list_words(claims)}, down to {describe_margin(worst)}"
 
 
-def _find_doubts(drives: Sequence[BatchDriveResult]) -> dict[str, None]:
-    """Return the reasons why claims are not judged, each once."""
-    return dict.fromkeys(
-        doubt.value
-        for one in drives
-        if one.checked is not None
-        for finding in one.checked.not_passed
-        for doubt in one.checked.find_doubts(finding)
-    )
+def _describe_open_claims(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
+    """Yield ``slot 9 (S4510-09): 2 of 8 claims not judged (not measured)``, drives with the same number together."""
+    alike: dict[str, list[str]] = {}
+    for one in drives:
+        if (checked := one.checked) is not None:
+            open_claims = [each for each in checked.by_title.values() if checked.judge(each) is ClaimKind.NOT_JUDGED]
+            doubts = dict.fromkeys(doubt.value for each in open_claims for doubt in checked.find_doubts(each))
+            claims = f"{len(open_claims)} of {format_count(len(checked.by_title), 'claim')}"
+            alike.setdefault(f"{claims} not judged ({', '.join(doubts)})", []).append(one.label)
+    for text, names in alike.items():
+        yield f"{list_names(names)}: {text}"
 
 
 def _describe_outlier(one: BatchDriveResult, batch_result: BatchResult) -> str:

@@ -1,0 +1,25 @@
+"""Values on one line: the places of dots, ticks and limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from tkperf.page.strip import Dot, Limit, TickKind, build_dot_strip
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_off_scale", "share"), [(500.0, True, 0.0), (5200.0, True, 1.0), (5145.0, False, None)]
+)
+def test_a_limit_far_from_the_values_is_marked_at_the_end(
+    limit: float, is_off_scale: bool, share: float | None
+) -> None:
+    """A limit on the scale is a line at its place; one beyond it is written at the end of the line."""
+    values = [(value, Dot(share=0.0)) for value in (5140.0, 5142.0, 5148.0, 5150.0)]
+    strip = build_dot_strip(values, "", cohort=None, limit=Limit(value=limit, is_least=True, text="≥ x"))
+    (tick,) = (tick for tick in strip.ticks if tick.kind is TickKind.CLAIM)
+    assert tick.is_off_scale is is_off_scale
+    if share is None:
+        assert 0.0 < tick.share < 1.0
+    else:
+        assert tick.share == pytest.approx(share)
+        assert tick.text == ("claim ≥ x ▸" if share else "◂ claim ≥ x")
