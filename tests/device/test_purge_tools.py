@@ -17,7 +17,7 @@ from tests.device.fakes import HDPARM, NVME, SG_ERASE, SG_OPCODES, SG_REQUESTS, 
 from tests.printed_forms import find_form, load_forms
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity, read_identity
-from tkperf.device.inspection import parse_identify
+from tkperf.device.inspection import AtaSecurity, parse_identify
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import (
     PurgePlan,
@@ -129,6 +129,23 @@ def test_an_erase_that_hangs_is_given_up(
     with pytest.raises(DeviceError, match="did not end within"):
         run_purge(permit, chosen(ata.offer_ata(drive)))
     assert not tools.state["enabled"]
+
+
+@pytest.mark.parametrize(("minutes", "limit_s"), [(None, 1800.0), (2, 1800.0), (480, 4 * 8 * 3600.0)])
+def test_the_time_for_an_erase_follows_from_the_drives_estimate(
+    minutes: int | None, limit_s: float, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four times the estimate, which is in minutes, and at least half an hour: an erase cut short locks a drive."""
+    limits: list[float] = []
+
+    def erase(_device: Handle, _watch: PurgeWatch, *, enhanced: bool, limit_s: float) -> None:
+        assert not enhanced
+        limits.append(limit_s)
+
+    monkeypatch.setattr(ata, "_security_erase", erase)
+    monkeypatch.setattr(ata, "read_security", lambda _path: AtaSecurity(supported=True, erase_minutes=minutes))
+    method(by_name(ata.offer_ata(permit.identity))["ata-security-erase"]).act(permit, PurgeWatch())
+    assert limits == [limit_s]
 
 
 def test_a_drive_that_ignores_the_password_is_not_believed(
@@ -526,11 +543,11 @@ def test_nvme_format_of_all_namespaces_is_refused(
 def test_nvme_format_keeps_format_and_protection(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
 ) -> None:
-    """LBA format 17 of an extended list, metadata at the end of data, protection type 1 first."""
+    """LBA format 17 of an extended list, metadata at the end of data, protection type 1 first; six hours in ms."""
     tools.update(controller={"oacs": 2}, namespace={"flbas": 0b0110001 | 1 << 4, "dps": 0b1001, "dlfeat": 0})
     run_purge(permit, chosen(nvme.offer_nvme(drive, disk)))
     (call,) = tools.commanded("format")
-    assert {"--lbaf=17", "--ms=1", "--pi=1", "--pil=1", "--ses=1", "--force"} <= set(call)
+    assert {"--lbaf=17", "--ms=1", "--pi=1", "--pil=1", "--ses=1", "--timeout=21600000", "--force"} <= set(call)
 
 
 # SCSI
