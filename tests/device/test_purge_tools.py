@@ -16,7 +16,7 @@ import pytest
 from tests.device.fakes import HDPARM, NVME, SG_ERASE, SG_OPCODES, SG_REQUESTS, FakeTools
 from tests.printed_forms import find_form, load_forms
 from tkperf.device.hold import Handle
-from tkperf.device.identity import DeviceIdentity, read_identity
+from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import AtaSecurity, parse_identify
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import (
@@ -25,6 +25,7 @@ from tkperf.device.purge import (
     ata,
     base,
     nvme,
+    plan_purge,
     purge_plan,
     refuse_purge_under_way,
     run_purge,
@@ -528,6 +529,19 @@ def test_nvme_methods_by_capability(
     assert chosen(nvme.offer_nvme(drive, disk)).name == first
 
 
+def test_a_partition_is_offered_no_command_of_its_drive(
+    tools: FakeTools, drive: DeviceIdentity, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The drive's own commands would erase the other partitions, too."""
+    tools.update(controller={"oacs": 2, "sanicap": 3}, namespace={})
+    (disk / "nvme0n1p1").mkdir()
+    monkeypatch.setattr(purge_plan, "find_node", lambda _: disk / "nvme0n1p1")
+    monkeypatch.setattr(purge_plan, "find_disk", lambda _: disk)
+    whole = replace(drive, kind=TargetKind.BLOCK, major_minor="259:0", interface="NVMe")
+    assert [offer.name for offer in plan_purge(replace(whole, partition=1)).methods] == ["write-zeroes"]
+    assert "nvme-format" in [offer.name for offer in plan_purge(whole).methods]
+
+
 @pytest.mark.parametrize("attributes", [1, 2])
 def test_nvme_format_of_all_namespaces_is_refused(
     tools: FakeTools, drive: DeviceIdentity, disk: Path, attributes: int
@@ -782,6 +796,14 @@ def test_samples_that_cannot_be_read_verify_nothing(
     """Only zeros, or data that was read before and has changed, prove an erasure."""
     looks = [base.SampledContent("/dev/sdx", dict(enumerate(each))) for each in (before, after)]
     assert looks[0].compare(looks[1], method="Format", reads_zero=False) == says
+
+
+def test_one_sample_that_holds_its_data_is_enough() -> None:
+    """A purge that erased only a part of the device has failed."""
+    before = base.SampledContent("/dev/sdx", {0: ZEROS, 1: DATA, 2: DATA})
+    after = base.SampledContent("/dev/sdx", {0: ZEROS, 1: ZEROS, 2: DATA})
+    with pytest.raises(DeviceError, match="1 of 2 samples are unchanged, the first at byte 2"):
+        before.compare(after, method="Format", reads_zero=False)
 
 
 def test_zeros_that_are_promised_must_be_readable() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.engine import fake_fio
 from tkperf.engine import fio_output
-from tkperf.engine.fio_output import NOTHING_YET, DocumentSplitter, build_sample, parse_document
+from tkperf.engine.fio_output import NOTHING_YET, DocumentSplitter, JobReading, build_sample, parse_document
 from tkperf.model.errors import EngineError
 from tkperf.model.measurement import Measurement
 from tkperf.model.plausibility import Evidence, RequestedLoad, why_implausible
@@ -279,3 +279,18 @@ def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> No
     job = '{"jobname": "j", "error": 0, "read": ' + side + ', "write": ' + side + "}"
     with pytest.raises(EngineError):
         parse_document(f'{{"jobs": [{job}]}}'.encode())
+
+
+@pytest.mark.parametrize(
+    ("io_depth", "name"), [(1, "1"), (3, "2"), (8, "8"), (32, "32"), (63, "32"), (64, ">=64"), (256, ">=64")]
+)
+def test_the_depth_that_was_reached_has_fios_name(io_depth: int, name: str) -> None:
+    """fio sorts depths into powers of two, and all from 64 on together; no name at all means not known."""
+    depths = dict.fromkeys(("1", "2", "4", "8", "16", "32", ">=64"), 0.0)
+
+    def reached(percents: dict[str, float]) -> bool | None:
+        return JobReading(ios=1, bytes=1, elapsed_s=1.0, depth_percents=percents).reached(io_depth)
+
+    assert reached({**depths, name: 0.1}) is True
+    assert reached(depths) is False
+    assert reached({}) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 import time
@@ -47,6 +48,26 @@ def test_who_waits_and_who_died_is_known(tmp_path: Path) -> None:
         gate.open()
     gate.close()
     assert waiting[1].wait(timeout=20) != 0
+
+
+def test_the_lock_is_dropped_only_after_the_gate_is_marked_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A waiter that got the lock before the mark would take an open gate for one whose owner died."""
+    gate = Gate(tmp_path, "a")
+    rename, held = Path.rename, []
+
+    def watched(path: Path, target: Path) -> Path:
+        with (tmp_path / "a.lock").open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                held.append(True)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", watched)
+    gate.open()
+    assert held == [True]
 
 
 def test_a_closed_gate_fails_its_waiters(tmp_path: Path) -> None:
