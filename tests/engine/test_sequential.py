@@ -52,6 +52,13 @@ def test_a_step_that_takes_most_of_its_region_starts_over() -> None:
         assert cursors.starts_bytes(step(0)) == (0, 0)
 
 
+def test_a_step_that_wrapped_does_not_go_on_at_a_place_that_fio_never_reached() -> None:
+    """fio wraps to where the step started, not to the region's start, so the next step begins at the region's start."""
+    cursors = SequentialCursors(RANGE)
+    cursors.advance(step(0), (960 * BLOCK, 0), (100 * BLOCK, 100 * BLOCK))
+    assert cursors.starts_bytes(step(0)) == (0, 100 * BLOCK)
+
+
 def test_random_workloads_have_no_position() -> None:
     """Only sequential streams continue."""
     assert SequentialCursors(RANGE).starts_bytes(step(0, Access.RANDOM)) == ()
