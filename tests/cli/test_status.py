@@ -13,20 +13,22 @@ import pytest
 from click.testing import CliRunner
 
 import tkperf
+from tests.builders import run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.verdict import judge_run
 from tkperf.cli.main import cli
 from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.errors import RunFileError
-from tkperf.model.record import RunStatus, StepKind
+from tkperf.model.record import GoesOn, Resumption, RunStatus, StepKind
 from tkperf.page.words.run import find_badges
 from tkperf.page.words.uncertainty import describe_counts
 from tkperf.pipeline.api import run
 from tkperf.pipeline.running_runs import read_overview
 from tkperf.runfile.reader import read_run
+from tkperf.runfile.writer import RunFileWriter
 from tkperf.runfile.writers import Writer
-from tkperf.runner.events import RunEnded, StepEnded, TestEnded
+from tkperf.runner.events import RunEnded, RunResumed, StepEnded, TestEnded, TestStarted
 
 SHORT = Path(__file__).parents[1] / "short.toml"
 FOREIGN, GAP, REPEATED = (
@@ -133,6 +135,34 @@ def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
         "the step; 1 step measured again"
     )
     assert read_overview(path).disturbed_steps == 2
+
+
+def test_a_disturbed_step_that_was_set_aside_does_not_count(tmp_path: Path) -> None:
+    """It was measured again after an interruption, and no result is computed from it."""
+    path, writer = a_run(tmp_path)
+    writer(StepEnded(test="iops", record=a_step(1, disturbances=(FOREIGN,), foreign_read_bytes=0)))
+    writer.close()
+    assert read_overview(path).disturbed_steps == 1
+    writer = RunFileWriter(path, appends=True)
+    resumption = Resumption(
+        resumed_utc="u",
+        stopped_s=2.0,
+        resumed_s=3.0,
+        status=RunStatus.INTERRUPTED,
+        because="killed",
+        goes_on=GoesOn.ROUND,
+        test="iops",
+        test_id=1,
+        section="IOPS",
+        set_aside_from=1,
+        set_aside_to=1,
+        again="IOPS, round 1",
+    )
+    writer(RunResumed(info=run_info(), tests=("iops",), resumption=resumption))
+    writer(TestStarted(test="iops", at_s=3.0, goes_on=True))
+    writer(StepEnded(test="iops", record=a_step(1, disturbances=(), foreign_read_bytes=0)))
+    writer.close()
+    assert read_overview(path).disturbed_steps == 0
 
 
 OF_ROOT = Writer(pid=4321, user="root")

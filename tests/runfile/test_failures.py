@@ -198,6 +198,15 @@ def test_the_lock_tells_a_running_run_from_a_killed_one(tmp_path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
+def test_a_file_has_one_writer(tmp_path: Path) -> None:
+    """Two processes that both append would mix two runs; after the first one has ended, the next one may write."""
+    path, writer = a_run(tmp_path, steps=1)
+    with pytest.raises(RunFileError, match="is being written"):
+        RunFileWriter(path, appends=True)
+    writer.close()
+    RunFileWriter(path, appends=True).close()
+
+
 def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
     """Missing, empty, foreign, cut short, newer: each a clear error."""
     path = tmp_path / "a.tkperf"

@@ -127,6 +127,20 @@ def test_seconds_that_were_seen_under_way_are_not_told_again(tmp_path: Path) -> 
     writer.close()
 
 
+def test_parts_of_the_next_step_are_read_from_the_first(tmp_path: Path) -> None:
+    """Each step numbers its parts from the start, so the newest part of the step before does not count."""
+    path, writer = a_run(tmp_path, 1)
+    writer.close()
+    with held(path) as db:
+        begun_step(db, [packed(seconds_from(0, 60)), packed(seconds_from(60, 60))])
+        since = look(path)
+        assert since.part == 2
+        db.execute("UPDATE under_way SET started_s = started_s + 200")
+        db.execute("DELETE FROM under_way_part")
+        db.execute("INSERT INTO under_way_part VALUES (NULL, 1, ?, ?)", packed(seconds_from(0, 5)))
+        assert len(look(path, since).seconds_under_way.samples) == 5
+
+
 def test_a_step_under_way_with_millions_of_seconds_is_shown(tmp_path: Path) -> None:
     """In a child process with little memory: records of its seconds would take gigabytes."""
     path, writer = a_run(tmp_path, 1)
