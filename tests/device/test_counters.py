@@ -50,7 +50,9 @@ def test_sectors_are_512_bytes_and_merged_ios_count(made_up_sysfs: Path) -> None
 
 
 def test_of_a_partition_the_rest_of_its_disk_is_known(made_up_sysfs: Path) -> None:
-    """Its own counters are compared with fio's bytes; what the disk did beyond them is others'."""
+    """The counters of the partition are compared with fio's bytes. Whatever its disk did beyond these counters belongs
+    to other users of the disk.
+    """
     counts = read_counts(["8:1"], made_up_sysfs)
     assert counts is not None
     assert counts.read_bytes == 300 * 512
@@ -58,14 +60,16 @@ def test_of_a_partition_the_rest_of_its_disk_is_known(made_up_sysfs: Path) -> No
 
 
 def test_members_of_a_set_are_added_up(made_up_sysfs: Path) -> None:
-    """They are preconditioned at once by one fio."""
+    """The counters of the members are added up, because one fio preconditions all members at once."""
     counts = read_counts(["8:0", "8:16"], made_up_sysfs)
     assert counts is not None
     assert (counts.write_bytes, counts.in_flight) == (2 * 1600 * 512, 6)
 
 
 def test_whether_the_kernel_is_to_count_is_said_by_the_disk(made_up_sysfs: Path) -> None:
-    """Of a partition, its disk; of a set, all; None where one does not say."""
+    """A partition gives the answer of its disk, and a set gives yes only if all members say yes. The answer is None if
+    a device does not say.
+    """
     for disk, asked in (("sda", "1"), ("sdb", "0")):
         (made_up_sysfs / "block" / disk / "queue").mkdir()
         (made_up_sysfs / "block" / disk / "queue/iostats").write_text(f"{asked}\n")
@@ -108,7 +112,9 @@ def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
 
 
 def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
-    """Those between two calls are not lost, and the last one is just now."""
+    """Readings between two calls of take() are kept, in the order of their times. The last reading is made during the
+    call.
+    """
     counters = DeviceCounters(["8:0"], made_up_sysfs)
     try:
         while len(device_looks := counters.take()) < 2:
@@ -128,12 +134,12 @@ def times_of(counters: DeviceCounters) -> list[float]:
 
 
 def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
-    """But never so far that what lies between could not be told."""
+    """The interval between two looks in a step grows with the step, from at least 0.1 s to at most 0.2 s."""
     assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [0.1, 0.1, 0.16, 0.2]
 
 
 def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:
-    """Only then: about its borders they come as often as ever."""
+    """The counters are read at most ten times a second within a step, and more often after the step."""
     counters = DeviceCounters(["8:0"], made_up_sysfs)
     try:
         began_s = time.monotonic()

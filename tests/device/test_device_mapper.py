@@ -86,7 +86,7 @@ class FakeKernel:
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
-    """With a node in a folder of its own; a file has the device number 0:0."""
+    """Return a kernel with a node in a folder of its own. A file has the device number 0:0."""
     fake = FakeKernel()
     (tmp_path / "control").touch()
     (tmp_path / "dm-0").touch()
@@ -97,7 +97,9 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
 
 
 def test_a_mapping_lies_on_nothing_until_it_is_marked_for_removal(kernel: FakeKernel) -> None:
-    """So that whenever tkperf is killed, the drive is free; and udev's rules are told to keep off."""
+    """A mapping lies on the drive only after the kernel was told to remove the mapping when it closes. The drive is
+    therefore free whenever tkperf is killed. The event cookie tells udev's rules to ignore the mapping.
+    """
     mapping = create_mapping("tkperf-segments-sdx", TABLE)
     assert kernel.changes == ["create", "load error", "remove deferred", "load linear", "suspend"]
     assert kernel.uuid == "TKPERF-tkperf-segments-sdx"
@@ -136,7 +138,9 @@ def test_without_a_node_nothing_is_left(kernel: FakeKernel, tmp_path: Path) -> N
 
 
 def test_what_a_killed_tkperf_left_is_cleared_away(kernel: FakeKernel) -> None:
-    """It lies on nothing, as it was not marked yet."""
+    """The mapping of a killed tkperf is removed. Such a mapping lies on no device, because it was not yet marked for
+    removal.
+    """
     kernel.uuid = "TKPERF-tkperf-segments-sdx"
     create_mapping("tkperf-segments-sdx", TABLE).let_go()
     assert kernel.changes[:2] == ["remove", "create"]
@@ -144,7 +148,9 @@ def test_what_a_killed_tkperf_left_is_cleared_away(kernel: FakeKernel) -> None:
 
 @pytest.mark.parametrize("theirs", ["LVM-abc", "TKPERF-tkperf-segments-sdx"])
 def test_what_lies_on_something_or_is_not_ours_is_left_alone(kernel: FakeKernel, theirs: str) -> None:
-    """Whatever its name."""
+    """A mapping that lies on a device, or that tkperf did not create, is an error. tkperf does not change it, even if
+    the mapping bears tkperf's name.
+    """
     create_mapping("tkperf-segments-sdx", TABLE).let_go()
     kernel.uuid = theirs
     kernel.changes.clear()
@@ -154,7 +160,7 @@ def test_what_lies_on_something_or_is_not_ours_is_left_alone(kernel: FakeKernel,
 
 
 def test_where_there_is_no_device_mapper_the_reason_is_told(kernel: FakeKernel, tmp_path: Path) -> None:
-    """Without its node, and with one."""
+    """Without the control node, the error names the node and the modprobe command. With the node, there is no error."""
     require_device_mapper()
     (tmp_path / "control").unlink()
     with pytest.raises(DeviceError, match=r"control: No such file or directory; try 'modprobe dm-mod'"):

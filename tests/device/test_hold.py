@@ -287,7 +287,7 @@ def children_of(pid: int) -> set[int]:
 
 @pytest.mark.fio
 def test_a_purge_that_outlives_tkperf_keeps_its_lock(scratch: Path, tmp_path: Path) -> None:
-    """kill -9 during a purge: the tool continues, and the next start names it and refuses."""
+    """After kill -9 during a purge, the tool of the purge continues. The next start names the tool and refuses."""
     words = (
         scratch,
         "--profile",

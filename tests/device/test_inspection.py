@@ -67,7 +67,9 @@ FULL_LINK = {
     ],
 )
 def test_pcie_links(tmp_path: Path, changes: dict[str, str], negotiated: str, downgraded: bool) -> None:
-    """Generation and width by transfer rate; anything below the best of the drive is said."""
+    """The transfer rate gives the generation of the link. A link below the best speed or width of the drive is reported
+    as downgraded.
+    """
     link = read_link(nvme_disk(tmp_path, **{**FULL_LINK, **changes}))
     assert link is not None
     assert link.negotiated == negotiated
@@ -118,7 +120,7 @@ def answering(stdout: str, status: int = 0) -> object:
 
 
 def test_each_fact_has_its_source(tmp_path: Path) -> None:
-    """The kernel first, then the tool; what nobody knows is there as not known."""
+    """The kernel's value is used before the tool's value. A fact that nobody knows is listed without a value."""
     nvme_disk(tmp_path, **FULL_LINK, numa_node="1", vendor="0x8086", device="0x0a54")
     tool = answering(json.dumps({"mn": "Drive 1 ", "sn": "OTHER", "fr": "F1  ", "oacs": 1}))
     facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
@@ -169,7 +171,9 @@ def test_every_smartctl_tells_a_sas_drive(tmp_path: Path, version: str) -> None:
 
 @pytest.mark.parametrize("stdout", ["", "garbage", "[1]", '{"mn": 5}'])
 def test_a_tool_that_prints_rubbish_costs_only_its_facts(tmp_path: Path, stdout: str) -> None:
-    """Never an error: the model is not known, and why is said unless it was valid JSON."""
+    """Unusable output of a tool is never an error. The model is then not known, and a gap states the reason unless the
+    output was valid JSON.
+    """
     nvme_disk(tmp_path)
     tool = answering(stdout)
     facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
@@ -230,7 +234,7 @@ def test_the_disk_that_uefi_booted_from(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_the_disk_below_the_root_file_system(tmp_path: Path) -> None:
-    """/ on a logical volume on encryption on a partition: the disk is found at the bottom."""
+    """The disk below / is found through a logical volume, an encryption layer and a partition."""
     devices = tmp_path / "sys/devices"
     write(devices / "sda/dev", "8:0\n")
     write(devices / "sda/sda3/partition", "3\n")

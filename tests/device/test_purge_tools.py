@@ -95,7 +95,9 @@ def chosen(offers: tuple[Offer, ...], name: str | None = None) -> PurgeMethod:
 
 
 def test_security_erase_leaves_no_password(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """Enhanced where claimed; the password goes on record before it is set, and is gone after."""
+    """Security erase uses the enhanced form where the drive claims it. The password is recorded before it is set, and
+    it is cleared at the end.
+    """
     tools.update(supported=True, enhanced=True)
     notes: list[tuple[str, int]] = []
 

@@ -80,7 +80,7 @@ def test_a_bad_configuration_names_file_key_and_reason(tmp_path: Path, changes: 
 
 
 def test_a_missing_or_broken_configuration(tmp_path: Path) -> None:
-    """No file, no JSON: an error with an example, never a traceback."""
+    """A missing or invalid configuration is an error. The error for a missing file contains an example."""
     with pytest.raises(UsageError, match=r"there is no RAID configuration .* an example"):
         load_raid_config(tmp_path / "raid.json")
     (tmp_path / "raid.json").write_text("{")
@@ -164,7 +164,7 @@ def test_why_a_controller_refuses_is_passed_on(tools: FakeTools, tmp_path: Path)
 
 
 def test_raid_10_says_how_mirrors_are_made(tools: FakeTools, tmp_path: Path) -> None:
-    """storcli wants the number of drives in a mirror."""
+    """RAID 10 passes the number of drives in each mirror, because storcli needs this number."""
     devices = ["252:0", "252:1", "252:2", "252:3"]
     raid = make_set(tmp_path, raidlevel=10, devices=devices)
     everything = ",".join(f"SERIAL{slot}" for slot in range(4))
@@ -247,7 +247,7 @@ def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) ->
     ],
 )
 def test_a_set_that_is_not_as_wanted(tools: FakeTools, tmp_path: Path, state: dict[str, str], says: str) -> None:
-    """Degraded, or another node than the user named."""
+    """A set that is degraded, or that appears as another node than the user named, is an error."""
     tools.update(**state)
     raid = make_set(tmp_path)
 
@@ -304,7 +304,7 @@ def test_why_mdadm_makes_no_set_is_passed_on(tools: FakeTools, tmp_path: Path) -
 
 
 def test_addresses_must_be_enclosure_and_slot(tools: FakeTools, tmp_path: Path) -> None:
-    """A block device in the place of a controller's drive."""
+    """A block device cannot be a member of a controller's set, because members are named ENCLOSURE:SLOT."""
     with pytest.raises(UsageError, match="is not ENCLOSURE:SLOT"):
         make_set(tmp_path, devices=["/dev/sda", "252:1"])
 

@@ -58,7 +58,7 @@ def mounted(device: Path, folder: Path) -> Iterator[None]:
 
 
 def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
-    """The counterpart of every refusal: a free device is permitted, and purged for real."""
+    """A device that nobody uses is permitted and then purged. This test is the counterpart of every refusal."""
     device = loop_device()
     identity = read_identity(device)
     assert find_objections(identity) == ()
@@ -69,7 +69,7 @@ def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
 
 
 def test_a_mounted_device_is_refused_by_every_name(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """Mounted: refused through its path, a link and a link to a link, naming the mount point."""
+    """A mounted device is refused through its path, a link and a link to a link. The refusal names the mount point."""
     device = loop_device()
     link, second = tmp_path / "link", tmp_path / "second"
     link.symlink_to(device)
@@ -82,7 +82,7 @@ def test_a_mounted_device_is_refused_by_every_name(loop_device: MakeLoop, tmp_pa
 
 
 def test_a_disk_with_a_mounted_partition_is_refused(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """One mounted partition protects the whole disk; the free partition stays usable."""
+    """One mounted partition protects the whole disk. The free partition remains usable."""
     device = loop_device("--partscan")
     subprocess.run(["sfdisk", "--quiet", device], input="size=20MiB\nsize=20MiB\n", text=True, check=True)
     first, second = Path(f"{device}p1"), Path(f"{device}p2")
@@ -121,7 +121,7 @@ def test_swap_space_is_refused(loop_device: MakeLoop) -> None:
 
 
 def test_a_device_somebody_holds_exclusively_is_refused(loop_device: MakeLoop) -> None:
-    """Whatever claims it (a RAID, a file system, another program): O_EXCL tells."""
+    """A device that another program opened with O_EXCL is refused, whatever the program is."""
     device = loop_device()
     holder = os.open(device, os.O_RDWR | os.O_EXCL)
     try:
@@ -181,7 +181,9 @@ def test_only_the_holder_that_tkperf_made_is_no_objection(tmp_path: Path) -> Non
 
 
 def test_a_file_in_use_is_refused(scratch: Path, tmp_path: Path) -> None:
-    """Open elsewhere, hard-linked, or behind a loop device: refused, content untouched."""
+    """A file that is open elsewhere, has several hard links or lies behind a loop device is refused. The content
+    remains untouched.
+    """
     before = scratch.read_bytes()
     # An orphan: what tkperf itself started is not held against the file.
     reader = int(run_tool("sh", "-c", f"sleep 30 < {scratch} > /dev/null 2>&1 & echo $!"))
@@ -245,7 +247,7 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
 
 
 def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
-    """Used once; after release it permits nothing."""
+    """A permit can be redeemed once. After its release it permits nothing."""
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch))
     permit.redeem()
     with pytest.raises(RefusedError, match="one run"):
@@ -287,7 +289,7 @@ def test_identity_is_more_than_a_name(change: dict[str, object]) -> None:
 
 
 def test_the_confirmation_is_the_serial_where_there_is_one() -> None:
-    """Serial for drives, path for files and loop devices."""
+    """The user confirms a drive with its serial number, and a device without serial number with its path."""
     drive = DeviceIdentity(path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=8, logical_block_bytes=512)
     assert drive.confirm_id == "/dev/sdx"
     assert replace(drive, serial="S1").confirm_id == "S1"
@@ -298,7 +300,7 @@ def test_the_confirmation_is_the_serial_where_there_is_one() -> None:
     [("/nowhere/at/all", "there is no device"), ("/tmp", "is a directory"), ("/dev/null", "is a character device")],
 )
 def test_what_cannot_be_a_target_is_named(path: str, says: str) -> None:
-    """No such device, a directory, a character device: said in words."""
+    """The error says in words that there is no such device, or that the path is a directory or a character device."""
     with pytest.raises(DeviceError, match=says):
         read_identity(path)
 

@@ -108,7 +108,7 @@ def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
 
 
 def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
-    """No node, or not permitted: they are named."""
+    """Loop devices without a node, or that tkperf may not ask, are named as a blind spot."""
     for name, number in (("loop901", "7:901"), ("loop902", "7:902")):
         write(trees["sys_root"] / f"block/{name}/loop/backing_file", "/gone (deleted)\n")
         write(trees["sys_root"] / f"block/{name}/dev", f"{number}\n")
@@ -172,7 +172,7 @@ def test_swap_space_that_cannot_be_found_is_not_passed_over(
 
 
 def test_an_overlay_whose_folders_cannot_be_reached(trees: dict[str, Path], scratch: Path) -> None:
-    """Folders given relative to where its maker stood, or of another namespace."""
+    """An overlay is named as a blind spot if its folders are relative paths or belong to another namespace."""
     row = "1 0 0:9 / /merged rw - overlay overlay rw,lowerdir=l/A:/gone,upperdir=/gone\n"
     write(trees["proc_root"] / "self/mountinfo", row)
     found = spots(read_identity(scratch), trees)
@@ -181,7 +181,7 @@ def test_an_overlay_whose_folders_cannot_be_reached(trees: dict[str, Path], scra
 
 @pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", "9p"])
 def test_a_file_on_a_file_system_of_several_machines(trees: dict[str, Path], scratch: Path, kind: str) -> None:
-    """This kernel counts its own users only."""
+    """A file on a network file system is named as a blind spot, because the kernel sees only the users on this machine."""
     proc = trees["proc_root"]
     # One descriptor's facts stand for all: which mount it is on.
     (proc / "self/fd").symlink_to("/proc/self/fd")
@@ -219,7 +219,9 @@ print(json.dumps({each.code: each.text for each in find_blind_spots(read_identit
 @pytest.mark.root
 @pytest.mark.parametrize("options", [("--mount-proc",), ()])
 def test_a_real_pid_namespace(scratch: Path, loop_device: Callable[..., Path], options: tuple[str, ...]) -> None:
-    """With a /proc of its own nothing outside shows; with the machine's own all of it does."""
+    """Processes outside are invisible in a PID namespace that has its own /proc. With the machine's /proc, all
+    processes are visible.
+    """
     for target in (scratch, loop_device()):
         argv = ["unshare", "--pid", "--fork", *options, sys.executable, "-c", REAL, str(target)]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -270,7 +272,9 @@ def own_file() -> Iterator[Path]:
 @needs_root
 @pytest.mark.root
 def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> None:
-    """One calm sentence; what others have open is noticed all the same, though not who it is."""
+    """An ordinary user gets one blind spot, and no objection to his own file. The sentence says that nothing else has
+    the file open now.
+    """
 
     def look() -> list[list[str]]:
         identity = read_identity(own_file)

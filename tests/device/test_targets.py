@@ -12,7 +12,7 @@ from tkperf.model.errors import DeviceError
 
 
 def test_a_scratch_file_has_all_its_blocks(tmp_path: Path) -> None:
-    """Not sparse: its blocks are allocated, so that reads before writes are no special case."""
+    """The blocks of a scratch file are allocated, so that reads of blocks never written are no special case."""
     path = tmp_path / "a"
     create_file_target(path, 8 << 20)
     assert path.stat().st_size == 8 << 20
@@ -29,7 +29,7 @@ def test_an_existing_file_is_never_touched(tmp_path: Path) -> None:
 
 
 def test_a_disk_too_small_leaves_no_file_behind(tmp_path: Path) -> None:
-    """More than the disk holds: a clear error, and nothing left."""
+    """A size that exceeds the free space is an error, and no file remains."""
     path = tmp_path / "a"
     with pytest.raises(DeviceError, match="cannot give the scratch file"):
         create_file_target(path, 1 << 60)
@@ -44,7 +44,7 @@ def test_direct_io_is_tried_for_real(scratch: Path) -> None:
 
 
 def test_no_size_is_asked_for_of_a_device_that_is_not_there(tmp_path: Path) -> None:
-    """With one it would be refused, too; of a file it helps."""
+    """The message asks for --size only if the path could be a scratch file. A path below /dev never gets this hint."""
     told = {}
     for path in (Path("/dev/nvme99n9"), tmp_path / "scratch.img"):
         with pytest.raises(DeviceError) as refused:
@@ -55,7 +55,7 @@ def test_no_size_is_asked_for_of_a_device_that_is_not_there(tmp_path: Path) -> N
 
 
 def test_a_link_to_nothing_is_called_one(tmp_path: Path) -> None:
-    """Neither 'exists already' nor 'give its --size' would help."""
+    """The error names the link and its missing target, with and without a size, and creates no file at that place."""
     link = tmp_path / "link.img"
     link.symlink_to("nowhere.img")
     for size in ("1GiB", None):

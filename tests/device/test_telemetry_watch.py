@@ -118,7 +118,9 @@ def wait_for(found: Callable[[], Any]) -> Any:
 
 
 def test_an_nvme_drive_by_nvme_cli(nvme: MadeUp, tools: Tools) -> None:
-    """Its log, OCP's, its power state; who it is and by what, from one look beforehand."""
+    """nvme-cli gives the SMART log, the OCP log and the power state. One look before the run tells the drive and the
+    sources.
+    """
     log = nvme.log(tools)
     reading = log.look_first(lambda: 5.0)
     assert reading is not None
@@ -194,7 +196,7 @@ def test_hwmon_is_the_kernels_thermometer(disk: MadeUp, tools: Tools) -> None:
 
 
 def test_another_drives_log_is_not_taken_for_ours(disk: MadeUp, tools: Tools) -> None:
-    """By the drive's own words: its serial number is not the kernel's."""
+    """A log with a serial number that differs from the kernel's is refused."""
     tools.answers["--json"] = SAS
     log = disk.log(tools)
     with pytest.raises(UnreadError, match="its log says serial number MADEUP0003, the kernel MADEUP0002"):
@@ -268,7 +270,7 @@ def test_a_tool_that_hangs_or_speaks_rubbish_is_given_up(
 
 
 def test_a_drive_without_smart_is_no_news(disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]) -> None:
-    """Disclosed, but no warning: many a USB stick has none."""
+    """A drive without SMART is disclosed as a gap and causes no warning, because many USB sticks lack SMART."""
     tools.answers["--json"] = {"smart_support": {"available": False}}
     watch = watch_of(disk.log(tools))
     assert watch.take_troubles() == []
@@ -365,7 +367,7 @@ def test_a_hanging_tool_holds_nobody_up_for_long(
 
 
 def test_files_and_unwanted_telemetry_have_none(tmp_path: Path, disk: MadeUp) -> None:
-    """No thread, no facts, no trouble."""
+    """A file, or a drive whose telemetry the user does not want, has no facts, readings or troubles."""
     file = tmp_path / "file"
     file.write_bytes(bytes(4096))
     for identity, wanted in ((read_identity(file), True), (disk.identity, False)):
@@ -377,7 +379,9 @@ def test_files_and_unwanted_telemetry_have_none(tmp_path: Path, disk: MadeUp) ->
 
 
 def test_a_loop_device_keeps_no_log(loop_device: Callable[..., Path]) -> None:
-    """Nor does it hide that of the disk below: a loop device is no drive."""
+    """The facts of a loop device say that such devices keep no log that can be read. They do not contain the log of the
+    disk below.
+    """
     facts, reading = look_at_telemetry(read_identity(loop_device(size=MIB)))
     assert reading is None
     assert facts is not None

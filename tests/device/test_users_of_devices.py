@@ -74,7 +74,7 @@ def test_a_loop_device_with_a_file_system_on_a_block_device(loop_device: MakeLoo
 
 @pytest.mark.root
 def test_the_command_line_refuses_it_though_forced(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """As in the review that found it: exit 3, the file system is whole."""
+    """The forced command exits with code 3 and leaves the file system below the loop device whole."""
     under = loop_device()
     tkperf = shutil.which("tkperf") or str(Path(sys.executable).with_name("tkperf"))
     with loop_on(under, "-o", str(8 * MIB)) as upper, mounted(upper, tmp_path / "mnt"):
@@ -92,7 +92,7 @@ def test_the_command_line_refuses_it_though_forced(loop_device: MakeLoop, tmp_pa
 
 @pytest.mark.root
 def test_a_loop_device_not_mounted_is_a_user_too(loop_device: MakeLoop) -> None:
-    """Whoever made it has something in mind; its descriptor is opened the moment it is used."""
+    """A device behind a loop device is refused, because whoever made the loop device may use it at any moment."""
     under = loop_device()
     with loop_on(under, "--read-only"):
         assert_refused(under, "is behind loop device")
@@ -331,7 +331,7 @@ def test_an_image_that_an_erofs_uses_under_a_former_name(
 
 @pytest.mark.root
 def test_a_block_device_below_a_loop_device_is_used(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """Mounted below, or claimed by somebody: the loop device above it is not free."""
+    """A loop device is in use if the block device below it is mounted or claimed."""
     under = loop_device()
     with loop_on(under) as upper:
         with mounted(under, tmp_path / "mnt"):
@@ -345,7 +345,9 @@ def test_a_block_device_below_a_loop_device_is_used(loop_device: MakeLoop, tmp_p
 
 @pytest.mark.root
 def test_a_block_device_mapped_for_writing(loop_device: MakeLoop, foreign: Foreign) -> None:
-    """Its descriptor is closed, its pages are written back all the same; by any node's name."""
+    """A block device mapped into memory for writing is in use, although its descriptor is closed, because the kernel
+    still writes its pages back.
+    """
     device = loop_device()
     process = foreign(MAP, device)
     assert f"[mapped] it is mapped into memory by process {process} (" in said(device)
@@ -353,7 +355,7 @@ def test_a_block_device_mapped_for_writing(loop_device: MakeLoop, foreign: Forei
 
 @pytest.mark.root
 def test_the_whole_disk_is_open_for_writing(loop_device: MakeLoop, foreign: Foreign) -> None:
-    """As a virtual machine has it: its partitions are not free."""
+    """A partition is in use while another process has the whole disk open for writing, as a virtual machine does."""
     disk = loop_device()
     with partition_of(disk, 1, 2048, 20480) as part:
         process = foreign("os.open(words[0], os.O_RDWR)", disk)
@@ -362,7 +364,9 @@ def test_the_whole_disk_is_open_for_writing(loop_device: MakeLoop, foreign: Fore
 
 @pytest.mark.root
 def test_a_writer_that_comes_while_the_question_is_open(loop_device: MakeLoop, foreign: Foreign) -> None:
-    """It needs no claim, so the exclusive hold does not keep it away; a reader alone does no harm."""
+    """A writer that opens the device while the user is asked is refused, because a writer needs no claim and the
+    exclusive hold does not stop it. A reader alone does no harm.
+    """
     device = loop_device()
     identity = read_identity(device)
     held = hold_target(identity)
@@ -479,7 +483,7 @@ def test_what_lio_says_of_a_file(tmp_path: Path, scratch: Path) -> None:
 
 
 def test_what_lio_says_of_a_disk(tmp_path: Path, fake_disk: Path) -> None:
-    """By number, or by the address on the SCSI bus; the disk's partition is exported with it."""
+    """LIO names its disk by number or by its SCSI address. A partition of the exported disk counts as exported too."""
     info = tmp_path / "sys/kernel/config/target/core/iblock_0/disk/info"
     info.parent.mkdir(parents=True)
     info.write_text(LIO_BLOCK)
@@ -532,7 +536,9 @@ def test_a_layer_on_a_zoned_disk_decides_for_itself(tmp_path: Path, fake_disk: P
 
 
 def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:
-    """Its claim does not keep users without a claim off; other volumes on it are no users of it."""
+    """A logical volume does not protect its disk from users without a claim. Other volumes on the same disk are no
+    users of this volume.
+    """
     volume = tmp_path / "sys/devices/dm-0"
     (volume / "slaves").mkdir(parents=True)
     (volume / "slaves/sdx1").symlink_to(fake_disk / "sdx1")
@@ -566,7 +572,9 @@ def test_a_loop_device_on_another_partition_of_the_system_disk(
 
 
 def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
-    """In a damaged or hybrid table; what is mounted on the one lies in the other."""
+    """A partition is in use if a partition that overlaps it is mounted. Partitions that do not overlap do not affect
+    each other.
+    """
     (tmp_path / "sys/dev/block/8:2").symlink_to(fake_disk / "sdx2")
     (fake_disk / "sdx2").mkdir()
     rows = {"sdx1": ("8:1", 100, 100), "sdx2": ("8:2", 150, 100)}
@@ -582,7 +590,9 @@ def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
 
 
 def test_a_loop_device_that_cannot_be_asked_is_known_by_name(tmp_path: Path) -> None:
-    """An ordinary user, or no node in /dev: what sysfs says has to do, a deleted name included."""
+    """Where the loop driver cannot be asked, sysfs gives the file behind a loop device, even if the name is marked as
+    deleted.
+    """
     from tkperf.device.usage.kernel import find_loops
 
     image = tmp_path / "image"

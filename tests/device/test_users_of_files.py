@@ -161,7 +161,9 @@ def test_swap_files_of_any_name(tmp_path: Path, name: str) -> None:
 @needs_root
 @pytest.mark.root
 def test_a_swap_file_that_the_kernel_does_not_name(tmp_path: Path) -> None:
-    """Whatever the list says: the kernel writes nothing, not even nothing, to swap space."""
+    """The kernel refuses writes to swap space. tkperf therefore detects a swap file even if /proc/swaps does not list
+    it.
+    """
     image = tmp_path / "swap"
     image.write_bytes(bytes(16 << 20))
     image.chmod(0o600)
@@ -312,7 +314,7 @@ if ring >= 0:
 
 
 def test_a_file_registered_with_io_uring(foreign: Foreign, scratch: Path) -> None:
-    """Its descriptor is closed, the ring keeps the file."""
+    """A file that is registered with io_uring is in use, although its descriptor is closed."""
     process = foreign(REGISTERED, scratch)
     found = said(scratch)
     if f"open in process {process}" in found:
@@ -354,7 +356,9 @@ ctypes.CDLL(None).syscall(60, 0)  # exit of this thread alone, on x86-64
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls differ")
 def test_a_process_whose_first_thread_has_ended(foreign: Foreign, scratch: Path) -> None:
-    """Its own list is empty then, those of its threads are not."""
+    """A process whose first thread has ended is still found as a user of the file, because the lists of its other
+    threads are read.
+    """
     process = foreign(LEADER_ENDS, scratch)
     time.sleep(0.2)
     assert f"[open] the file is open in process {process} (" in said(scratch)
@@ -459,7 +463,9 @@ def test_a_file_open_over_nfs(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_mounted_without_a_loop_device(scratch: Path, tmp_path: Path) -> None:
-    """Erofs mounts files by themselves since Linux 6.12; the bitmap of an MD RAID may be a file."""
+    """erofs mounts a file without a loop device since Linux 6.12, and an MD RAID may keep its bitmap in a file. Both
+    count as users of the file.
+    """
     identity, _, _ = fake_file(scratch)
     proc = tmp_path / "proc"
     (proc / "self").mkdir(parents=True)
