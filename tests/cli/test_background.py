@@ -155,7 +155,9 @@ def test_json_lines_say_how_many_are_missing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_log_that_hangs_is_not_waited_for() -> None:
-    """As one on a network file system whose server is gone: here a pipe that nobody reads."""
+    """tkperf does not wait without end for a log that hangs, such as a log on a network file system whose server is
+    gone. The test uses a pipe that nobody reads.
+    """
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     log = _open_log(writer, cast(RunOptions, SimpleNamespace(debug=True)))

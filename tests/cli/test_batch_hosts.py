@@ -107,7 +107,7 @@ def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(lab: Lab, 
         assert not _is_snapshot(path, "b-03", host.user)
         assert not _is_snapshot(path, name, "another")
     assert (folder / "b.html").exists()
-    # Its drive is elsewhere.
+    # The drive of this run is on another machine.
     again = lab.run("resume", "b-01.tkperf", "--repeat", "lat", cwd=folder)
     assert_clear(again, 2, lab3.user, "cannot be resumed on this machine")
     # Nothing is left, and nothing is begun again.
@@ -150,8 +150,8 @@ def test_each_host_that_cannot_take_part_is_named_with_what_to_do(lab: Lab, fold
 
 
 def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Path) -> None:
-    """One batch with real I/O: a cut link, a killed sshd, the batch killed and resumed, a reboot, and its end by
-    Ctrl-C.
+    """The runs of one batch with real I/O continue after a cut link, a killed sshd, a killed and resumed batch and a
+    reboot. Ctrl-C then ends the batch.
     """
     lab3, lab4 = lab.hosts
     disks = [folder / f"{host.name}.img" for host in lab.hosts]
@@ -243,8 +243,8 @@ def test_a_typed_answer_begins_on_all_hosts_and_one_with_a_full_disk_waits(lab: 
 
 
 def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Path) -> None:
-    """With a full disk on one host, without consent, or with that for another drive, a host lets its drive go,
-    untouched.
+    """A host releases its drive untouched when a host has no room, when consent is missing and when the consent is for
+    another drive.
     """
     lab3, lab4 = lab.hosts
     disk = folder / "a.img"
@@ -328,7 +328,9 @@ def test_an_archive_is_put_only_where_root_may_run_it(lab: Lab, folder: Path) ->
 
 @pytest.mark.skipif("TKPERF_ARCHIVE" not in os.environ, reason="TKPERF_ARCHIVE is not set")
 def test_the_archive_of_make_archive_measures_there(lab: Lab, folder: Path) -> None:
-    """On demand: TKPERF_ARCHIVE=dist/tkperf-VERSION-linux-MACHINE.tar.gz, by 'make archive' of this version."""
+    """The archive of 'make archive' can measure on a host. The test runs only if TKPERF_ARCHIVE names this archive:
+    dist/tkperf-VERSION-linux-MACHINE.tar.gz.
+    """
     lab3 = lab.hosts[0]
     lab3.run("mount", "-o", "remount,size=1g", "/opt")
     set_sudoers(lab3, "measure ALL=(root) NOPASSWD: ALL\n")

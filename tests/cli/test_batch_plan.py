@@ -100,7 +100,9 @@ def test_faults_are_rows(tmp_path: Path) -> None:
 
 
 def test_the_whole_is_the_sum(tmp_path: Path) -> None:
-    """Of amounts over drives, of times over groups, as the drives of a group run at once."""
+    """The amounts of a batch are sums over its drives, and its times are sums over its groups, because the drives of a
+    group run at once.
+    """
     words = ("ssd", "sim:sata-ssd", "sim:client-tlc", "sim:sata-ssd", *QUICK, "--rated", "1DWPD")
     at_once, in_turn = (plan_json("lab", *words, "--parallel", each) for each in ("all", "2"))
     for told in (at_once, in_turn):
@@ -151,7 +153,7 @@ def test_no_drive_at_all_is_left() -> None:
 
 
 def test_a_link_over_its_budget() -> None:
-    """It is a caution with the link's name; a strict batch would be refused."""
+    """A link over its budget is a caution with the name of the link. A strict batch is refused for the same reason."""
     estimate = look("sim:sata-ssd", "sim:sata-ssd")
     part = Part(key="x", kind=PartKind.CONTROLLER, name="SAS controller 0000:01:00.0", bytes_per_s=10**9)
     budget = PartBudget(part=part, drives=("lab-01", "lab-02"), demand_bytes_per_s=12 * 10**8)

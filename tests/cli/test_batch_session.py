@@ -384,7 +384,9 @@ def test_the_state_can_be_asked_for_from_anywhere(folder: Path) -> None:
 
 @fio
 def test_drives_that_slow_each_other_down_are_measured_once_more_alone(folder: Path, images: list[Path]) -> None:
-    """Which ones are is a matter of the host: either way the results say so."""
+    """The host decides which drives slow each other down. The results state in each case which drives were measured
+    again alone.
+    """
     consent = folder / "yes.txt"
     consent.write_text("".join(f"{image}\n" for image in images[:2]))
     words = [word for word in batch(folder, *images[:2]) if word != "--no-compare-reads"]

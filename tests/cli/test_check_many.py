@@ -151,7 +151,9 @@ def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(folder: Path, tm
 
 
 def test_runs_that_fail_come_first_and_runs_alike_share_their_lines(good: RunResult) -> None:
-    """Of 24 drives those to look at are on the first screen, whatever their names."""
+    """The runs with something to look at are the first rows, whatever their names, so that they are on the first screen
+    of 24 drives.
+    """
     doubtful = (replace(good, tests=()), replace(good, tests=()))
     results = [
         replace(one, info=replace(one.info, name=f"d{number}")) for number, one in enumerate((good, *doubtful, good))

@@ -121,7 +121,7 @@ def test_block_devices_are_offered_by_their_folder() -> None:
     ],
 )
 def test_bash_gets_what_it_has_to_add(folder: Path, line: str, replies: list[str]) -> None:
-    """Its own COMPREPLY, by the script that is printed."""
+    """The printed script fills bash's COMPREPLY with the words that tkperf offers."""
     script = tkperf("completion", "bash").stdout
     me = folder / "me"
     me.write_text(f'#!/bin/sh\nexec {sys.executable} -m tkperf "$@"\n')
@@ -138,7 +138,9 @@ def test_bash_gets_what_it_has_to_add(folder: Path, line: str, replies: list[str
 
 
 def test_bash_is_told_what_is_a_files_name(folder: Path) -> None:
-    """It then quotes what a shell would take apart, or run; a name of two lines would be two answers."""
+    """tkperf marks file names as paths so that bash quotes them. A name of two lines is not offered, because bash would
+    read it as two answers.
+    """
     for name in ("$(reboot).tkperf", "x;reboot.tkperf", "c\nplain,reboot.tkperf", "c\x1b[2J.tkperf"):
         (folder / name).write_text("")
     assert offered("tkperf show $") == paths("$(reboot).tkperf")

@@ -17,7 +17,9 @@ QUESTION = Question(devices=("/dev/sdb", "/dev/sdc"), ids=("A1", "B2"), data=("e
 
 
 def test_the_question_names_devices_data_and_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of it in one line; what was typed comes back without the spaces around it."""
+    """The question is one line with devices, data and the text to type. The answer is returned without the spaces
+    around it.
+    """
     asked: list[str] = []
 
     def prompt(text: str, **_: object) -> str:
@@ -106,7 +108,7 @@ def test_without_a_terminal_the_way_to_confirm_is_named(monkeypatch: pytest.Monk
 def test_ctrl_c_at_the_question_touches_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And says so."""
+    """Ctrl-C at the question ends the command. The message says that nothing was touched."""
 
     def prompt(*_: object, **__: object) -> str:
         raise click.Abort

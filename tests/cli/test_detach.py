@@ -63,7 +63,7 @@ class Terminal:
         os.close(self._master)
 
     def wait(self) -> int:
-        """Its exit code, with all that it printed read."""
+        """Return the exit code of the process after everything that it printed was read."""
         with suppress(OSError):  # nobody has the other end open any more
             while True:
                 self._read()
@@ -175,7 +175,9 @@ def test_ctrl_c_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> N
 @fio
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_the_command_alone_ends_both(image: Path, run_path: Path, number: signal.Signals) -> None:
-    """As ``kill PID`` sends it before anything was confirmed."""
+    """A signal that reaches only the command, as ``kill PID`` sends it, ends the command and its detached process
+    before the user confirmed anything.
+    """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
     (pid,) = descendants_of(terminal.pid)
@@ -193,7 +195,7 @@ def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path:
     (pid,) = descendants_of(terminal.pid)
     terminal.close()
     _, status = os.waitpid(terminal.pid, 0)
-    # Of the second SIGHUP, which the command passes on, it may die itself: 128 + 1.
+    # The second SIGHUP, which the command passes on, may kill the command itself: 128 + 1.
     assert os.waitstatus_to_exitcode(status) in (129, 130)
     wait_for(lambda: not Path(f"/proc/{pid}").exists())
     assert not run_path.exists()
@@ -223,7 +225,9 @@ def test_a_run_killed_before_it_began_is_an_error(image: Path, run_path: Path) -
 
 
 def test_errors_before_the_beginning_are_on_the_terminal(image: Path, run_path: Path) -> None:
-    """With their exit codes, as without --detach."""
+    """With --detach, errors before the start are printed on the terminal with the exit codes that they have without
+    --detach.
+    """
     assert_clear(tkperf(*options(image)), 3, "there is no terminal to ask on")
     assert_clear(tkperf(*options(image, "-ft")), 3, "there is no terminal to ask on")
     assert_clear(tkperf(*options(image, "--yes-destroy", "x")), 3, "'x' does not confirm")
@@ -240,7 +244,7 @@ def test_errors_before_the_beginning_are_on_the_terminal(image: Path, run_path: 
 
 
 def test_a_simulated_run_leaves_its_terminal(tmp_path: Path) -> None:
-    """Quietly, if asked: then nothing is said but errors."""
+    """A simulated run can be detached. With -q, tkperf then prints nothing but errors."""
     argv: list[str | Path] = ["ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", tmp_path]
     done = tkperf(*argv, "--detach", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -339,7 +343,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
 
 @pytest.mark.parametrize("command", ["attach", "status", "stop"])
 def test_what_is_no_run_gets_one_clear_line(command: str, tmp_path: Path) -> None:
-    """And stays as it was."""
+    """The commands attach, status and stop print one clear error for a file that is no run file."""
     missing, text, empty, pipe = (tmp_path / f"{name}.tkperf" for name in ("missing", "text", "empty", "pipe"))
     text.write_text("notes")
     empty.touch()
@@ -379,7 +383,7 @@ def a_run(folder: Path) -> Path:
 
 
 def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
-    """By name and version."""
+    """The refusal names the file and the format version of the newer tkperf."""
     import sqlite3
     from contextlib import closing
 
@@ -453,7 +457,7 @@ def test_stop_says_that_a_run_is_paused() -> None:
 
 
 def test_status_of_an_empty_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever runs elsewhere on this machine."""
+    """Status of an empty folder lists no run of that folder, whatever runs elsewhere on this machine."""
     monkeypatch.chdir(tmp_path)
     document = json.loads(tkperf("status", "--json").stdout)
     assert [each for each in document["runs"] if "/" not in each["run_file"]] == []

@@ -245,7 +245,7 @@ def test_each_document_has_its_verdict(
 
 
 def test_reasons_have_codes() -> None:
-    """Those of a device, with what they are about, as JSON has them."""
+    """The JSON gives each reason of a device its code and the names that the reason is about."""
     page = build_device_page(a_device(ADVICE, DISTURBS, data=["ext4"]))
     verdict = build_verdict(page.verdict)
     assert verdict["state"] == "can be tested with cautions"

@@ -65,7 +65,9 @@ def test_without_report_none_is_written(tmp_path: Path) -> None:
 
 
 def test_it_is_written_when_the_device_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits for the drive does not wait for charts."""
+    """The report is written after the device was released, so that whoever waits for the drive does not wait for
+    charts.
+    """
     happened: list[str] = []
     opened = SimulatedDriveUnderTest.open
 
@@ -146,7 +148,9 @@ def test_of_nothing_there_is_no_report(tmp_path: Path, monkeypatch: pytest.Monke
 def test_trouble_with_the_report_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, says: str
 ) -> None:
-    """Ctrl-C among it: the results are shown, and the exit code is the run's."""
+    """A failure of the report, Ctrl-C included, is one warning line. The results are still shown, and the exit code is
+    the exit code of the run.
+    """
 
     def fails(*_: object) -> None:
         raise error

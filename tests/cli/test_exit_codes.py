@@ -36,7 +36,7 @@ QUICK = ("--profile", "quick", "-ssdt", "iops", "-q", "--no-report")
 
 
 def rows() -> dict[int, tuple[str, str]]:
-    """Of the page's table: by code what it means and which commands give it."""
+    """Return the rows of the page's table: for each code its meaning and the commands that give it."""
     found = re.findall(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| [^|]+", PAGE, re.MULTILINE)
     return {int(code): (meaning, given) for code, meaning, given in found}
 
@@ -49,7 +49,9 @@ def kinds_of_errors(kind: type[TkperfError] = TkperfError) -> Iterator[type[Tkpe
 
 
 def test_the_page_and_the_help_have_the_table_of_the_code() -> None:
-    """Codes and their meanings; commands that there are."""
+    """The documented table and the help contain the codes and meanings of the program. The table names only commands
+    that exist.
+    """
     assert {code: meaning for code, (meaning, _) in rows().items()} == {code.value: code.meaning for code in ExitCode}
     for _, given in rows().values():
         assert set(re.findall(r"`(\w+)[^`]*`", given)) <= set(COMMANDS)
@@ -129,7 +131,7 @@ def device(run_file: Path, folder: Path) -> int:
 
 
 def fio(run_file: Path, folder: Path) -> int:
-    """Not there at all."""
+    """Return the exit code of a run for which fio is not installed."""
     target = folder / "scratch.img"
     argv = ("ssd", "n", target, "--size", "8MiB", *QUICK, "--output", folder)
     ended = tkperf(*argv, path=str(folder))

@@ -61,7 +61,9 @@ def read(dataset: Path, table: str) -> dict[str, list[dict[str, object]]]:
 
 
 def test_each_run_has_a_folder_with_all_tables(runs: Path, tmp_path: Path) -> None:
-    """Also the tables that are empty, so that a query over all runs finds a file in each folder."""
+    """Each run gets a folder with all tables, the empty ones included, so that a query over all runs finds a file in
+    each folder.
+    """
     dataset = tmp_path / "fleet"
     assert said(export(runs, "--parquet", dataset)) == "2 exported; 2 runs in all"
     assert [path.name for path in sorted(dataset.glob("run_id=*"))] == [f"run_id={uuid}" for uuid in UUIDS[:2]]
@@ -81,7 +83,7 @@ def test_each_run_has_a_folder_with_all_tables(runs: Path, tmp_path: Path) -> No
 def test_only_what_is_new_is_exported(
     runs: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of an unchanged file nothing but its status is looked at; the folders of such runs stay as they are."""
+    """An export opens only new run files. It leaves the folders of unchanged runs untouched."""
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     times = {path.name: path.stat().st_ino for path in dataset.glob("run_id=*")}
@@ -94,7 +96,9 @@ def test_only_what_is_new_is_exported(
 
 
 def test_a_changed_file_replaces_its_run(runs: Path, tmp_path: Path) -> None:
-    """As after a resumption. Options that change the tables do the same."""
+    """A changed run file, for instance after a resumption, replaces its run in the data set. Options that change the
+    tables export every run again.
+    """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     again = tmp_path / "again.tkperf"
@@ -202,7 +206,9 @@ def test_a_failure_leaves_the_former_run(runs: Path, tmp_path: Path, monkeypatch
 
 
 def test_what_a_killed_export_left_is_removed(runs: Path, tmp_path: Path) -> None:
-    """A hidden folder of an export; a folder of which a file is too short is written again."""
+    """The next export deletes the hidden folder of a killed export. It writes a folder again if a file in the folder is
+    too short.
+    """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     left = dataset / ".tkperf-0123456789abcdef.folder"
@@ -308,7 +314,9 @@ def test_folders_are_exchanged_without_the_kernels_help(
 
 
 def test_other_code_exports_again(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise one data set would have columns and figures of two versions."""
+    """A different version of the exporting code exports every run again. Otherwise one data set would contain columns
+    and figures of two versions.
+    """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
     monkeypatch.setattr(dataset_module, "describe_columns", lambda: "other")

@@ -98,7 +98,9 @@ def test_no_job_file(content: bytes, reason: str, job: Path, tmp_path: Path) -> 
 
 
 def test_a_name_of_its_own(job: Path) -> None:
-    """That of a built-in test is not taken over; an impossible one is refused."""
+    """A job file named after a built-in test gets another test name. An impossible name, or the name of a built-in
+    test, is refused.
+    """
     iops = job.with_name("iops.fio")
     iops.write_text(GOOD)
     assert 'name = "iops-fio"' in tkperf("workload", "from-fio", iops).stdout

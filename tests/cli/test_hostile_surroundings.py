@@ -66,7 +66,7 @@ def test_a_log_goes_to_no_other_file(tmp_path: Path, laid: str) -> None:
 
 
 def test_an_old_log_is_added_to(tmp_path: Path) -> None:
-    """One of ours, as before."""
+    """A log of the same user is extended, and its old lines remain."""
     path = tmp_path / "n.log"
     path.write_text("old\n")
     with open(open_log(path), "w") as log:
@@ -100,7 +100,9 @@ def test_links_of_others_are_not_followed(tmp_path: Path, place: str) -> None:
 
 @root
 def test_root_follows_no_link_where_others_can_write(tmp_path: Path) -> None:
-    """Not even its own: who can write to the folder can put one there that root made elsewhere."""
+    """Root follows no link in a folder that others can write to, even if root owns the link, because another user can
+    move such a link there.
+    """
     (tmp_path / "precious").write_text("precious")
     everybodys = tmp_path / "everybodys"
     everybodys.mkdir()
@@ -189,7 +191,9 @@ def test_a_report_never_goes_to_a_drive(loop_device) -> None:  # type: ignore[no
     ],
 )
 def test_no_error_is_obeyed_by_a_terminal(argv: list[str]) -> None:
-    """click's own errors too; and an error is one line, whatever name is in it."""
+    """An error never contains a control character that the terminal would obey, even if click reports the error. Each
+    error is one line, whatever name it contains.
+    """
     done = tkperf(*argv)
     assert done.returncode in (2, 4, 6)
     assert not set(done.stderr) & {0x1B, 0x07}
@@ -248,7 +252,7 @@ def test_exit_statuses_are_known_whatever_was_handed_down() -> None:
 
 
 def test_the_password_reaches_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither tools nor the processes of our own."""
+    """The SMTP password is in the environment of no tool and of no other process that tkperf starts."""
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")
     assert "secret-of-mine" not in run_command(["env"], timeout_s=60).stdout
     with start_module("tkperf.render.pdf") as process:  # which waits for its document

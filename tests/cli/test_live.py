@@ -97,7 +97,9 @@ def lines_of(state: RunState, width: int = 79, height: int = 23, **options: str)
 
 
 def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
-    """Which of how many rounds, how much of step and run, until when, this second, every cell."""
+    """A round is shown in 24 lines of 80 columns: the number of the round, the progress of step and run, the end, the
+    current second and every cell.
+    """
     lines = lines_of(in_a_round())
     assert lines[0].startswith("── D3 ── test 1 of 4: iops lat tp writesat ──")
     assert lines[1] == ("IOPS, round 6 of at most 25, step 31 of 56  RND 4k R/W 50/50 TC1/QD1")
@@ -247,7 +249,7 @@ def test_each_frame_replaces_the_one_before_and_the_last_leaves_nothing() -> Non
 
 
 def test_lines_that_a_narrower_terminal_broke_are_found_again() -> None:
-    """Two rows for one line: both are drawn over."""
+    """A line that a narrower terminal broke into two rows is overwritten completely."""
     screen = Screen()
     console = Console(file=screen, force_terminal=True, width=40, height=24)
     frame = RedrawnLines(console)
@@ -277,7 +279,7 @@ def test_a_frame_is_written_at_once_and_erases_nothing_first() -> None:
 
 
 def test_nothing_is_drawn_where_it_could_not_be_replaced() -> None:
-    """--progress live into a file."""
+    """The live view writes nothing into a file, because it could not replace its lines there."""
     screen = Screen()
     with LiveView(Console(file=screen, force_terminal=False, width=80)) as view:
         view.draw()

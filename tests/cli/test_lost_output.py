@@ -58,7 +58,9 @@ def start(folder: Path, *options: str, stdout: int, stderr: int, nohup: bool = F
 def test_a_run_goes_on_without_anybody_to_watch_it(
     tmp_path: Path, options: tuple[str, ...], stream: str, trouble: str
 ) -> None:
-    """Complete, exit code 0; the log says once that progress was given up."""
+    """A run whose progress output fails is measured to its end with exit code 0. The log says once that progress was
+    given up.
+    """
     if trouble == "disk full":
         lost = os.open(FULL, os.O_WRONLY)
     else:
@@ -81,7 +83,7 @@ def test_a_run_goes_on_without_anybody_to_watch_it(
 
 @pytest.mark.parametrize(("progress", "shown"), [("live", b" gone, "), ("plain", b"round 1")])
 def test_a_run_goes_on_without_its_terminal(tmp_path: Path, progress: str, shown: bytes) -> None:
-    """Its window was closed: lines get EIO, the live view finds no terminal any more."""
+    """A run continues to its end when its terminal window is closed, with the live view and with plain lines."""
     terminal, ours = pty.openpty()
     running = start(tmp_path, "--progress", progress, stdout=subprocess.DEVNULL, stderr=ours)
     os.close(ours)
@@ -121,7 +123,7 @@ def test_nohup_is_obeyed(tmp_path: Path, nohup: bool) -> None:
 
 
 def test_a_view_that_failed_is_left_alone() -> None:
-    """One note, then silence; what it is told about is not lost for the others."""
+    """A view that fails is reported once and then called no more. The other views still receive its event."""
     seen: list[Event] = []
     notes: list[Event] = []
 
@@ -166,7 +168,9 @@ def start_on_a_file(
 
 @pytest.mark.fio
 def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path: Path) -> None:
-    """A stalled ssh: the run is measured to its end, and tkperf ends though its thread hangs."""
+    """A run is measured to its end although nobody reads its output pipe, as with a stalled ssh. tkperf exits although
+    its output thread hangs.
+    """
     reader, full = os.pipe()
     fcntl.fcntl(full, fcntl.F_SETPIPE_SZ, 4096)
     running = start_on_a_file(tmp_path, "--progress", "json", stdout=full)
@@ -251,7 +255,9 @@ def on_a_full_disk(*argv: str | Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_a_full_stdout_is_one_clear_line(run_file: Path, argv: tuple[str, ...]) -> None:
-    """Not 1, which would be "claims not met", and no traceback."""
+    """A full standard output is one clear error with exit code 2 and no traceback. Exit code 1 would mean "claims not
+    met".
+    """
     claims = run_file.with_name("claims.toml")
     claims.write_text("[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1")
     names = {"RUN": str(run_file), "CLAIMS": str(claims)}

@@ -157,7 +157,9 @@ def test_the_command_gets_name_status_and_file(tmp_path: Path) -> None:
 
 
 def test_a_failing_command_is_a_warning(tmp_path: Path) -> None:
-    """Its status and words are passed on."""
+    """A notify command that fails is a warning with its exit status and its error output. The exit code of the run
+    remains 0.
+    """
     ran = run(tmp_path, "--notify-command", "sh -c 'echo no >&2; exit 3'")
     assert ran.exit_code == 0
     assert "ended with status 3: no" in ran.stderr
@@ -173,7 +175,7 @@ def test_a_failing_command_is_a_warning(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_show_before_the_run(tmp_path: Path, options: tuple[str, ...], says: str) -> None:
-    """Not after 30 hours."""
+    """Mistakes in the options of notifications are refused before the run, not after 30 hours."""
     ran = run(tmp_path, *options)
     assert isinstance(ran.exception, UsageError)
     assert says in str(ran.exception)
@@ -203,7 +205,9 @@ def test_what_no_mail_can_be_sent_with_is_refused_before_the_run(tmp_path: Path,
 def test_trouble_with_a_mail_changes_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    """Ctrl-C while a server hangs, or what nobody thought of: results are shown, the command runs."""
+    """Any failure of a mail, Ctrl-C and unexpected errors included, is a warning. The report is still written and the
+    notify command still runs.
+    """
 
     def fails(*_: object) -> None:
         raise error
@@ -230,7 +234,9 @@ def run_a_batch(folder: Path, *options: str) -> subprocess.CompletedProcess[str]
 
 
 def test_the_outcome_of_a_batch_is_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
-    """In a few lines, once for all drives; the command gets the ledger."""
+    """One mail of at most 12 lines tells the outcome of all drives of a batch. The notify command gets the name of the
+    ledger.
+    """
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     command = f"sh -c 'echo {{name}} {{status}} {{run_file}} > {tmp_path}/said'"
     ran = run_a_batch(tmp_path, "-m", "me@example.org", "-s", server, "--notify-command", command)

@@ -31,7 +31,9 @@ def test_several_tests_may_follow_one_flag(given: list[str], expanded: list[str]
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_the_help_names_every_test_of_the_suite(suite: str) -> None:
-    """From the registry: those that run by default first, then what else there is."""
+    """The help lists the tests of the suite from the registry: first the tests that run by default, then the other
+    tests.
+    """
     # Lines may end within a name, after its hyphen.
     said = " ".join(tkperf(suite, "-h").stdout.split()).replace("- ", "-")
     names = [name for name, test in SUITES[suite].items() if test.by_default]
@@ -54,7 +56,9 @@ def test_the_help_names_every_test_of_the_suite(suite: str) -> None:
     ],
 )
 def test_tests_are_chosen_by_name(words: tuple[str, ...], chosen: tuple[str, ...]) -> None:
-    """One flag or several, with commas or not; in the suite's order, each once."""
+    """Tests can be chosen with one option or several, with or without commas. They run once each, in the order of the
+    suite.
+    """
     parent = click.Context(cli, **cli.context_settings)
     given = ["n", "sim:sata-ssd", "--profile", "quick", *words]
     with ssd.make_context("ssd", given, parent) as context:
@@ -66,7 +70,9 @@ def test_tests_are_chosen_by_name(words: tuple[str, ...], chosen: tuple[str, ...
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
-    """For each suite, in a list as well; exit code 2 and nothing looked at."""
+    """A typo in a list of tests is refused with exit code 2 in each suite. The error proposes the closest name, and no
+    device is looked at.
+    """
     config = ["-c", "none.json"] if suite == "raid" else []
     done = tkperf(suite, "n", "/dev/none", *config, "--test", "iops,ipos")
     assert done.returncode == 2
@@ -79,7 +85,7 @@ def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
     ("begun", "offered"), [("w", ["writesat"]), ("lat,w", ["lat,writesat"]), ("al", ["all"]), ("no-such", [])]
 )
 def test_completion_offers_the_suites_tests(begun: str, offered: list[str]) -> None:
-    """After a comma, too."""
+    """Completion offers the tests of the suite, after a comma as well."""
     (option,) = (each for each in ssd.params if each.name == "tests")
     found = option.shell_complete(click.Context(ssd, **cli.context_settings), begun)
     assert [item.value for item in found if item.type == "plain"] == offered

@@ -28,7 +28,7 @@ def run_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("option", ["-o", "--pdf", "--json", "--xml", "--markdown"])
 @pytest.mark.parametrize("through", ["itself", "a link", "another run"])
 def test_a_run_file_is_never_overwritten(run_file: Path, tmp_path: Path, option: str, through: str) -> None:
-    """Neither the one that is reported nor any other, by whatever name."""
+    """An output never overwrites a run file: the reported file, a link to it or another run file."""
     victim = run_file
     if through == "a link":
         victim = tmp_path / "link.html"
@@ -67,7 +67,7 @@ def test_what_was_written_before_stays_until_the_new_one_is_complete(tmp_path: P
 
 
 def test_a_new_file_can_be_read_by_those_who_may(tmp_path: Path) -> None:
-    """As the user's umask has it, also when it replaces another."""
+    """A new output file gets the permissions of the user's umask, also when it replaces another file."""
     before = os.umask(0o022)
     try:
         for _ in range(2):
@@ -91,7 +91,9 @@ def test_text_from_outside_is_shown_and_not_obeyed(tmp_path: Path, text: str) ->
 
 
 def test_a_name_of_two_lines_forges_none(tmp_path: Path) -> None:
-    """Nor does a notice: each would look like a statement of tkperf's about another run."""
+    """A line break in a name or a notice is printed as a space. Otherwise the second line would look like a statement
+    of tkperf.
+    """
     info = run_info(name="a\nb: passes", notices=("n\nValid",))
     simulate(tmp_path, info)
     shown = CliRunner().invoke(cli, ["show", str(tmp_path / "run.tkperf")])
@@ -101,7 +103,9 @@ def test_a_name_of_two_lines_forges_none(tmp_path: Path) -> None:
 
 @given(st.one_of(st.text(), st.text(alphabet="[]/\\ab:=#@\n")))
 def test_text_from_outside_is_printed_as_it_is(text: str) -> None:
-    """Any text: what is printable, line ends and no-break spaces, nothing else; no markup is obeyed, none fails."""
+    """tkperf prints the printable characters, line ends and no-break spaces of a foreign text unchanged, and drops all
+    others. Such a text is never read as markup.
+    """
     printable = "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
     file = io.StringIO()
     Console(file=file, width=100_000).print(plain(text), emoji=False, end="", soft_wrap=True)

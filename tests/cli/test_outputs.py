@@ -103,7 +103,7 @@ def test_a_link_to_another_output_is_the_same_place(here: Path) -> None:
 def test_a_missing_package_is_found_before_anything_is_written(
     here: Path, monkeypatch: pytest.MonkeyPatch, option: str, missing: str
 ) -> None:
-    """Its name and a command that installs it."""
+    """A missing package is found before any output is written. The error contains the name of the package."""
     monkeypatch.setitem(sys.modules, missing, None)
     forget_renderers(monkeypatch)
     done = run(f"report a.tkperf --csv csv --json x.json {option}")
@@ -160,7 +160,7 @@ def test_an_impossible_xml_says_that_nothing_was_written(here: Path) -> None:
 
 
 def test_a_dash_is_stdout(here: Path) -> None:
-    """The document and nothing else; no file of that name."""
+    """With a dash as name, the document and nothing else is written to standard output, and no file is created."""
     assert json.loads(run("report a.tkperf --json -").stdout)["schema"]
     assert run("report a.tkperf --markdown - --xml x.xml").stdout.startswith("# ")
     assert run("report a.tkperf -o -").stdout.startswith("<!DOCTYPE html>")
@@ -171,7 +171,9 @@ def test_a_dash_is_stdout(here: Path) -> None:
 
 
 def test_a_comparisons_folder_holds_all_of_it(here: Path) -> None:
-    """Whatever else is asked for, as -f says; the zip has the same and no more."""
+    """The folder of a comparison contains every format, as -f asks, whatever other outputs are asked for. The zip file
+    contains the same files.
+    """
     done = run("compare a.tkperf b.tkperf -f all -z --csv one.csv --html one.html")
     assert done.exit_code == 0, done.output
     kinds = ("html", "pdf", "csv", "json", "md")

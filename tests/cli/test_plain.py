@@ -58,7 +58,7 @@ def second(at_s: float) -> SampleSeen:
 
 
 def test_seconds_are_told_only_to_who_asks_for_them() -> None:
-    """One line a step; with -v each second; to the log one a minute."""
+    """Plain progress prints no seconds. With -v it prints each second, and the log gets one line a minute."""
     seconds = [second(float(number)) for number in range(1, 131)]
     assert lines_of(*seconds) == []
     assert lines_of(*seconds, every_s=0.0) == ["iops: 7.00 IOPS, 0.0287 MB/s"] * 130
@@ -93,7 +93,7 @@ def test_rounds_purges_and_fills_are_told_when_they_begin() -> None:
 
 
 def test_a_verdict_names_its_variable() -> None:
-    """Of several that are tracked each has its line."""
+    """Each of several tracked variables has a verdict line with the name of the variable."""
     assert lines_of(
         *(
             Judged(test="mini", section="mini", number=7, verdict=judge([6, 7], [1.0, 2.0], tracking=name, unit="IOPS"))

@@ -50,7 +50,7 @@ def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
 
 
 def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
-    """With a warning if it takes a twentieth of the drive's life."""
+    """A run shows the same estimate before it starts. It warns if the run takes a twentieth of the drive's life."""
     done = tkperf(
         "ssd",
         "n",
@@ -111,11 +111,11 @@ def test_a_quiet_run_warns_of_its_cost_alone(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_one_line(argv: list[str], says: str) -> None:
-    """With exit code 2, for a plan as for a run."""
+    """An impossible option of a plan is one line of error with exit code 2, as for a run."""
     assert_clear(tkperf("plan", "ssd", "n", "sim:sata-ssd", *argv), 2, says)
 
 
 def test_a_run_that_cannot_be_read_tells_no_rate() -> None:
-    """As any run file that cannot be."""
+    """A run file for --like that cannot be read is an error with exit code 6, as in other commands."""
     done = tkperf("plan", "ssd", "n", "sim:sata-ssd", "--like", "nowhere.tkperf")
     assert_clear(done, 6, "--like: there is no run file nowhere.tkperf")

@@ -57,7 +57,9 @@ def test_what_a_run_takes_is_said_before_anybody_tries() -> None:
 
 
 def test_an_own_profile_is_explained_and_its_mistakes_named(tmp_path: Path) -> None:
-    """By its path; one clear line where something is wrong."""
+    """A profile of the user is explained when its path is given. A mistake in the profile is one clear line with the
+    file and the key.
+    """
     path = tmp_path / "mine.toml"
     path.write_text(QUICK.replace('name = "quick"', 'name = "mine"'))
     done = tkperf("profiles", "show", str(path))
@@ -71,7 +73,7 @@ def test_an_own_profile_is_explained_and_its_mistakes_named(tmp_path: Path) -> N
 
 
 def test_a_test_that_has_to_be_named_says_how() -> None:
-    """Those that do not run by default."""
+    """The explanation of a profile names the --test option for each test that does not run by default."""
     said = tkperf("profiles", "show", "quick").stdout
     for suite, name in (("ssd", each) for each in SUITES["ssd"]):
         option = "" if SUITES[suite][name].by_default else f", with --test {name}"

@@ -70,7 +70,7 @@ def test_a_second_call_analyses_nothing(library: Path, monkeypatch: pytest.Monke
 
 
 def test_json_has_the_reasons(library: Path) -> None:
-    """Of each run that is not ranked."""
+    """The JSON contains the reason for each run that is not ranked."""
     document = json.loads(call(library, "--json", "--by", "random-write").stdout)
     assert (document["schema"], document["figure"], document["simulated"]) == (
         "tkperf-ranking/1",

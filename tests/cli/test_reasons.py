@@ -170,5 +170,5 @@ def raised(act: Callable[[], object]) -> BaseException:
     ],
 )
 def test_the_reason_of_an_error(act: Callable[[], object], says: str) -> None:
-    """Its words alone."""
+    """The reason of an error contains only the words of the error."""
     assert reason_of(raised(act)) == says

@@ -175,7 +175,7 @@ def test_a_run_of_no_suite(run_file: Path) -> None:
 
 @pytest.mark.parametrize(("option", "value"), [("no_purge", "no"), ("tune", "/etc"), ("strict", 1)])
 def test_a_switch_that_is_neither_on_nor_off(option: str, value: object, run_file: Path) -> None:
-    """Whatever is not empty would count as yes."""
+    """A switch in a run file must be true or false. Otherwise every text that is not empty would count as yes."""
     options = fact(run_file, "options")
     assert isinstance(options, dict)
     edit(run_file, options=options | {option: value})
@@ -313,7 +313,7 @@ def test_a_purge_command_is_not_added(run_file: Path) -> None:
 @pytest.mark.fio
 @pytest.mark.parametrize("detach", [(), ("--detach",)])
 def test_no_command_of_a_run_file_is_run(detach: tuple[str, ...], on_a_file: tuple[Path, Path], tmp_path: Path) -> None:
-    """Not even where everything else was agreed to."""
+    """tkperf never runs a command that a run file contains, even if the user confirmed everything else."""
     path, scratch = on_a_file
     command = f"touch {tmp_path / 'made'} {{device}}"
     with_command(path, command)
@@ -327,7 +327,7 @@ def test_no_command_of_a_run_file_is_run(detach: tuple[str, ...], on_a_file: tup
 
 
 def test_a_file_that_others_can_write(run_file: Path) -> None:
-    """It is shown, and left as it is."""
+    """A run file that others can write to is shown, but not resumed."""
     run_file.chmod(0o646)
     assert_refused(run_file, 3, "is shown, but not resumed: others can write to")
     assert_clear(tkperf("resume", run_file, "-q"), 3, "chmod go-w")
@@ -335,7 +335,9 @@ def test_a_file_that_others_can_write(run_file: Path) -> None:
 
 
 def test_a_file_that_became_another_meanwhile(run_file: Path) -> None:
-    """Of the same size and time: results are written to the one that was read."""
+    """A run file that was replaced after it was read is an error, even if size and time are equal. Results go only to
+    the file that was read.
+    """
     plan = make_resume_plan(ResumeRequest(path=run_file))
     other = Path(shutil.copy2(run_file, run_file.with_name("other")))
     other.replace(run_file)

@@ -43,7 +43,9 @@ def folder(tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch) -> P
     ],
 )
 def test_a_run_file_is_found_by(folder: Path, given: str, found: str) -> None:
-    """Its name, that of the run, that of a folder with it alone; whatever else a file of the name is."""
+    """A run file is found by its file name, by the name of the run and by the folder that contains no other run.
+    Another file with the name of the run does not hide it.
+    """
     (folder / "results").mkdir()
     shutil.copy("demo.tkperf", "results/late.tkperf")
     (folder / "results/late.log").write_text("")
@@ -87,7 +89,7 @@ def test_of_very_many_some_are_listed(folder: Path) -> None:
     ],
 )
 def test_every_command_that_takes_one_finds_it(folder: Path, words: tuple[str, ...]) -> None:
-    """By the name of the run alone."""
+    """Every command that takes a run file finds the file by the name of the run."""
     (folder / "claims.toml").write_text(
         '[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 100\nblock_size = "4k"\nat_least = 1\n'
     )
@@ -96,7 +98,7 @@ def test_every_command_that_takes_one_finds_it(folder: Path, words: tuple[str, .
 
 
 def test_stop_finds_it_by_its_name(folder: Path) -> None:
-    """Of a run that has ended it says how, as attach does."""
+    """The command stop finds a run by its name. If the run has ended, the command says so, as attach does."""
     done = tkperf("stop", "demo")
     assert done.returncode == 0
     assert "demo has ended" in done.stderr

@@ -37,7 +37,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.root
 def test_a_disk_too_small_for_the_run_file_is_refused_before_the_start(small_disk: Path) -> None:
-    """With both numbers, before anything is asked or made."""
+    """A run whose run file may not fit on the disk is refused before anything is asked or created. The error contains
+    the free and the needed space.
+    """
     done = subprocess.run(
         [*RUN, "--output", small_disk],
         env=ENV,
@@ -104,7 +106,7 @@ def test_the_host_is_kept_awake_as_long_as_the_run(programs: Path, tmp_path: Pat
     ],
 )
 def test_a_host_that_may_sleep_is_said_to(programs: Path, script: str | None, says: str) -> None:
-    """It ends no run; the log knows."""
+    """A host that may go to sleep does not stop the run. A note gives the reason."""
     if script is not None:
         install(programs, script)
     told: list[Event] = []

@@ -12,7 +12,8 @@ import pytest
 
 from tkperf.cli.main import COMMANDS
 
-# By what was loaded, not by time, which says as much of the machine. bench/start_up.py has the times.
+# The test checks which modules were loaded, because a time would depend on the machine. bench/start_up.py measures the
+# times.
 WATCHED = """
 import sys
 before = set(sys.modules)
@@ -28,7 +29,7 @@ for words in json.loads(sys.argv[1]):
 new = {name for name in sys.modules if name not in before}
 print(json.dumps([ours, sorted(new)]), file=sys.__stderr__)
 """
-# Of Python's own, what takes milliseconds; the rest of them is loaded by click or before any of us.
+# Modules of Python's library that take milliseconds to load. click, or Python before tkperf, loads the others.
 HEAVY = {
     "asyncio",
     "concurrent",
@@ -47,7 +48,7 @@ HEAVY = {
     "xml",
     "zoneinfo",
 }
-# Of ours, what is there for help and completion alone.
+# Modules of tkperf that exist for help and completion alone.
 LIGHT = {
     "tkperf",
     "tkperf.model",
@@ -98,7 +99,7 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
 
 
 def test_the_help_of_no_command_loads_what_it_works_with() -> None:
-    """Of all of them, one after the other; a wrong call of one, likewise."""
+    """The help of every command, and a wrong call, load no module that only the work of the command needs."""
     calls = [[name, "--help"] for name in COMMANDS]
     calls += [["batch", "n", "ssd", "--help"], ["batch", "n", "x.toml", "--help"]]
     calls += [["plan", "batch", "n", "ssd", "--help"], ["plan", "ssd", "--help"], ["workload", "from-fio", "--help"]]
@@ -124,7 +125,7 @@ def test_the_help_of_no_command_loads_what_it_works_with() -> None:
     ],
 )
 def test_a_tab_loads_nothing_but_names(tmp_path: Path, line: str) -> None:
-    """Whatever is completed."""
+    """Completion loads only light modules, whatever is completed."""
     codes, names = loaded_by([[]], COMP_LINE=line, _TKPERF_COMPLETE="bash_complete")
     assert codes == [0]
     assert_light(names)

@@ -38,7 +38,7 @@ FOREIGN, GAP, REPEATED = (
 
 
 def test_at_a_simulated_drive_nobody_looked_for_disturbances(tmp_path: Path) -> None:
-    """Not 0: there is nothing that could have been seen."""
+    """A simulated run has no count of disturbed steps. A count of 0 would mean that tkperf looked for disturbances."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(SHORT), tests=("lat",))
     run(plan, "n", folder=tmp_path)
     state = read_overview(tmp_path / "n.tkperf")
@@ -93,7 +93,9 @@ def test_of_a_run_that_is_complete_no_step_is_read(tmp_path: Path, monkeypatch: 
 
 
 def test_the_verdict_is_that_of_the_results(tmp_path: Path) -> None:
-    """It is looked for only when asked for, as it needs every step."""
+    """The verdict of a run's overview equals the verdict of its results. It is computed only when asked for, because it
+    needs every step.
+    """
     path = ended(tmp_path, True, False, looked=True)
     assert read_overview(path).verdict is None
     found = read_overview(path, judged=True)

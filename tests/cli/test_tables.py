@@ -48,7 +48,7 @@ def shown(result: RunResult, width: int = 200) -> str:
 
 
 def test_every_output_has_the_facts_tables_and_sentences_of_the_page(result: RunResult) -> None:
-    """Whatever is on the page is in the terminal and in Markdown, in the same words."""
+    """The terminal and Markdown contain every fact, table and sentence of the page, in the same words."""
     view = build_view(result)
     for text in (shown(result), render_markdown(view).replace("\\", "")):
         said = " ".join(text.replace("|", " ").split())
@@ -266,7 +266,7 @@ def test_an_unknown_load_generator_is_called_so(result: RunResult) -> None:
 
 
 def test_figures_are_not_broken_in_80_columns(result: RunResult) -> None:
-    """Seven mixes side by side."""
+    """A table of seven mixes breaks no figure in 80 columns."""
     section = result.tests[0].sections[0]
     mixes = (100, 95, 65, 50, 35, 5, 0)
     cells = tuple(

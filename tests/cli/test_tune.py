@@ -79,7 +79,7 @@ def test_a_simulated_drive_is_measured_on_no_host() -> None:
 
 @pytest.mark.audited
 def test_this_machine_can_be_audited(scratch: Path) -> None:
-    """Whatever it is: findings of each kind, none without a reason, as JSON too."""
+    """Any machine can be audited. The audit contains each kind of finding, and each finding has a reason, in JSON too."""
     audited = tkperf.make_plan("ssd", str(scratch), profile="quick").audit
     subjects = {finding.subject for finding in audited.findings}
     assert subjects >= {
@@ -116,7 +116,7 @@ def test_wrong_use_is_named(words: list[str], says: str) -> None:
 @pytest.mark.root
 @pytest.mark.skipif(why_no_loop_devices() is not None, reason=str(why_no_loop_devices()))
 def test_a_loop_device_is_tuned_and_put_back(loop_device: Callable[..., Path]) -> None:
-    """The kernel's own settings, of a device of the test's alone."""
+    """tune --apply changes the kernel's settings of a loop device, and the old settings can be restored."""
     device = loop_device()
     queue = Path("/sys/block", device.name, "queue")
     others = ("scheduler", "rq_affinity", "wbt_lat_usec", "nr_requests")

@@ -113,7 +113,9 @@ def commands(
 
 
 def test_options_of_runs_stand_under_headings() -> None:
-    """Each of ssd, hdd, raid, sweep; the common ones first, TKperf's last."""
+    """The help of ssd, hdd, raid and sweep groups the options of a run under headings. The common options are first,
+    and TKperf's are last.
+    """
     for name in ("ssd", "hdd", "raid", "sweep"):
         (command,) = (each for context, each in commands() if context.command_path == f"tkperf {name}")
         options = [each for each in command.params if isinstance(each, click.Option)]
@@ -128,7 +130,9 @@ def test_options_of_runs_stand_under_headings() -> None:
 
 
 def test_the_common_case_of_each_command_fits_on_a_screen() -> None:
-    """42 lines of 80 columns: what it does, examples, common options; of tkperf all commands. The rest is below."""
+    """The help shows purpose, examples and common options in 42 lines of 80 columns; the top-level help shows all
+    commands there.
+    """
     for context, command in commands():
         context.terminal_width, context.max_content_width = 80, 80
         lines = command.get_help(context).splitlines()
@@ -157,7 +161,7 @@ def test_the_headings_share_one_column() -> None:
     ],
 )
 def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) -> None:
-    """``-ssdt iops,lat`` as ``-ssdt iops lat``."""
+    """Several tests can be named as ``-ssdt iops,lat`` or as ``-ssdt iops lat``, with the same result."""
     (command,) = (each for context, each in commands() if context.command_path == "tkperf ssd")
     for given in (["n", "x", *words], [*words, "n", "x"]):
         with command.make_context("ssd", list(given), click.Context(cli, **cli.context_settings)) as context:
@@ -188,7 +192,9 @@ def test_an_input_file_that_does_not_exist_is_no_wrong_call(
 
 
 def test_a_size_too_small_for_a_sector_is_blamed_on_the_size() -> None:
-    """Not on the active range, which nobody gave."""
+    """A size smaller than a sector is refused with the name of --size. The error does not mention the active range,
+    which nobody gave.
+    """
     done = CliRunner().invoke(cli, ["ssd", "n", "./x.img", "--size", "10"])
     assert "--size: '10'" in str(done.exception)
     assert "512 bytes" in str(done.exception)
@@ -210,7 +216,7 @@ def test_help_points_to_nothing_that_only_a_checkout_has(command: str) -> None:
 
 
 def test_help_of_hdd_offers_the_profiles_that_it_takes() -> None:
-    """And no other."""
+    """The help of hdd lists exactly the profiles that hdd accepts."""
     text = CliRunner().invoke(cli, ["hdd", "--help"]).output
     assert [name for name in built_in_profiles() if name in text] == list(HDD_PROFILES)
 
