@@ -239,7 +239,7 @@ def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[
 @pytest.mark.parametrize(
     ("test", "seen", "state", "margin"),
     [
-        # Of 100 within 10 %: rates from 90 on, latencies up to 110.
+        # The baseline of 100 allows 10 %: rates from 90 on, latencies up to 110.
         ("iops", 89, ClaimState.NOT_MET, -100 / 90),
         ("iops", 90, ClaimState.MET, 0),
         ("iops", 117, ClaimState.MET, 30),
@@ -251,7 +251,9 @@ def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[
     ],
 )
 def test_a_baseline_allows_what_it_says(test: str, seen: float, state: ClaimState, margin: float) -> None:
-    """By hand: less is worse for rates, more is worse for latencies; imports of fio, too."""
+    """A baseline of 100 within 10 % allows rates from 90 on and latencies up to 110. The expected values were
+    calculated by hand, also for imports of fio.
+    """
     earlier = made_up_run("old", one_test(test, (100.0, 100.0)))
     (found,) = check_against(earlier, made_up_run("new", one_test(test, (seen, seen)))).claim_results
     assert found.state is state
@@ -279,7 +281,9 @@ def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> No
 
 
 def test_a_baseline_of_other_conditions_is_said() -> None:
-    """Not steady, another profile, cut short, cells without a value: judged, with the words."""
+    """A baseline that was not steady, used another profile, was cut short or lacks values is judged. The findings state
+    these conditions.
+    """
     cells = {work(0, 4096): (100.0, 100.0), work(100, 4096): (None, None)}
     earlier = made_up_run(
         "old",
@@ -365,7 +369,9 @@ def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) ->
 
 
 def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path) -> None:
-    """As in the exit code, a promise that nobody checked counts as not kept."""
+    """A claim about something that was not measured is an error in JUnit, because the exit code also counts an
+    unchecked promise as not kept.
+    """
     claims = tmp_path / "claims.toml"
     claims.write_text('[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 1\nblock_size = "4k"\nat_least = 1\n')
     suite = ET.fromstring(render_junit(read_and_check(claims, result)))
@@ -428,7 +434,7 @@ def test_quantiles_are_a_claim_for_each_percent() -> None:
     ],
 )
 def test_a_mistake_in_quantiles_is_named(old: str, new: str, reason: str) -> None:
-    """File, key and reason."""
+    """A mistake in a table of quantiles is refused with file, key and reason."""
     assert old in QUANTILES
     with pytest.raises(UsageError) as caught:
         parse_claims(QUANTILES.replace(old, new), file="c.toml")

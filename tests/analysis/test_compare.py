@@ -171,7 +171,9 @@ def compare_values(test: str, first: Sequence[float | None], second: Sequence[fl
 def test_noise_is_where_ranges_overlap(
     test: str, first: Sequence[float], second: Sequence[float], change: Change
 ) -> None:
-    """By hand: either order of the ranges, either direction of the measure, no range, no ratio."""
+    """Two values differ within noise if their ranges overlap. The expected values were calculated by hand for both
+    directions of the measure.
+    """
     entry = compare_values(test, first, second)
     assert entry.change is change
     assert entry.within_noise is {Change.BETTER: False, Change.WORSE: False, Change.WITHIN_NOISE: True}.get(change)
@@ -227,7 +229,7 @@ def made_up_pair() -> tuple[RunResult, RunResult]:
 
 
 def test_each_change_is_counted() -> None:
-    """Better, worse, within noise, not comparable: none is left out; the tables have each with its mark."""
+    """Each figure is counted as better, worse, within noise or not comparable. The tables mark each of them."""
     both = compare(made_up_pair())
     counted = "Of 11 figures of second: 4 better, 5 worse, 1 within noise, 1 not comparable."
     assert counted in tuple(find_conclusions(both))
@@ -309,7 +311,9 @@ def test_hard_disks_are_compared_by_their_own_table() -> None:
 
 
 def test_other_purges_and_fills_are_named() -> None:
-    """By section, those that differ alike together; what was filled in multiples of the range."""
+    """Different purges and fills are named for each section, and sections that differ alike share a sentence. The fill
+    is given in multiples of the range.
+    """
     fills: dict[str, Any] = {"filled_bytes": 2 << 30}
     purge = PurgeRecord(section="", started_s=0, duration_s=1, method="nvme-format")
     names = ("Throughput 1024k", "Throughput 128k")
@@ -357,7 +361,9 @@ def test_what_only_some_runs_have_is_named() -> None:
 
 
 def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
-    """Its notices, its end, its warnings, and how much of it the host limited, which is marked."""
+    """A run's notices, status and warnings are shown beside those of the other run. A value that the host limited is
+    marked.
+    """
     facts: dict[str, Any] = {
         "notices": ("FILE TARGET",),
         "status": RunStatus.INTERRUPTED,
@@ -419,7 +425,7 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
 
 
 def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
-    """By the names of tkperf-cmp's files, with its choice of cells, each value the results' own."""
+    """The plots have the names and the cells of tkperf-cmp's files. Each value is the value of the results."""
     both = compare([slow, fast])
     charts = {chart.key: chart for chart in build_tkperf_plots(both)}
     cells = [at(result.tests[0].sections[0], 0, 4096) for result in (slow, fast)]
@@ -558,7 +564,7 @@ def test_a_folder_with_everything(slow: RunResult, fast: RunResult, folder: Path
 
 
 def test_the_demand_that_differs_is_that_of_the_tests_in_common() -> None:
-    """As it was run, not as a profile has it: also the latency test's own."""
+    """The compared demand is the demand at which each common test really ran. The profile may state another one."""
 
     def run_at(name: str, jobs: int) -> RunResult:
         made = made_up_run(name, {"iops": [iops_section()], "lat": [iops_section(name="Latency")]})

@@ -96,7 +96,9 @@ def around(value: float) -> tuple[float, ...]:
 
 
 def test_it_opens_with_the_greatest_difference() -> None:
-    """In words, with its ratio; then the greatest to the other side, then how many of each."""
+    """The conclusions begin with the greatest difference and its ratio. The greatest difference in the other direction
+    and the counts of each change follow.
+    """
     cells = {work(0): (100, 101), work(65): (100, 101), work(100): (100, 101)}
     other = {work(0): (870, 880), work(65): (300, 301), work(100): (50, 51)}
     runs = [
@@ -118,7 +120,9 @@ def test_nothing_but_noise_is_said_as_such() -> None:
 
 
 def test_few_differences_among_many_figures_may_be_chance() -> None:
-    """Of 95 % intervals 1 in 20 leaves out the true value: of 20 figures one; of two nothing is said."""
+    """The count of differences says how many are expected by chance: 1 of 20 with intervals of 95 %. It says nothing
+    when there are only two figures.
+    """
     loads = [work(block_size_bytes=512 << number) for number in range(20)]
 
     def count(*faster: int) -> str:
@@ -196,7 +200,9 @@ def test_less_latency_is_said_to_be_better() -> None:
 
 
 def test_the_same_slowdown_is_worse_as_iops_and_as_latency() -> None:
-    """Of a drive that never became steady, too, whose interval reaches below 0."""
+    """A slowdown is worse both as IOPS and as latency. This holds also for a drive that never became steady and whose
+    interval reaches below 0.
+    """
 
     def entry(value: float, share: float) -> Entry:
         half = value * share
@@ -223,7 +229,7 @@ def test_a_comparison_of_alike_measurements_is_comparable() -> None:
 
 
 def test_a_model_with_a_device_is_not_comparable() -> None:
-    """Never mixed without saying so, in whichever arrangement."""
+    """A model and a device are not comparable, and every arrangement says so. Two models are comparable as SIMULATED."""
     measured = iops_run("D3", around(100), device=drive("S1"))
     model = iops_run("model", around(100), device=drive("S2"), ioengine="simulated")
     text = "SIMULATED. Not comparable: model measured a model, the others a device; different I/O engine"
@@ -271,7 +277,9 @@ def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
 
 
 def test_what_is_not_known_of_a_run_is_not_said_to_differ() -> None:
-    """Of three runs two that differ are enough; of two it may be the same."""
+    """A condition that one of two runs does not state is called not known. A condition that differs between two of
+    three runs is called different.
+    """
     versions = ("fio-3.33", None, "fio-3.36")
     runs = [iops_run(f"{v}", around(100), fio_version=v, device=drive(None)) for v in versions]
     both = compare(runs[:2])
@@ -284,7 +292,9 @@ def test_what_is_not_known_of_a_run_is_not_said_to_differ() -> None:
 
 
 def test_what_runs_say_alike_is_said_once() -> None:
-    """And what all of them carry stands on top of the page alone."""
+    """A remark that several runs share is shown once with their names. A notice that all runs carry is shown only at
+    the top of the page.
+    """
     runs = [
         iops_run(f"r{number}", around(100), notices=("SIMULATED",), warnings=["hot"] if number else [])
         for number in range(3)
@@ -313,7 +323,9 @@ def with_telemetry(run: RunResult, **facts: Any) -> RunResult:
 
 
 def test_telemetry_is_said_where_it_may_be_why() -> None:
-    """Throttling in the findings; temperature from 10 °C, write amplification from a tenth on."""
+    """Differences of telemetry are listed: temperatures from 10 °C, write amplification from a tenth. Throttling is
+    also one of the conclusions.
+    """
     cool = with_telemetry(iops_run("A", around(100)), throttled_s=0.0, temperature_most_c=45.0, write_amplification=2.0)
     hot = with_telemetry(iops_run("B", around(50)), throttled_s=190.0, temperature_most_c=71.0, write_amplification=2.5)
     both = compare([cool, hot])
@@ -370,7 +382,9 @@ def falling(factor: float) -> SectionResult:
 
 
 def test_a_stream_is_compared_by_its_phases() -> None:
-    """Fresh and steady each with its uncertainty; no mean over both; "not known" nowhere."""
+    """Streams are compared phase by phase, fresh and steady, each phase with an uncertainty. No mean over both phases
+    is compared.
+    """
     both = compare([saturation("A", falling(1)), saturation("B", falling(8))])
     rows = {(row.part, row.quantity): row for row in both.rows}
     assert (IOPS.key, "") not in {(row.quantity.key, row.part) for row in both.rows}
@@ -393,7 +407,9 @@ def test_a_stream_is_compared_by_its_phases() -> None:
 
 
 def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> None:
-    """And what is not found in one of them is no row; a rate that still falls may come to the other's."""
+    """The last quarters are compared when not every run became steady. A rate that still falls is inconclusive, because
+    it may reach the rate of the other run.
+    """
     unsettled = stream(
         [1000 - 20 * place for place in range(40)], [(LevelKind.TRANSITION, 0, 40, 600.0)], settled=False
     )
@@ -405,7 +421,7 @@ def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> N
 
 
 def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:
-    """It has no uncertainty; slices of one phase are noise to each other."""
+    """The greatest value of a phase is compared by ranges, because it has no uncertainty."""
     section = falling(1)
     with_max = replace(section, plan=replace(section.plan, quantities=("iops", "latency_max_us")))
     runs = [saturation(name, with_max) for name in ("A", "B")]
@@ -495,7 +511,9 @@ def test_ratios_have_sensible_digits(ratio: float, text: str) -> None:
 
 
 def test_the_arrangement_follows_from_the_drives() -> None:
-    """One model and other serials: a cohort. One serial and other dates: a history. Else runs."""
+    """Drives of one model with different serials are a cohort. Runs of one serial on different dates are a history. All
+    others are plain runs.
+    """
 
     def arrangement(*devices: Mapping[str, object], dated: bool = True) -> Arrangement:
         return compare(
@@ -572,7 +590,7 @@ def test_spikes_that_only_some_runs_have_are_the_answer() -> None:
 
 
 def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
-    """By hand: median 100.5, MAD 1.5."""
+    """A cohort states its spread and names its outliers. The expected median 100.5 and MAD 1.5 were calculated by hand."""
     cohort = cohort_of(100, 101, 99, 102, 80, 103)
     assert tuple(find_conclusions(cohort))[:2] == (
         "Outlier d4: 4 KiB random write: IOPS 20 % below the median.",
@@ -591,7 +609,9 @@ def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
 
 
 def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
-    """As of percentiles that lie in one bucket: a spread of 0 would say that drives are the same."""
+    """A cohort in which more than half of the values are equal states no spread. A spread of 0 would claim that the
+    drives are the same.
+    """
     cohort = cohort_of(100, 100, 100, 100, 101, 100)
     assert tuple(find_conclusions(cohort))[1] == (
         "6 drives of model M1: in every headline figure more than half of the runs have the same value."
@@ -604,7 +624,9 @@ def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
 
 
 def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
-    """Its own measurement may be what strays; it is named all the same, after the outliers."""
+    """A drive whose own interval reaches the other drives is no outlier, because its measurement may be imprecise. It
+    is named after the outliers.
+    """
     runs = [
         iops_run(f"d{n}", around(value), device=drive(f"S{n}")) for n, value in enumerate((100, 101, 99, 102, 80, 103))
     ]
@@ -624,7 +646,9 @@ def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
 
 
 def test_the_same_slowdown_strays_as_iops_and_as_latency() -> None:
-    """Of a drive without steady state, too: an interval of its own that reaches below 0 is no excuse."""
+    """A slowdown makes a drive an outlier both as IOPS and as latency. A wide interval that reaches below 0 does not
+    excuse the drive.
+    """
     from tkperf.analysis.comparing.arrangements import build_cohort
 
     strays = []
@@ -680,7 +704,7 @@ def test_ratios_of_a_cohort_are_to_its_median() -> None:
 
 @pytest.mark.parametrize(("minutes", "said"), [(5, "5 min"), (119, "119 min"), (540, "9 h"), (17_280, "12 days")])
 def test_what_runs_span_is_never_nothing(minutes: int, said: str) -> None:
-    """As of runs of a simulated drive, right after each other."""
+    """The time that runs span is never described as zero, even if simulated runs follow each other within minutes."""
     assert describe_days(minutes / 1440) == said
 
 
@@ -699,7 +723,7 @@ def history_of(*values: float, firmware: Sequence[str] = ()) -> Comparison:
 
 
 def test_a_history_is_in_the_order_of_dates_with_its_trend() -> None:
-    """Ten days later a tenth less of the first: in percent of the median a day, with its interval."""
+    """A history sorts its runs by date. Its trend is in percent of the median a day and has an interval."""
     history = compare(
         [
             iops_run(
@@ -732,7 +756,9 @@ def test_four_runs_are_too_few_for_a_trend() -> None:
 
 
 def test_runs_of_one_date_tell_no_trend() -> None:
-    """As many as are needed, but the interval asks for places that differ."""
+    """Runs of which two have the same date show no trend, even if there are enough runs, because the interval needs
+    different dates.
+    """
     runs = [
         iops_run(f"r{n}", around(100 + n), device=drive("S1"), started_utc=f"2026-01-{1 + n // 2:02}T12:00:00+00:00")
         for n in range(6)
@@ -785,7 +811,9 @@ def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
 
 
 def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
-    """Of 19 intervals about one leaves out the true ratio; of two runs beside the first nothing is said."""
+    """The conclusion on the furthest of many runs says how many runs are expected beyond noise by chance. With only two
+    other runs it says nothing of chance.
+    """
     runs = [iops_run(f"r{n:02}", around(100 if n < 19 else 103), device=drive(None)) for n in range(20)]
     chance = "; by chance alone about 1 would be beyond noise."
     assert next(find_conclusions(compare(runs))).endswith(f"(r19) that of r00, beyond noise{chance}")
@@ -819,7 +847,7 @@ def test_the_last_run_of_a_history_that_fell_is_named_first() -> None:
 
 
 def test_json_and_markdown_say_the_same() -> None:
-    """The decision first; each headline figure leads to its row."""
+    """JSON and Markdown state the same conclusions first. Each headline figure in JSON leads to its row."""
     runs = [iops_run("A", (100, 101)), iops_run("B|x", (870, 880))]
     both = compare(runs)
     document = json.loads(render_comparison_json(both))
@@ -845,7 +873,9 @@ def test_every_key_of_the_json_is_on_its_page() -> None:
 
 
 def test_json_tells_which_run_a_notice_is_of() -> None:
-    """Whoever takes one run's numbers from it must not take a model's for measured ones."""
+    """The JSON of a comparison gives the notices of each run, so that a reader cannot mistake the numbers of a model
+    for measured ones.
+    """
     runs = [iops_run("A", (1, 2)), iops_run("B", (3, 4), notices=("SIMULATED: a model",))]
     document = json.loads(render_comparison_json(compare(runs)))
     assert [one["notices"] for one in document["runs"]] == [[], ["SIMULATED: a model"]]
@@ -862,7 +892,9 @@ def test_json_of_cohorts_and_histories_has_their_numbers() -> None:
 
 
 def test_the_terminal_says_what_a_question_mark_is() -> None:
-    """Below its table; and what parentheses are, where there are any."""
+    """The terminal explains a question mark below the table that contains one. It explains parentheses only if there
+    are any.
+    """
     file = io.StringIO()
     view = build_comparison_page(compare([iops_run("A", (100,)), iops_run("B", (800,))]))
     print_page(view, Console(file=file, width=120))

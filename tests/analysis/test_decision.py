@@ -64,7 +64,7 @@ def uses_of(*runs: RunResult) -> dict[str, str]:
 
 
 def test_the_best_beyond_noise_ranks_first() -> None:
-    """By the direction of the measure: the greatest rate, the least latency."""
+    """The run that is best beyond noise ranks first: the greatest rate, or the least latency."""
     loads = {READ: 100.0, SINGLE: 50.0}
     _, decision = decide(run_of("A", loads), run_of("B", {READ: 200.0, SINGLE: 80.0}), run_of("C", loads))
     read, single = figure_of(decision, "random_read"), figure_of(decision, "single_read")
@@ -117,7 +117,7 @@ def replace_rounds(run: RunResult) -> RunResult:
         ({"disturbances": (DisturbanceCode.THROTTLED,)}, Unranked.THROTTLED),
         ({"disturbances": (DisturbanceCode.THROTTLED, DisturbanceCode.STOPPED)}, Unranked.DISTURBED),
         ({"host_limited": True}, Unranked.HOST_LIMITED),
-        # It says what happened to the step, not that something influenced it.
+        # The code says what happened to the step. It does not say that something influenced the step.
         ({"disturbances": (DisturbanceCode.REPEATED,)}, None),
         ({}, None),
     ],
@@ -150,7 +150,7 @@ def test_what_is_not_steady_is_not_ranked() -> None:
 
 
 def test_a_run_that_failed_and_a_model_among_devices_are_not_ranked() -> None:
-    """By the rules of the verdict on a comparison."""
+    """A failed run, and a model among devices, is not ranked. The same rules decide the verdict on a comparison."""
     good, other = run_of("A", {READ: 100.0}), run_of("C", {READ: 300.0})
     failed = replace(run_of("B", {READ: 900.0}), status=RunStatus.FAILED)
     device = replace(good, info=replace(good.info, ioengine="io_uring"))
@@ -194,7 +194,9 @@ def test_a_figure_of_a_single_run_has_a_line_and_no_column() -> None:
 
 
 def test_a_single_demand_may_differ_and_the_head_says_so() -> None:
-    """As in the tables of a comparison: other thread counts can be compared, with a caution."""
+    """A figure with one demand in each run is ranked even if the demands differ. The column head then says "own
+    demand".
+    """
     comparison, decision = decide(run_of("A", {READ: 1.0}), run_of("B", {replace(READ, jobs=8): 4.0}))
     figure = figure_of(decision, "random_read")
     assert (figure.is_ranked, figure.same_demand) == (True, False)
@@ -202,7 +204,9 @@ def test_a_single_demand_may_differ_and_the_head_says_so() -> None:
 
 
 def test_of_several_demands_the_greatest_that_all_have_is_compared() -> None:
-    """Never one depth with another."""
+    """A figure with several demands is compared at the greatest demand that all runs have. Different queue depths are
+    never compared.
+    """
     deep = replace(READ, io_depth=64)
     _, decision = decide(run_of("A", {READ: 1.0, deep: 9.0}), run_of("B", {READ: 2.0, replace(READ, io_depth=8): 1.0}))
     figure = figure_of(decision, "random_read")
@@ -260,7 +264,7 @@ def test_of_two_runs_the_lines_say_where_each_is_better() -> None:
 
 
 def test_a_line_of_many_runs_names_the_first_and_the_last() -> None:
-    """It stays one line on a screen of 1,440 pixels."""
+    """A line about many runs names the first runs and the last one, so that the line fits a screen of 1,440 pixels."""
     runs = [run_of(f"lab-{n:02}", {READ: 100.0 * 2**n}) for n in range(12)]
     line = uses_of(*runs)["Random reads"]
     assert line == "lab-11 (205,000 IOPS), then lab-10 (2.0 × less), 9 more, last lab-00 (2,048 × less)"

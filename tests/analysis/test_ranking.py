@@ -105,7 +105,7 @@ def test_harmless_differences_rank() -> None:
 
 
 def test_sectors_of_4_kib_are_no_other_condition() -> None:
-    """Such a drive cannot be measured with blocks of 0.5 KiB, so its matrix lacks them."""
+    """A drive with sectors of 4 KiB may lack the block size of 0.5 KiB in its matrix. This is no different condition."""
     runs = [
         run_of(name, profile={"title": "t", "iops": {"block_sizes_kib": sizes}})
         for name, sizes in (("A", [4, 0.5]), ("B", [4]), ("C", [8, 4]))
@@ -114,7 +114,7 @@ def test_sectors_of_4_kib_are_no_other_condition() -> None:
 
 
 def test_models_never_rank_among_drives() -> None:
-    """With one drive among them models are listed as SIMULATED; models alone rank, and the page says SIMULATED."""
+    """Models are listed as SIMULATED if a drive is among them. Models alone are ranked, and the page says SIMULATED."""
     models = [run_of(name, value, ioengine="simulated") for name, value in (("A", 100.0), ("B", 900.0))]
     mixed = rank_runs([*models, run_of("C"), run_of("D", 50.0)], "random_read")
     assert places_of(mixed) == {"C": 1, "D": 2, "A": None, "B": None}
@@ -131,7 +131,7 @@ def test_models_never_rank_among_drives() -> None:
 
 
 def test_a_single_drive_excludes_all_models() -> None:
-    """Also if its own value cannot be ranked."""
+    """A single drive excludes all models, even if the value of the drive cannot be ranked."""
     runs = [run_of("A", ioengine="simulated"), run_of("B", ioengine="simulated"), run_of("C", steady=False)]
     ranking = rank_runs(runs, "random_read")
     assert ranking.ranked == ()
@@ -139,7 +139,9 @@ def test_a_single_drive_excludes_all_models() -> None:
 
 
 def test_what_is_not_steady_or_measured_is_marked() -> None:
-    """It has its value and the sign of values that are not ranked; its conditions decide nothing."""
+    """A value that is not steady is shown with the sign of unranked values. The conditions of such runs do not decide
+    which conditions are compared.
+    """
     unsteady = [
         run_of(f"U{number}", 900.0, steady=False, work=replace(READ, io_depth=1, jobs=2)) for number in range(3)
     ]

@@ -13,7 +13,7 @@ values = st.lists(st.floats(min_value=1, max_value=1e6), min_size=6, max_size=12
 
 
 def test_the_modified_z_score_is_iglewicz_and_hoaglins() -> None:
-    """0.6745 (x - median) / MAD, by hand: median 10.025, MAD 0.05."""
+    """The score is 0.6745 (x - median) / MAD. The expected median 10.025 and MAD 0.05 were calculated by hand."""
     found = describe_distribution([10.0, 10.1, 9.9, 10.0, 10.05, 12.0])
     assert found.median == pytest.approx(10.025)
     assert found.spread == pytest.approx(1.4826 * 0.05)
@@ -37,13 +37,17 @@ def test_of_few_runs_nothing_says_which_one_strays() -> None:
     ("count", "low", "high"), [(5, None, None), (6, 1, 6), (8, 1, 8), (9, 2, 8), (12, 3, 10), (15, 4, 12)]
 )
 def test_the_interval_of_a_median_is_of_order_statistics(count: int, low: int | None, high: int | None) -> None:
-    """The ranks of the tables (Conover): none of five, as 2 / 2^5 is more than 5 %."""
+    """The interval of a median uses the ranks of Conover's tables. Five values have no interval, because 2 / 2^5 is
+    more than 5 %.
+    """
     found = describe_distribution(list(range(1, count + 1)))
     assert (found.median_low, found.median_high) == (low, high)
 
 
 def test_theil_and_sens_slope_of_hollander_and_wolfe() -> None:
-    """Their example 9.1 (cloud seeding): the median of ten slopes, and with five values all of them."""
+    """The slope is the median of the slopes of all pairs. Example 9.1 of Hollander and Wolfe (cloud seeding) has five
+    values, so its interval spans all ten slopes.
+    """
     trend = find_trend([1, 2, 3, 4, 5], [1.26, 1.27, 1.12, 1.16, 1.03])
     assert trend is not None
     assert trend.slope == pytest.approx((-0.0575 - 0.055) / 2)
@@ -52,7 +56,9 @@ def test_theil_and_sens_slope_of_hollander_and_wolfe() -> None:
 
 
 def test_the_interval_of_a_slope_leaves_out_what_kendall_does() -> None:
-    """Ten values, 45 slopes: the critical 23 of Kendall's S leaves eleven out at either end."""
+    """The interval of a slope leaves out as many slopes as Kendall's S does. With ten values and the critical value 23,
+    these are eleven of 45 at either end.
+    """
     rng = np.random.default_rng(5)
     y = [float(value) for value in rng.normal(size=10)]
     slopes = sorted((y[j] - y[i]) / (j - i) for i in range(10) for j in range(i + 1, 10))
@@ -72,7 +78,7 @@ def test_four_values_and_values_of_one_time_have_no_interval() -> None:
 
 
 def test_intervals_of_slopes_cover_as_they_say() -> None:
-    """Of 600 seeded series of eight values with heavy tails and a slope of 2, 95 % or more."""
+    """The interval of a slope contains the true slope in at least 95 % of 600 seeded series with heavy tails."""
     rng = np.random.default_rng(7)
     covered = 0
     for _ in range(600):

@@ -89,7 +89,9 @@ def test_a_level_of_which_nothing_is_known_is_left_out() -> None:
     ],
 )
 def test_a_backlog_stays_or_grows_over_the_second_half(waiting: Callable[[float], float], behind: bool) -> None:
-    """1,000 IOPS offered to 32 places, 20 s."""
+    """A level has a backlog if I/Os still wait over its second half. The expected values are for 1,000 IOPS offered to
+    32 places for 20 s.
+    """
     seconds = _seconds(lambda at: 1000 * at - (waiting(at) if at else 0.0), 20)
     cell = level(1000, 1000)
     judged = replace(cell, backlog_median_ios=find_median_backlog_ios(cell.workload, seconds))
@@ -122,7 +124,7 @@ def test_no_backlog_never_exceeds_saturation() -> None:
 
 @pytest.mark.parametrize(("done", "behind"), [(999.2, False), (999.1, True)])
 def test_a_level_without_seconds_is_judged_at_its_end(done: float, behind: bool) -> None:
-    """Of 1,000 IOPS for 51 s, 42 I/Os may wait."""
+    """A level without recorded seconds is judged by its end: at 1,000 IOPS for 51 s, 42 I/Os may wait."""
     assert has_backlog(level(1000, done)) is behind
 
 
@@ -182,7 +184,7 @@ def _seconds(done: Callable[[float], float], length_s: int) -> Seconds:
 
 
 def test_the_mean_wait_is_that_of_each_io_in_a_queue() -> None:
-    """1,000 a second due, 800 done: an I/O waits from when it is due until the one before it is done."""
+    """The mean wait equals the mean over each I/O of a queue in which 1,000 I/Os a second are due and 800 are done."""
     offered_iops, able_iops, length_s = 1000.0, 800.0, 20
     one_place = replace(READS, jobs=1, offered_iops=offered_iops)
     issued = range(int(able_iops * length_s))
@@ -192,8 +194,8 @@ def test_the_mean_wait_is_that_of_each_io_in_a_queue() -> None:
 
 
 def test_a_stall_that_is_caught_up_with_is_a_wait_and_no_backlog() -> None:
-    """Nothing for 2 s, then twice the rate for 2 s: as many I/Os as were offered, late by half a second of 10 on
-    average.
+    """A stall of 2 s that is caught up with causes a mean wait of about 0.4 s, although as many I/Os were done as were
+    offered.
     """
 
     def done(at: float) -> float:

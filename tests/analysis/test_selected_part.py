@@ -73,7 +73,7 @@ def test_a_round_is_the_measurement_of_its_step(run_file: RunFile, known: Known)
 
 
 def test_a_level_is_found_by_what_it_offered(run_file: RunFile, known: Known) -> None:
-    """By its number as a round, too."""
+    """A level can be chosen by its offered rate or by its number as a round. Both give the same level."""
     levels = steps(known, "Demand 100/0", StepKind.ROUND)
     offered = levels[3].workload.offered_iops
     by_rate = choose(run_file, known, f"Demand 100/0:{offered:.0f}iops")
@@ -136,7 +136,7 @@ def test_what_is_not_there_or_not_the_only_one_is_refused(
 
 
 def test_a_cell_of_many_is_named_with_its_section(run_file: RunFile, known: Known) -> None:
-    """As the refusal above names it."""
+    """A cell that several sections have can be chosen with its section in front, as the refusal proposes."""
     chosen = choose(run_file, known, "Latency, 0/100 4k: 2")
     (step,) = [
         step
@@ -147,7 +147,9 @@ def test_a_cell_of_many_is_named_with_its_section(run_file: RunFile, known: Know
 
 
 def test_a_report_shows_what_was_chosen_with_its_quantiles(run_file: RunFile, known: Known) -> None:
-    """As a section of its test; reads and writes of a mix each have a histogram."""
+    """A chosen part is a section of its test with quantiles. A mix has a histogram for reads and a histogram for
+    writes.
+    """
     chosen = (choose(run_file, known, "QoS random 50/50:3"), choose(run_file, known, "QoS sequential 100/0:3-7s"))
     assert build_selected_parts("lat", chosen) == ()
     view = build_view(known[0], details=known[2], selected=chosen)
@@ -161,7 +163,7 @@ def test_a_report_shows_what_was_chosen_with_its_quantiles(run_file: RunFile, kn
 
 
 def test_the_page_has_the_histogram_of_every_round(known: Known) -> None:
-    """Of a cell with several, in buckets of 1/16; none is lost."""
+    """The page contains the histogram of every round of a cell, in buckets of 1/16. No I/O is lost."""
     from tests.page.test_view import unpack
 
     view = build_view(known[0], details=known[2])

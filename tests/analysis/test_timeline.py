@@ -67,7 +67,7 @@ NOISE: dict[str, Callable[[Generator, int], FloatArray]] = {
 
 
 def noise_signals() -> list[Series]:
-    """As many signals without anything in them, of every kind and length in turn."""
+    """Return as many noise signals as asked for, of every kind and length in turn."""
     kinds = list(NOISE.values())
     return [
         rounds(kinds[seed % len(kinds)](np.random.default_rng(seed), LENGTHS[seed // 7 % 4])) for seed in range(SIGNALS)
@@ -93,7 +93,7 @@ def test_of_a_thousand_signals_without_any_less_than_one_in_a_hundred_alarms() -
 
 
 def test_the_reviewers_every_13th_round_is_found() -> None:
-    """120 rounds with a spike in the 7th and every 13th after it, under heavy-tailed maxima."""
+    """A spike in the 7th round and in every 13th round after it is found under heavy-tailed maxima."""
     for seed in range(20):
         random = np.random.default_rng(seed)
         values = 300 * (1 + 0.2 * random.pareto(3, size=120))
@@ -108,7 +108,7 @@ def test_the_reviewers_every_13th_round_is_found() -> None:
 
 
 def test_a_blip_of_a_mean_is_found_though_some_are_missing_and_others_added() -> None:
-    """Two of 18 places empty, three spikes elsewhere."""
+    """Spikes of a mean at regular distances are found even if two of 18 places are empty and three other spikes exist."""
     random = np.random.default_rng(3)
     values = 155 * (1 + 0.01 * random.normal(size=240))
     places = [index for index in range(4, 240, 13) if index not in (43, 108)]
@@ -121,7 +121,9 @@ def test_a_blip_of_a_mean_is_found_though_some_are_missing_and_others_added() ->
 
 
 def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
-    """Every 780.4 s, each a second early or late, over slow drift."""
+    """Spikes every 780.4 s are found in half a day of seconds, although each is up to a second early or late and the
+    level drifts slowly.
+    """
     random = np.random.default_rng(5)
     count = 43_200
     values = (400 + 50 * np.sin(np.arange(count) / 9000)) * np.exp(0.15 * random.normal(size=count))
@@ -156,7 +158,7 @@ def test_spikes_are_found_where_slices_overlap() -> None:
 
 
 def test_spikes_at_random_distances_are_none_that_come_back() -> None:
-    """However high."""
+    """Spikes at random distances are not reported as periodic, however high they are."""
     for seed in range(50):
         random = np.random.default_rng(seed)
         values = 300 * np.exp(0.1 * random.normal(size=600))
@@ -165,7 +167,9 @@ def test_spikes_at_random_distances_are_none_that_come_back() -> None:
 
 
 def test_a_write_saturation_curve_has_its_three_phases() -> None:
-    """Nine minutes fresh, a slope until minute 41, then level; single spikes and stalls move nothing."""
+    """A write saturation curve has a fresh phase of nine minutes, a transition until minute 41 and a steady phase.
+    Single spikes and stalls move no border.
+    """
     random = np.random.default_rng(1)
     minute = np.arange(1440)
     level = np.interp(minute, [0, 9, 41, 1440], [88_800, 88_800, 27_000, 27_000])
@@ -329,7 +333,9 @@ def test_a_noisy_rate_has_a_level(noise: float, seed: int) -> None:
 
 @pytest.mark.parametrize(("lasting", "after"), [(90, 5_000), (90, 8_000), (54, 5_000)])
 def test_a_cliff_shortly_before_the_end_is_told(lasting: int, after: float) -> None:
-    """The level until the cliff, and the level after it."""
+    """A cliff shortly before the end splits the series into the level before it and the level after it. The series then
+    counts as not settled.
+    """
     for seed in range(20):
         values = np.where(1800 - lasting > _AT, 10_000.0, after)
         values *= 1 + 0.01 * np.random.default_rng(seed).normal(size=1800)
@@ -387,7 +393,7 @@ def test_a_short_flat_stream_is_settled(count: int) -> None:
 
 
 def test_the_shortest_period_is_found() -> None:
-    """Four values from spike to spike, exactly."""
+    """The shortest period that can be found is four values. Its period is exact."""
     latency = 1000 * (1 + 0.05 * np.random.default_rng(1).normal(size=1800))
     latency[::4] *= 2
     spikes = find_periodic_spikes(rounds(latency))
@@ -397,7 +403,7 @@ def test_the_shortest_period_is_found() -> None:
 
 
 def test_a_pattern_is_reported_only_with_a_spike_at_most_of_its_places() -> None:
-    """Two trains of spikes, every 60 s and every 90 s: both coincide every 180 s."""
+    """A reported pattern has a spike at most of its places, even if trains of 60 s and 90 s coincide every 180 s."""
     latency = 1000 * (1 + 0.05 * np.random.default_rng(1).normal(size=1800))
     latency[::60] *= 5
     latency[30::90] *= 5
@@ -474,7 +480,7 @@ def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: i
 
 
 def test_sentences_name_places_units_and_how_sure() -> None:
-    """As a reviewer would write them."""
+    """The sentences name the places, the units and the certainty of what was found."""
     values = np.full(120, 300.0)
     values[6::13] = 10_000
     spikes = Timeline(
@@ -539,7 +545,9 @@ def section_of(path: Path) -> SectionResult:
 
 
 def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
-    """A simulated drive that slows down after a purge: slices give phases, seconds what is finer."""
+    """Every output of a run contains its time courses. The slices give the phases, and the seconds give the finer
+    patterns.
+    """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"])
     tkperf.run(plan, "run", folder=tmp_path)
     section = section_of(tmp_path / "run.tkperf")

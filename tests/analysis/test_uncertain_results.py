@@ -131,7 +131,7 @@ def test_json_has_it_with_the_cell(result: RunResult) -> None:
 
 
 def test_every_output_says_once_what_an_interval_means(result: RunResult) -> None:
-    """Not in each note, nor where there is no interval."""
+    """Every output explains the meaning of an interval once. A run without intervals has no explanation."""
     console = Console(file=io.StringIO(), width=400)
     print_page(build_view(result), console)
     assert isinstance(console.file, io.StringIO)
@@ -184,8 +184,8 @@ def compared(first: RunResult, second: RunResult) -> tuple[ComparedRow, Entry]:
 def test_a_ratio_is_within_noise_if_its_interval_contains_one(
     second: float, half: float, change: Change, text: str
 ) -> None:
-    """Also where the ranges of the rounds say the opposite. An interval that also contains a
-    difference of more than 10 % decides nothing.
+    """A ratio is within noise if its interval contains 1, even if the ranges of the rounds say the opposite. An
+    interval that also contains a difference of more than 10 % decides nothing.
     """
     _, entry = compared(
         run_with([100, 100], even(100, half)), run_with([second, second], even(second, half * second / 100))
@@ -262,7 +262,9 @@ def found(limit: str, uncertainty: Uncertainty | None) -> ClaimResult:
 def test_the_value_decides_and_the_uncertainty_says_how_surely(
     limit: str, state: ClaimState, certain: bool, sigmas: float, text: str
 ) -> None:
-    """Of 100 +- 8, u = 4."""
+    """The value decides whether a claim is met. The uncertainty decides whether the answer is certain: here 100 ± 8,
+    with u = 4.
+    """
     finding = found(limit, even(100, 8))
     assert (finding.state, finding.certain, describe_claim(finding).margin) == (state, certain, text)
     assert finding.margin_sigmas == pytest.approx(sigmas)
@@ -281,7 +283,9 @@ def test_a_value_without_uncertainty_is_judged_all_the_same() -> None:
 
 
 def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
-    """That nothing is in doubt it cannot show, nor a difference of two runs."""
+    """A lower limit of the uncertainty can show that an answer is in doubt. It can never show that an answer is
+    certain.
+    """
     limit = replace(even(100, 8), at_least=True)
     beyond, within = found("at_least = 80", limit), found("at_least = 95", limit)
     assert (beyond.state, beyond.certain, within.certain) == (ClaimState.MET, None, False)
@@ -309,7 +313,9 @@ def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
 def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
     rounds: list[float | None], certain: bool | None, doubt: str
 ) -> None:
-    """Its interval is a lower limit, as slow I/Os come in bursts."""
+    """A claim about a tail is certain only if every round alone meets the limit, because slow I/Os arrive in bursts and
+    the interval is a lower limit.
+    """
     run = run_with(rounds, replace(even(100, 8), at_least=True))
     (section,) = run.tests[0].sections
     (cell,) = section.cells
@@ -331,7 +337,9 @@ def test_a_value_that_can_only_be_on_the_good_side_is_sure() -> None:
 
 
 def test_a_baseline_is_as_uncertain_as_the_run() -> None:
-    """Of both halves of 8 the difference has one of 11."""
+    """The uncertainty of a baseline counts as much as the uncertainty of the run. If either is not known, the certainty
+    is not known.
+    """
     claims = parse_claims('[baseline]\nrun = "b.tkperf"\nwithin_percent = 0.001', file="claims.toml")
     run, earlier = run_with([110, 110], even(110, 8)), run_with([100, 100], even(100, 8))
     findings = check_claims(claims, run, load=lambda _: earlier, folder=Path()).claim_results

@@ -79,7 +79,9 @@ def test_there_is_no_coverage_factor_without_degrees_of_freedom() -> None:
     [(60, 0.0), (60, -0.3), (60, 0.3), (60, 0.5), (300, 0.0), (300, 0.7), (1200, 0.5), (1200, 0.8)],
 )
 def test_the_seconds_of_one_step_hold_the_mean_of_those_that_follow(seconds: int, correlation: float) -> None:
-    """Also where neighbours hang together, as far as a step is long enough to see it."""
+    """The interval from the seconds of one step contains the mean of the following seconds in about 95 % of the trials,
+    correlated seconds included.
+    """
     series = ar1(np.random.default_rng(1), TRIALS, 3 * seconds, correlation)
     spreads = [spread_of_series([one[:seconds]]) for one in series]
     covered = np.mean(
@@ -123,7 +125,9 @@ def test_a_line_through_the_window_goes_on() -> None:
 
 
 def test_a_window_that_is_quieter_than_the_rounds_before_it_is_not_as_sure() -> None:
-    """It was chosen for that; a level that the rounds before come from does not count."""
+    """A window that is quieter than the rounds before it is more uncertain than its own rounds say, because it was
+    chosen for being quiet. Earlier rounds far from its level do not count.
+    """
     quiet = [100.0, 100.5, 99.5, 100.2, 99.8]
     alone = uncertainty_of_mean(100.0, quiet, None, 1e-9)
     restless = uncertainty_of_mean(100.0, quiet, None, 1e-9, earlier=[90, 112, 95, 108, 88])
@@ -136,7 +140,9 @@ def test_a_window_that_is_quieter_than_the_rounds_before_it_is_not_as_sure() -> 
 
 
 def test_a_cells_rounds_before_are_as_far_apart_as_its_window() -> None:
-    """Of a stream only every so many slices are rounds."""
+    """The rounds before a window have the same distances as the rounds of the window, because only some slices of a
+    stream are rounds.
+    """
     assert rounds_before((4, 5, 6, 7, 8)) == (1, 2, 3)
     assert rounds_before((91, 121, 151, 181, 211)) == (1, 31, 61)
     assert rounds_before((1, 2, 3, 4, 5)) == rounds_before((7,)) == rounds_before(()) == ()
@@ -179,7 +185,9 @@ def test_too_few_seconds_tell_nothing(pieces: list[FloatArray]) -> None:
 
 
 def test_a_constant_series_is_known_to_within_what_it_is_resolved_to() -> None:
-    """Never exactly: one I/O more in 60 s would not have been seen."""
+    """A constant series has the uncertainty of its resolution, and not 0. One I/O more in 60 s would not have been
+    seen.
+    """
     found = uncertainty_of_mean(500.0, [500.0] * 5, spread_of_series([np.zeros(60)] * 5), step=0.01)
     assert found == build_from_resolution(500.0, 0.01)
     assert found.basis is Basis.RESOLUTION
@@ -257,7 +265,9 @@ def histogram_of(latencies_ns: FloatArray) -> Histogram:
 @pytest.mark.parametrize(("percent", "ios"), [(50.0, 400), (99.0, 1000), (99.0, 5_000)])
 @pytest.mark.parametrize("bursts", [0.0, 0.3])
 def test_percentiles_of_five_rounds_cover_the_true_one(percent: float, ios: int, bursts: float) -> None:
-    """Exponential latencies; with bursts each round has a mean of its own. Also where ten are beyond."""
+    """The interval of a percentile from five rounds contains the true percentile of exponential latencies, also with
+    bursts that give each round another mean.
+    """
     chance = np.random.default_rng(5)
     place = REPORTED_PERCENTILES.index(percent)
     many = chance.exponential(100_000, 400_000) * np.exp(bursts * chance.standard_normal(400_000))
@@ -312,7 +322,9 @@ def normal(value: float, expanded: float) -> Uncertainty:
 
 
 def test_percentiles_are_compared_by_a_narrower_interval() -> None:
-    """Of the level: without what a second measurement strays."""
+    """Two percentiles are compared with the interval of the level. It is narrower, because it leaves out the scatter of
+    a second measurement.
+    """
     rounds = [histogram_of(np.linspace(1e5, 2e5, 10_000) * by) for by in (0.9, 1, 1.05, 1.1, 0.95)]
     whole = IoStats(histogram=sum(rounds[1:], rounds[0]))
     found = uncertainties_of_percentiles(whole, rounds, Basis.ROUNDS)[0]
@@ -329,7 +341,9 @@ def test_percentiles_are_compared_by_a_narrower_interval() -> None:
 
 
 def test_a_ratio_has_the_relative_uncertainties_of_both() -> None:
-    """Of small ones the root of the sum of their squares."""
+    """The relative uncertainty of a ratio is the root of the sum of the squares of both relative uncertainties, if
+    these are small.
+    """
     found = build_ratio(300.0, normal(300, 3), 100.0, normal(100, 1))
     assert found.low == pytest.approx(3 * (1 - 0.0141), abs=0.001)
     assert found.high == pytest.approx(3 * (1 + 0.0141), abs=0.001)

@@ -164,7 +164,9 @@ def test_the_gravest_reason_decides_and_comes_first() -> None:
 
 
 def test_a_section_whose_end_is_lost_is_damage() -> None:
-    """Its rows may have been deleted, which no page of the file shows."""
+    """A section whose end is lost counts as damage, because its rows may have been deleted and no page of the file
+    would show that.
+    """
     (reason,) = judge_run(with_section(steady=None, ended_because=END_LOST)).reasons
     assert (reason.code, reason.count) == (ReasonCode.DAMAGED, 1)
 

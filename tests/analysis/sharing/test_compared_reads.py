@@ -60,7 +60,9 @@ def test_a_drive_that_stalls_is_slowed() -> None:
 
 @given(st.floats(0.001, 1000), st.floats(0.3, 1.5))
 def test_the_unit_does_not_matter(scale: float, together: float) -> None:
-    """I/Os or bytes: a factor on all rates changes no state and no ratio."""
+    """A comparison of reads does not depend on the unit. A factor on all rates changes no state and no ratio, so I/Os
+    and bytes give the same answer.
+    """
     alone, now = rates(1000, 0.02), rates(1000 * together, 0.02, seed=3)
     one = compare_reads("a", alone, now)
     other = compare_reads("a", [scale * r for r in alone], [scale * r for r in now])

@@ -46,7 +46,9 @@ def test_drives_of_a_node_are_treated_alike() -> None:
 
 
 def test_a_drive_whose_node_is_not_known_gets_what_is_left() -> None:
-    """It is neither near nor far."""
+    """A drive with an unknown NUMA node gets CPUs that the other drives leave over. It counts neither as near nor as
+    far.
+    """
     plan = assign_cpus(drives(None, 0), {}, set(range(4)), {})
     assert cpus_of(plan) == [(2,), (1,)]
     assert [one.is_near for one in plan.assignments] == [None, True]

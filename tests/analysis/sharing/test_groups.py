@@ -66,7 +66,7 @@ def test_drives_on_different_parts_run_together() -> None:
 
 
 def test_a_number_and_all_ignore_budgets() -> None:
-    """Groups as asked for, with the budgets that they exceed."""
+    """A number, or "all", forms groups as asked for, even if they exceed a budget. The group then says so."""
     (everything,) = group_drives(SHELF, "all")
     assert everything.state is BudgetState.OVER
     assert sizes(SHELF, 10) == [10, 10, 4]
@@ -87,7 +87,9 @@ def test_not_known_separates_nothing_and_is_never_within() -> None:
 
 
 def test_a_drive_whose_link_is_not_known() -> None:
-    """Its demand is missing from the sum: not known, unless the others alone are over."""
+    """A drive with an unknown link adds nothing to the demand of a part. The state is then not known, unless the other
+    drives alone exceed the budget.
+    """
     (budget,) = build_budgets([path("a", None, SWITCH), path("b", 7877, SWITCH)])
     assert budget.drives_not_known == ("a",)
     assert budget.factor == pytest.approx(0.5)
