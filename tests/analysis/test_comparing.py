@@ -229,7 +229,9 @@ def test_a_comparison_of_alike_measurements_is_comparable() -> None:
 
 
 def test_a_model_with_a_device_is_not_comparable() -> None:
-    """A model and a device are not comparable, and every arrangement says so. Two models are comparable as SIMULATED."""
+    """A model and a device are not comparable, and every arrangement says so. Two models are
+    comparable as SIMULATED.
+    """
     measured = iops_run("D3", around(100), device=drive("S1"))
     model = iops_run("model", around(100), device=drive("S2"), ioengine="simulated")
     text = "SIMULATED. Not comparable: model measured a model, the others a device; different I/O engine"
@@ -590,7 +592,9 @@ def test_spikes_that_only_some_runs_have_are_the_answer() -> None:
 
 
 def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
-    """A cohort states its spread and names its outliers. The expected median 100.5 and MAD 1.5 were calculated by hand."""
+    """A cohort states its spread and names its outliers. The expected median 100.5 and MAD 1.5 were
+    calculated by hand.
+    """
     cohort = cohort_of(100, 101, 99, 102, 80, 103)
     assert tuple(find_conclusions(cohort))[:2] == (
         "Outlier d4: 4 KiB random write: IOPS 20 % below the median.",

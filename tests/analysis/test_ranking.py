@@ -105,7 +105,9 @@ def test_harmless_differences_rank() -> None:
 
 
 def test_sectors_of_4_kib_are_no_other_condition() -> None:
-    """A drive with sectors of 4 KiB may lack the block size of 0.5 KiB in its matrix. This is no different condition."""
+    """A drive with sectors of 4 KiB may lack the block size of 0.5 KiB in its matrix. This is no
+    different condition.
+    """
     runs = [
         run_of(name, profile={"title": "t", "iops": {"block_sizes_kib": sizes}})
         for name, sizes in (("A", [4, 0.5]), ("B", [4]), ("C", [8, 4]))

@@ -108,7 +108,9 @@ def test_the_reviewers_every_13th_round_is_found() -> None:
 
 
 def test_a_blip_of_a_mean_is_found_though_some_are_missing_and_others_added() -> None:
-    """Spikes of a mean at regular distances are found even if two of 18 places are empty and three other spikes exist."""
+    """Spikes of a mean at regular distances are found even if two of 18 places are empty and three
+    other spikes exist.
+    """
     random = np.random.default_rng(3)
     values = 155 * (1 + 0.01 * random.normal(size=240))
     places = [index for index in range(4, 240, 13) if index not in (43, 108)]

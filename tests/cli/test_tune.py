@@ -79,7 +79,9 @@ def test_a_simulated_drive_is_measured_on_no_host() -> None:
 
 @pytest.mark.audited
 def test_this_machine_can_be_audited(scratch: Path) -> None:
-    """Any machine can be audited. The audit contains each kind of finding, and each finding has a reason, in JSON too."""
+    """Any machine can be audited. The audit contains each kind of finding, and each finding has a
+    reason, in JSON too.
+    """
     audited = tkperf.make_plan("ssd", str(scratch), profile="quick").audit
     subjects = {finding.subject for finding in audited.findings}
     assert subjects >= {

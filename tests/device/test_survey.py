@@ -181,7 +181,9 @@ def test_an_overlay_whose_folders_cannot_be_reached(trees: dict[str, Path], scra
 
 @pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", "9p"])
 def test_a_file_on_a_file_system_of_several_machines(trees: dict[str, Path], scratch: Path, kind: str) -> None:
-    """A file on a network file system is named as a blind spot, because the kernel sees only the users on this machine."""
+    """A file on a network file system is named as a blind spot, because the kernel sees only the
+    users on this machine.
+    """
     proc = trees["proc_root"]
     # One descriptor's facts stand for all: which mount it is on.
     (proc / "self/fd").symlink_to("/proc/self/fd")

@@ -72,7 +72,9 @@ def test_set_again_after_a_purge_that_reset_the_drive(tmp_path: Path, monkeypatc
 
 
 def test_a_drive_that_does_not_do_as_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drive that accepts the command but keeps the old setting is an error. The message proposes --write-cache keep."""
+    """A drive that accepts the command but keeps the old setting is an error. The message proposes
+    --write-cache keep.
+    """
     cache = a_cache(tmp_path, monkeypatch, FakeSwitch(True, stuck=True), "off")
     with pytest.raises(DeviceError, match=r" could not be switched .*--write-cache keep"):
         cache.apply()
