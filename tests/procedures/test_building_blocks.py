@@ -138,7 +138,7 @@ def test_a_stream_ends_when_enough_is_written() -> None:
 
 
 def test_a_stream_ends_when_its_slices_run_out() -> None:
-    """Whatever it is by then."""
+    """A stream that never becomes steady ends when its slices run out."""
     slices, stream = until(lambda phase: measured(1000 * 2.0 ** (phase.number % 3)))
     assert len(slices) == stream.slices == 40
     assert stream.verdict is not None

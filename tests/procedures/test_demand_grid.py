@@ -70,7 +70,9 @@ def test_the_order_of_all_phases(course: Course) -> None:
 
 
 def test_preconditioning_is_the_workloads_writes_at_32_by_32_until_steady(course: Course) -> None:
-    """No WIPC; one stream, minutes 1, 31, 61, 91 and 121 are judged."""
+    """Preconditioning is one stream of the workload's writes at TC 32 / QD 32, without WIPC, until minutes 1, 31, 61,
+    91 and 121 are steady.
+    """
     purge, *stream = course.of(PRECONDITIONING)
     assert isinstance(purge, Purge)
     assert [getattr(phase, "number", 0) for phase in stream] == list(range(1, 122))
@@ -83,7 +85,9 @@ def test_preconditioning_is_the_workloads_writes_at_32_by_32_until_steady(course
 
 
 def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course) -> None:
-    """TC outer, QD inner, from high to low; the writes are at 32 x 32."""
+    """A round consists of five minutes of writes at 32 x 32 and 49 minutes of grid. The thread count is the outer loop,
+    the queue depth the inner one, both from high to low.
+    """
     writes, grid = course.of(WRITES_BETWEEN), course.of(GRID)
     assert [getattr(each, "number", 0) for each in (*writes, *grid)] == [1, 2, 3, 4, 5] * 2
     for each in writes:
@@ -100,7 +104,9 @@ def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course
 
 
 def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) -> None:
-    """At the point's own demand: the most IOPS of the fewest outstanding, half of it, TC 1 / QD 1."""
+    """Each histogram of ten minutes follows an hour of writes at the demand of its point: the most IOPS, half of them,
+    or TC 1 / QD 1.
+    """
     found = {}
     for point in DemandPoint:
         writes = course.of(f"{point}: writes before the histogram")
@@ -123,7 +129,9 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
 
 @pytest.mark.parametrize(("name", "most_off"), [("dirth", 0.0), ("cbw", 5e-4)])
 def test_what_is_moved_at_full_length_is_the_workloads(name: str, most_off: float) -> None:
-    """Every minute of it on the simulated drive: bytes are I/Os of the block size, or of a mix's mean."""
+    """A whole test on the simulated drive moves the I/Os of its workload. The bytes equal the I/Os times the block
+    size, or times the mean block size of a mix.
+    """
     steps = steps_of(measure(SSD_TESTS[name], load_profile("pts-e-1.1")))
     grid = [step for step in steps if step.section == GRID]
     assert len(grid) == 5 * 49
@@ -136,7 +144,9 @@ def test_what_is_moved_at_full_length_is_the_workloads(name: str, most_off: floa
 
 
 def test_the_workload_is_the_specifications() -> None:
-    """CBW: twelve sizes, 67 % of them 4 KiB, half of the accesses in 5 % of the range; DIRTH: OLTP."""
+    """CBW has twelve block sizes, 67 % of them 4 KiB, and sends half of its accesses to 5 % of the range. DIRTH has the
+    OLTP workload.
+    """
     loads = {}
     for name in ("cbw", "dirth"):
         phases, _, _ = drive(SSD_TESTS[name].procedure(load_profile("pts-e-1.1"), GIB), saturating)
@@ -190,7 +200,9 @@ def points(*cells: CellMeans) -> dict[DemandPoint, tuple[int, int]]:
 
 
 def test_cells_at_the_ceiling_or_above_are_neither_maximum_nor_middle() -> None:
-    """Below 5 ms; the minimum is the least demand, however slow; what measured nothing is no point."""
+    """The maximum and the middle are cells with a latency below 5 ms. The minimum is the least demand, however slow,
+    and a cell without a measurement is no point.
+    """
     least, low, high = cell(1, 1, 100, 9000), cell(1, 2, 5000, 400), cell(2, 2, 9000, 4999)
     assert points(cell(4, 4, 20_000, 5000), high, low, least, cell(8, 8, 0, None)) == {
         DemandPoint.MAXIMUM: (2, 2),
@@ -210,7 +222,9 @@ def test_where_all_cells_are_above_the_ceiling_it_chooses_nothing() -> None:
 
 @pytest.mark.parametrize(("within", "found"), [(5, (1, 8)), (4.9, (2, 8)), (0, (2, 8)), (60, (1, 4)), (99, (1, 1))])
 def test_the_saturating_demand_is_the_least_within_some_percent(within: float, found: tuple[int, int]) -> None:
-    """Inclusive; of equally many outstanding I/Os the fewest threads."""
+    """The saturating demand is the least demand within the given percentage of the best. With equally many outstanding
+    I/Os, fewer threads are the lesser demand.
+    """
     cells = (
         cell(2, 8, 100_000, 160),
         cell(4, 4, 99_999, 160),
@@ -249,7 +263,7 @@ def test_means_are_those_of_the_report() -> None:
     ],
 )
 def test_numbers_that_do_not_go_together_are_named(old: str, new: str, reason: str) -> None:
-    """File, key and reason; in the table of CBW, which comes first."""
+    """Numbers of a profile that do not go together are refused with file, key and reason."""
     text = (resources.files("tkperf.procedures.profiles") / "pts-e-1.1.toml").read_text()
     with pytest.raises(ProfileError, match=r"mine\.toml") as caught:
         parse_profile(text.replace(old, new, 1), file="mine.toml")
@@ -270,7 +284,7 @@ def test_a_mix_with_blocks_below_the_sector_is_refused_by_their_sizes() -> None:
 
 
 def test_the_profile_decides_every_number() -> None:
-    """The code fixes no number of the grid."""
+    """The profile decides every number of the grid. The code fixes none of them."""
     profile = load_profile("pts-e-1.1")
     table = msgspec.structs.replace(
         profile.table(DemandIntensityTable),

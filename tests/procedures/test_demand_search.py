@@ -31,7 +31,9 @@ def saturating(_phase: Phase, load: Workload) -> float:
 
 
 def test_a_search_is_purge_fill_and_rounds_over_all_demands() -> None:
-    """At full length: RND 4 KiB writes, 5 s each; the least demand that reaches the best is found."""
+    """A search runs a purge, a fill and rounds over all demands, with RND 4 KiB writes of 5 s. It finds the least
+    demand that reaches the best.
+    """
     phases, verdicts, outcomes = drive(SSD_TESTS["auto-demand"].procedure(load_profile("pts-e-1.1"), GIB), saturating)
     assert [type(phase) for phase in phases] == [Purge, Fill, *[Round] * 5]
     assert isinstance(phases[2], Round)
@@ -139,7 +141,7 @@ def test_a_sweep_tracks_what_is_hardest_on_the_drive() -> None:
 
 
 def test_a_sequential_sweep_is_sequential() -> None:
-    """``--access``."""
+    """A sweep with sequential access contains sequential workloads alone."""
     assert {str(load)[:3] for load in steps_of(access="sequential")} == {"SEQ"}
 
 
@@ -197,6 +199,8 @@ def test_a_sweep_from_the_command_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("jobs", "io_depth"), [(0, 1), (1025, 1), (1, 0), (1, 65_537)])
 def test_a_demand_is_one_that_tests_can_be_run_at(jobs: int, io_depth: int) -> None:
-    """Of a run file, too: fio would start as many threads as it says."""
+    """A demand outside the limits is refused, even when a run file contains it, because fio would start as many threads
+    as it says.
+    """
     with pytest.raises(ValueError, match="no test can run at"):
         Demand(jobs=jobs, io_depth=io_depth)

@@ -46,14 +46,18 @@ def test_areas_are_equal_disjoint_aligned_and_in_order(active_range_bytes: int) 
 
 
 def test_a_range_too_small_to_be_cut() -> None:
-    """An error of our own, not a division by zero."""
+    """A range that is too small to be cut into areas is refused with an error of tkperf, and not with a division by
+    zero.
+    """
     with pytest.raises(ValueError, match="cannot be cut"):
         cut_into_areas(TKPERF.table(HardDiskTable), 4096)
 
 
 @pytest.mark.parametrize(("test", "rounds", "steps", "hours"), [("iops", 128, 9, 19.2), ("tp", 256, 2, 8.533)])
 def test_the_course_is_tkperfs(test: str, rounds: int, steps: int, hours: float) -> None:
-    """TKperf 2.2: 9 random cells, or read and write, of a minute in each area."""
+    """The hard disk tests follow TKperf 2.2: in each area 9 random cells of a minute, or one minute of reads and one of
+    writes.
+    """
     procedure = HDD_TESTS[test].procedure
     phases = list(phases_of(procedure(TKPERF, CAPACITY_BYTES), lambda _: {}))
     assert len(phases) == rounds
@@ -137,7 +141,7 @@ def test_areas_are_reported_as_such(tmp_path: Path) -> None:
 
 
 def test_a_run_cut_short_reports_its_whole_areas(tmp_path: Path) -> None:
-    """Stopped in the second area: the first counts, the second is shown as not complete."""
+    """A run that was stopped in its second area reports the first area. The second area is shown as not complete."""
     result = run(tmp_path, Stopping(FlashModel(capacity_bytes=1 << 30), 1 << 30))
     (section,) = result.tests[0].sections
     assert section.areas == 8
@@ -146,7 +150,9 @@ def test_a_run_cut_short_reports_its_whole_areas(tmp_path: Path) -> None:
 
 
 def test_the_runs_own_profile_says_what_a_whole_area_is(tmp_path: Path) -> None:
-    """Stopped within the first: no area is whole, and there would have been eight."""
+    """A run that was stopped in its first area reports no whole area. Its own profile tells that eight areas were
+    planned.
+    """
     engine = Stopping(FlashModel(capacity_bytes=1 << 30), 1 << 30)
     engine.fails_at = 5
     stored = load_profile("quick").as_plain_data()

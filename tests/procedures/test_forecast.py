@@ -70,7 +70,9 @@ STEP = Step(workload=WRITES, duration_s=10.0)
 
 
 def test_idle_times_warm_ups_and_streams_count_in_the_forecast() -> None:
-    """As long as they are asked for, in the best case and in the worst."""
+    """The forecast contains idle times, warm-ups and streams at the length that was asked for, in the best case and in
+    the worst.
+    """
 
     def procedure() -> Procedure:
         yield Round(section="S", number=1, steps=(STEP,), warm_up=True)
@@ -105,7 +107,9 @@ def test_a_fill_is_no_measure_of_the_stream_after_it() -> None:
 
 
 def test_what_is_left_of_a_step_may_change_it_by_so_much() -> None:
-    """One second of ten: nothing more, as until now, or twice as fast; latencies fill the time."""
+    """The rest of a step may bring no I/Os, the rate so far, or twice this rate. Latencies are scaled so that they fill
+    the time.
+    """
     none, same, double = possible_ends(seen(9000, 9.0), 10.0)
     assert [each.iops for each in (none, same, double)] == [900.0, 1000.0, 1100.0]
     assert {each.duration_s for each in (none, same, double)} == {10.0}
@@ -116,6 +120,6 @@ def test_what_is_left_of_a_step_may_change_it_by_so_much() -> None:
 
 
 def test_what_is_measured_in_full_can_end_in_one_way_only() -> None:
-    """Then the choice of what follows is the procedure's own."""
+    """A step that was measured to its end can end in only one way."""
     whole = seen(10_000)
     assert possible_ends(whole, 10.0) == (whole,)

@@ -124,7 +124,9 @@ def test_a_level_missed_once_does_not_end_them() -> None:
 
 
 def test_a_drive_that_never_keeps_up_or_always_does_ends_them_too() -> None:
-    """After the first five, or after all."""
+    """A ramp ends after five missed levels in a row if the drive never keeps up. It ends after all levels if the drive
+    always keeps up.
+    """
     _, outcomes = run("demand", iops=lambda *_: 3.0)
     assert outcomes[1].window == (1, 2, 3, 4, 5)
     assert outcomes[1].ended_because.startswith("missed 5 levels in a row: of 1,000 it did 3 ")
@@ -165,7 +167,9 @@ def test_random_arrivals_may_by_chance_be_fewer() -> None:
 
 
 def test_backlog_is_what_was_due_and_not_done() -> None:
-    """Of each direction its share; without an offered rate there is none."""
+    """The backlog is the number of I/Os that were due and not done. Each direction has its share, and a workload
+    without an offered rate has no backlog.
+    """
     stats = measured(20_000.0, 10.0).write
     seen = Measurement(duration_s=10.0, read=stats, write=stats)
     workload = Workload(
@@ -217,7 +221,9 @@ def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
 
 
 def test_looking_ahead_the_worst_drive_is_the_one_that_keeps_up() -> None:
-    """Then every level is run; at best the ramp ends after the first few."""
+    """In a forecast, a drive that keeps up takes longest, because every level is run. In the best case the ramp ends
+    after the first levels.
+    """
     test = SSD_TESTS["demand"]
     rounds = [
         phase
@@ -318,7 +324,9 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
 
 
 def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profile) -> None:
-    """Quantiles, curves and histograms of each; warm-ups count as written, and as nothing else."""
+    """Reads and writes of a mix have their own quantiles, curves and histograms. Warm-ups count
+    only as data written.
+    """
     tests = {"qos": SSD_TESTS["qos"]}
     result = simulate(tmp_path, run_info(), profile=short, suite=tests)
     mix = result.tests[0].sections[2]

@@ -171,7 +171,9 @@ def test_phases_follow_each_other_as_the_file_has_them(tmp_path: Path) -> None:
 
 
 def test_the_first_loop_is_the_outermost_and_the_list_of_loads_the_innermost(tmp_path: Path) -> None:
-    """With every key of a load in place, and the region in whole MiB."""
+    """The first loop is the outermost, and the list of loads is the innermost. Every key of a load reaches the
+    workload, and the region is a whole number of MiB.
+    """
     phases, _, _ = run(EVERYTHING, tmp_path)
     warm_up, first = (
         phase for phase in phases if isinstance(phase, Round) and phase.number == 1 and phase.section == "Loops"
@@ -264,7 +266,9 @@ tracked = [{ quantity = "iops" }]
 
 
 def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
-    """Of rounds and of streams, with the share that was done; 99 % counts as reached."""
+    """The outcome of rounds and of streams names a rate that was not reached, with the share that was done. A share of
+    99 % counts as reached.
+    """
 
     def slow(phase: Phase, _work: Workload) -> float:
         return 37.5 if isinstance(phase, Round) else 75.0
@@ -280,7 +284,9 @@ def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
 
 
 def test_steps_and_slices_are_of_the_length_asked_for(tmp_path: Path) -> None:
-    """-rt: streams and warm-ups last as long as before, in as many slices as that takes."""
+    """The option for the step length changes steps and slices. Streams and warm-ups keep their total length, in more or
+    fewer slices.
+    """
     _, profile = own(EVERYTHING, tmp_path)
     (test,) = own_tests(scaled := apply_options(profile, step_s=1))
     phases, _, _ = drive(test.procedure(scaled, GIB), steadily)
@@ -318,7 +324,9 @@ rounds = 1
 
 
 def test_sizes_of_a_loop_that_the_device_cannot_address_are_left_out(tmp_path: Path) -> None:
-    """With a warning; a load of its own with such a size cannot be run."""
+    """A loop leaves out sizes that the device cannot address, with a warning. A load whose own size cannot be addressed
+    is refused.
+    """
     plan = plan_run(request_of(tmp_path, LOOPED, "sim:nvme-4kn"))
     (walked,) = plan.tests
     assert [load.block_size_bytes for load in walked.workloads] == [8192, 4096]
@@ -383,14 +391,16 @@ def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: st
 
 
 def test_a_named_test_and_a_file_run_in_one_run(tmp_path: Path) -> None:
-    """The suite's first."""
+    """A named test and a workload file can run together. The test of the suite runs first."""
     request = request_of(tmp_path, LOOPED, "sim:sata-ssd")
     both = RunRequest(suite="ssd", device="sim:sata-ssd", tests=(*request.tests, "lat"))
     assert [walked.test.name for walked in plan_run(both).tests] == ["lat", "looped"]
 
 
 def test_the_run_file_has_the_whole_description(tmp_path: Path) -> None:
-    """As plain data: another machine finds the same test in it, and a damaged one finds none."""
+    """The run file contains the whole description as plain data, so that another machine finds the same test in it. A
+    damaged description gives no test.
+    """
     test, profile = own(EVERYTHING, tmp_path)
     stored = msgspec.json.decode(msgspec.json.encode(profile.as_plain_data()))
     found = find_test("ssd", "everything", stored)
@@ -585,7 +595,7 @@ def test_a_slip_is_named_with_file_place_and_reason(tmp_path: Path, old: str, ne
 
 
 def test_lists_that_multiply_to_billions_are_counted_not_made(tmp_path: Path) -> None:
-    """At once."""
+    """Lists that multiply to billions of steps are refused at once, because the steps are counted and not created."""
     loops = ", ".join(
         f"{{ key = '{key}', values = [{many(64)}] }}"
         for key in ("read_percent", "jobs", "io_depth", "offered_iops", "compressible_percent")
@@ -596,7 +606,7 @@ def test_lists_that_multiply_to_billions_are_counted_not_made(tmp_path: Path) ->
 
 
 def test_more_steps_than_can_be_run_are_refused(tmp_path: Path) -> None:
-    """Of all rounds together; and a load that another is the same as is measured once only."""
+    """More than 200,000 steps of all rounds together are refused. Two loads that are the same are measured once."""
     loops = f"loops = [{{ key = 'io_depth', values = [{many(64)}] }}]"
     text = EVERYTHING.replace("step_s = 5\nrounds = 2", f"step_s = 5\nrounds = 5000\n{loops}")
     with pytest.raises(UsageError, match=r"own.toml, more than 200,000 steps in all"):
@@ -618,7 +628,7 @@ def test_nothing_is_measured_after_the_last_phase(tmp_path: Path) -> None:
 
 
 def test_hard_disks_are_not_purged(tmp_path: Path) -> None:
-    """Nor is a test that would."""
+    """A workload file with a purge is refused for hard disks."""
     with pytest.raises(UsageError, match="hard disks are not purged"):
         own(EVERYTHING, tmp_path, suite="hdd")
 
@@ -641,7 +651,7 @@ def test_hard_disks_are_not_purged(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_workload_file_is_said_at_once(tmp_path: Path, content: bytes, found: str) -> None:
-    """Whatever it is."""
+    """A file that is no workload file is refused with one reason, whatever it contains."""
     (tmp_path / "own.toml").write_bytes(content)
     with pytest.raises(UsageError) as raised:
         with_workloads(load_profile("quick"), "ssd", (f"{tmp_path}/own.toml",))
@@ -649,7 +659,9 @@ def test_what_is_no_workload_file_is_said_at_once(tmp_path: Path, content: bytes
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Otherwise the results would seem to belong to one test."""
+    """Two files that name the same test are refused, because their results would seem to belong to one test. The same
+    file given twice counts once.
+    """
     for name in ("a", "b"):
         (tmp_path / f"{name}.toml").write_text(EVERYTHING)
     files = [f"{tmp_path}/{name}.toml" for name in ("a", "b")]

@@ -104,7 +104,9 @@ class Oversleeping(SimulatedEngine):
 
 
 def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: Path) -> None:
-    """A planned pause excuses only the planned time."""
+    """An idle time that lasted far longer than planned is a disturbance. A planned pause excuses
+    only the planned time.
+    """
 
     def procedure() -> Procedure:
         yield one_round(1)
@@ -180,7 +182,7 @@ class Careless(SimulatedEngine):
 
 @pytest.mark.parametrize("kind", ["fill", "round", "stream", "section"])
 def test_the_longest_gap_covers_each_kind_of_hand_over(tmp_path: Path, kind: str) -> None:
-    """Whatever comes before what starts late: only what was planned is left out."""
+    """The longest gap covers each kind of hand-over to a late start. It leaves out only planned time."""
 
     def procedure() -> Procedure:
         if kind == "fill":

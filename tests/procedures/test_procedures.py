@@ -77,7 +77,9 @@ def run(
 
 
 def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> None:
-    """PTS IOPS: purge, 2 x SEQ 128 KiB, then mix outer, block size inner, 60 s each, TC4/QD32."""
+    """PTS IOPS runs a purge, 2 x SEQ 128 KiB and rounds of 56 cells of 60 s at TC4/QD32. The mix is the outer loop, the
+    block size the inner one.
+    """
     phases, _, outcomes = run("iops")
     assert isinstance(phases[0], Purge)
     assert isinstance(phases[1], Fill)
@@ -141,7 +143,9 @@ def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
 
 
 def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
-    """PTS TP: 1024 and 128 KiB, each purge, fill, rounds of read then write, own verdict."""
+    """PTS TP runs a purge, a fill and rounds of read and write for 1024 KiB, and then for 128 KiB. Each block size has
+    a verdict of its own.
+    """
     phases, _, outcomes = run("tp")
     kinds = [type(phase).__name__ for phase in phases]
     assert kinds == (["Purge", "Fill"] + ["Round"] * 5) * 2
@@ -152,7 +156,9 @@ def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
 
 
 def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
-    """Profile tkperf-2.2: five sizes, no WIPC, the others do as many rounds as 1024k."""
+    """Profile tkperf-2.2 measures throughput with five sizes and without WIPC. The other sizes run as many rounds as
+    1024 KiB did.
+    """
 
     def slow_start(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
@@ -172,7 +178,9 @@ def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
 
 
 def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() -> None:
-    """PTS LAT: 9 cells at 1/1, tracks mean latency, then 20 min RND 4 KiB writes."""
+    """PTS LAT runs 9 cells with one outstanding I/O and tracks the mean latency. It ends with 20 min of RND 4 KiB
+    writes for the histogram.
+    """
     phases, verdicts, outcomes = run("lat")
     steps = rounds(phases)[0].steps
     assert [_place(step.workload) for step in steps] == [
@@ -210,7 +218,9 @@ def test_a_silent_device_is_never_steady() -> None:
 
 
 def test_write_saturation_samples_minutes_1_31_61() -> None:
-    """PTS-E 1.1: steady state on minutes 1, 31, 61, 91, 121; earliest end at 121 minutes."""
+    """Write saturation of PTS-E 1.1 judges minutes 1, 31, 61, 91 and 121, so that it ends after 121 minutes at the
+    earliest.
+    """
     phases, verdicts, outcomes = run("writesat", range_bytes=10**15)
     slices = [phase for phase in phases if isinstance(phase, Continuous)]
     assert [phase.number for phase in slices] == list(range(1, 122))
@@ -267,7 +277,7 @@ def text_of(test: str, profile: Profile, *, purge: str | None = "Purge") -> str:
 
 @pytest.mark.parametrize("test", SSD_TESTS)
 def test_the_text_says_purge_only_where_one_is_done(test: str) -> None:
-    """With --no-purge there is none."""
+    """The description of a test contains a purge only if the run purges. With --no-purge it contains none."""
     profile = load_profile("quick")
     assert "Purge" in text_of(test, profile)
     assert "Purge" not in text_of(test, profile, purge=None)
@@ -281,7 +291,7 @@ def test_the_text_names_the_judged_minutes() -> None:
 
 
 def test_the_text_says_which_block_sizes_are_judged() -> None:
-    """Of TKperf's five the first alone."""
+    """The description states which block sizes are judged. With profile tkperf-2.2 this is only the first of five."""
     said = "of 1024 KiB; the other block sizes run as many rounds and are not judged"
     assert said in text_of("tp", load_profile("tkperf-2.2"))
     assert "of each block size" in text_of("tp", load_profile("pts-e-1.1"))
@@ -302,7 +312,9 @@ def test_walking_a_test_finds_every_workload(profile: str) -> None:
 
 
 def test_three_variables_of_pts_2_0_have_to_be_steady_in_one_window() -> None:
-    """RND 4 KiB 0/100, 64 KiB 65/35 and 1024 KiB 100/0; each is judged in every round."""
+    """PTS 2.0 needs three steady variables in one window: RND 4 KiB 0/100, 64 KiB 65/35 and 1024 KiB 100/0. Each is
+    judged in every round.
+    """
 
     def one_settles_late(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
@@ -334,7 +346,9 @@ def test_a_variable_that_never_settles_is_named() -> None:
 
 @pytest.mark.parametrize(("profile", "sizes_kib"), [("pts-2.0", [1024, 128]), ("pts-2.0-client", [1024])])
 def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(profile: str, sizes_kib: list[int]) -> None:
-    """TC 1 / QD 32 for everything; for each size a purge, two passes in it, and its rounds."""
+    """Throughput of PTS 2.0 runs everything at TC 1 / QD 32. Each block size has a purge, a fill of two passes in this
+    size, and its rounds.
+    """
     phases, _, outcomes = run("tp", profile)
     fills = [phase for phase in phases if isinstance(phase, Fill)]
     assert [fill.workload.block_size_bytes for fill in fills] == [kib * 1024 for kib in sizes_kib]
@@ -348,7 +362,9 @@ def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(profile: st
 
 @pytest.mark.parametrize(("profile", "demand"), [("pts-2.0", (4, 32)), ("pts-2.0-client", (2, 16))])
 def test_write_saturation_of_pts_2_0_ends_after_six_hours(profile: str, demand: tuple[int, int]) -> None:
-    """360 slices of a minute, if neither steady before nor four times written; then the histogram run."""
+    """Write saturation of PTS 2.0 ends after 360 slices of a minute if it is neither steady before nor has written four
+    times the range. The histogram run follows.
+    """
 
     def unsteady(phase: Phase, cell: Workload) -> float:
         return 1.0 + getattr(phase, "number", 0) % 60 // 30

@@ -185,7 +185,9 @@ def test_other_numbers_have_a_name_of_their_own(tmp_path: Path, old: str, new: s
 
 @pytest.fixture(scope="module")
 def largest_profile() -> Profile:
-    """With each number at its limit. Taking it goes through all tests, so once is enough."""
+    """Return the text of a profile with each number at its limit. The fixture is made once, because reading the profile
+    walks through all tests.
+    """
     text = (resources.files("tkperf.procedures.profiles") / "quick.toml").read_text()
     for old, new in (
         ("max_rounds = 6", "max_rounds = 10000"),
@@ -274,7 +276,9 @@ def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
 
 
 def test_the_step_length_leaves_the_times_of_write_saturation() -> None:
-    """24 h, and a slice judged every 30 minutes, at any length of a slice."""
+    """The step length does not change the times of write saturation: 24 h in all, and a slice
+    judged every 30 minutes.
+    """
     for step_s, longest_s in ((120.0, 86400), (60.0, 86400), (5.0, 86400), (1.0, 20_000)):
         profile = apply_options(load_profile("pts-e-1.1"), step_s=step_s)
         table = profile.table(WriteSaturationTable)
@@ -378,7 +382,7 @@ def test_the_page_on_profiles_names_every_profile() -> None:
 
 @pytest.mark.parametrize("table", [*SHARED_TABLES, *(test.table for test in TESTS)])
 def test_an_optional_key_says_what_is_taken_without_it(table: type[ProfileTable]) -> None:
-    """In its meaning."""
+    """The meaning of an optional key contains its default. The meaning of a required key contains none."""
     for field in msgspec.structs.fields(table):
         (key,) = (each for each in explain_keys(table) if each.name == field.name)
         assert key.meaning, "every key says what it means: give its type a means(...)"
@@ -407,7 +411,9 @@ def test_keys_are_explained_with_the_values_that_they_take() -> None:
 def test_the_other_specifications_have_their_numbers(
     name: str, demand: tuple[int, int], length: str, cache: str
 ) -> None:
-    """Demand, range and cache; docs/explanation/method.md has the sources."""
+    """The profiles of the other specifications have their demand, active range and write cache.
+    docs/explanation/method.md names the sources.
+    """
     profile = load_profile(name)
     assert (profile.demand.jobs, profile.demand.io_depth) == demand
     assert profile.active_range.length == length
@@ -415,7 +421,9 @@ def test_the_other_specifications_have_their_numbers(
 
 
 def test_all_is_every_test_that_the_profile_defines() -> None:
-    """By name, all, by default, and of a profile that has none of the default ones."""
+    """The word "all" chooses every test that the profile defines, also next to the name of a test. Without names, a
+    profile that has no default test runs all of its tests.
+    """
 
     def chosen(profile: Profile, *names: str, suite: str = "ssd") -> list[str]:
         return [test.name for test in choose_tests(profile, suite, names)]
@@ -442,7 +450,9 @@ def test_tests_beside_the_default_ones_run_where_there_are_no_others(monkeypatch
 
 @pytest.mark.parametrize("name", built_in_profiles())
 def test_no_shipped_profile_asks_for_more_than_can_be_run(name: str) -> None:
-    """They are not gone through whenever they are loaded."""
+    """No shipped profile exceeds the limits of a run. The program does not check this when it loads
+    a shipped profile.
+    """
     assert find_excess(TESTS, load_profile(name)) is None
 
 

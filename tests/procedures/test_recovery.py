@@ -82,7 +82,9 @@ def end_s(step: StepRecord) -> float:
 
 
 def test_host_idle_recovery_asks_for_its_wait_states_in_their_order() -> None:
-    """PTS-E 1.1 HIR: purge, writes until steady, {5 s write, 5 to 50 s idle} x 360, then 30 min each."""
+    """HIR of PTS-E 1.1 runs a purge and writes until steady. It then runs 360 times a 5 s write with an idle time of 5
+    to 50 s, and 30 min of writes after each idle time.
+    """
     phases, verdicts, outcomes = run("hir")
     assert isinstance(phases[0], Purge)
     before = phases[1:122]
@@ -127,7 +129,9 @@ def test_host_idle_recovery_goes_on_after_25_rounds_without_steady_state() -> No
 
 
 def test_host_idle_recovery_leaves_the_device_idle_exactly() -> None:
-    """At full length: 3,600 bursts and slices, each burst exactly its pause after the one before."""
+    """At full length, HIR runs 3,600 bursts and slices. Each burst begins exactly one idle time after the end of the
+    burst before it.
+    """
     steps = by_section(steps_of(measure(SSD_TESTS["hir"], load_profile("pts-e-1.1"))))
     assert list(steps) == ["Steady-state preconditioning", *STATES]
     for idle_s, state, baseline in zip(IDLE_S, STATES[::2], STATES[1::2], strict=True):
@@ -149,7 +153,9 @@ def test_host_idle_recovery_leaves_the_device_idle_exactly() -> None:
 
 
 def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
-    """PTS-E 1.1 XSR: purge, SEQ 1024 KiB 8 h, RND 8 KiB 6 h, SEQ 1024 KiB 8 h, TC1/QD32, by minutes."""
+    """XSR of PTS-E 1.1 runs a purge, SEQ 1024 KiB for 8 h, RND 8 KiB for 6 h and SEQ 1024 KiB for 8 h at TC1/QD32, in
+    slices of a minute.
+    """
     phases, _, outcomes = run("xsr")
     assert isinstance(phases[0], Purge)
     slices = [phase for phase in phases[1:] if isinstance(phase, Continuous)]
@@ -371,7 +377,9 @@ def changed_saturation(**changes: object) -> Profile:
 
 
 def test_write_saturation_takes_other_stimuli_and_six_hours() -> None:
-    """PTS 2.0's length and mixes, e.g. RND 8 KiB 65/35, and 20 minutes of the same for its histogram."""
+    """Write saturation accepts the length and the mixes of PTS 2.0, for instance RND 8 KiB 65/35. The histogram is
+    taken from 20 minutes of the same workload.
+    """
     profile = changed_saturation(
         read_percent=65, block_size_kib=8, max_slices=360, round_every_slices=0, histogram_s=1200
     )
@@ -388,7 +396,9 @@ def test_write_saturation_takes_other_stimuli_and_six_hours() -> None:
 
 
 def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
-    """As some read 2.0: one outstanding I/O after a stream at TC4/QD32; sequential streams, too."""
+    """The histogram of write saturation may have its own demand, because some read PTS 2.0 as one outstanding I/O after
+    a stream at TC4/QD32. The stream may be sequential.
+    """
     profile = changed_saturation(access=Access.SEQUENTIAL, histogram_s=60, histogram_jobs=1, histogram_io_depth=1)
     phases, _, outcomes = drive(SSD_TESTS["writesat"].procedure(profile, 10**15), steadily)
     *stream, last = [phase for phase in phases if isinstance(phase, Continuous)]
