@@ -59,7 +59,7 @@ def test_axe_finds_nothing_in_a_report(browser: Browser, report: Path, scheme: S
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1300), ("dark", 390)])
 def test_axe_finds_nothing_in_a_comparison(browser: Browser, compared: Path, scheme: Scheme, width: int) -> None:
-    """Neither in its decision nor in the parts that the select shows."""
+    """axe finds nothing wrong in the decision of a comparison and in the parts that the select shows."""
     with opened(browser, compared, scheme, width) as page:
         for chapter in ("", "overview", "writesat", "conditions"):
             page.locator("#chapter").select_option(chapter)
@@ -68,7 +68,7 @@ def test_axe_finds_nothing_in_a_comparison(browser: Browser, compared: Path, sch
 
 @pytest.mark.parametrize("scheme", BOTH)
 def test_axe_finds_nothing_in_what_a_click_opens(browser: Browser, report: Path, scheme: Scheme) -> None:
-    """With all that is folded in it."""
+    """axe finds nothing wrong in the dialog of a cell with all its folded parts open."""
     with opened(browser, report, scheme) as page:
         page.locator(f"td button[data-cell='{CELL}']").click()
         page.wait_for_selector(f"dialog[data-shown='{CELL}']")
@@ -78,7 +78,7 @@ def test_axe_finds_nothing_in_what_a_click_opens(browser: Browser, report: Path,
 
 
 def test_axe_would_find_something(browser: Browser, report: Path) -> None:
-    """A picture without words, and grey on grey: the rules are at work."""
+    """axe reports a picture without words and grey text on grey, which proves that its rules are at work."""
     with opened(browser, report) as page:
         page.evaluate(
             "document.querySelector('main').insertAdjacentHTML('beforeend',"
@@ -88,7 +88,7 @@ def test_axe_would_find_something(browser: Browser, report: Path) -> None:
 
 
 def test_the_first_tab_leads_past_the_navigation(visit: Visit) -> None:
-    """It is seen when it is reached, and the next Tab is within the results."""
+    """The first Tab shows a link that skips the navigation. After the link, the next Tab is within the results."""
     visit.open()
     visit.page.keyboard.press("Tab")
     assert visit.page.evaluate("document.activeElement.innerText") == "Skip to the results"
@@ -101,7 +101,9 @@ def test_the_first_tab_leads_past_the_navigation(visit: Visit) -> None:
 
 
 def test_a_table_is_one_stop_and_arrows_go_within(visit: Visit) -> None:
-    """As in a spreadsheet; Tab leaves it, and Shift and Tab come back to where one was."""
+    """A table has one stop for Tab, and the arrow keys move within it as in a spreadsheet. Shift and Tab return to the
+    last cell.
+    """
     visit.open()
     grid = visit.page.locator(GRID).first
     rows = grid.locator("tbody tr").count()
@@ -152,7 +154,9 @@ def test_what_has_the_focus_is_seen(visit: Visit) -> None:
 
 
 def test_a_phone_keeps_first_column_and_navigation_in_sight(browser: Browser, report: Path) -> None:
-    """The page never scrolls sideways; a wide table does, and its names stay."""
+    """On a phone, the page never scrolls sideways. A wide table scrolls within itself and keeps its first column in
+    sight.
+    """
     with opened(browser, report, width=390) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         wide = page.locator("main .scroll:has(table[role='grid'])").evaluate_all(
@@ -181,7 +185,7 @@ def test_a_phone_keeps_first_column_and_navigation_in_sight(browser: Browser, re
 
 
 def test_heads_of_tables_are_low_on_a_phone(browser: Browser, compared: Path) -> None:
-    """Those of long names, too, such as of a claim or a headline figure of each drive: three lines at most."""
+    """On a phone, the head of a table has at most three lines, even if its names are long."""
     name = "Write Saturation, 4 KiB random write: mean latency (µs)"
     with opened(browser, compared, width=390) as page:
         tallest = page.evaluate(
@@ -214,7 +218,7 @@ def test_a_figure_reached_by_arrows_is_not_below_the_pinned_column(browser: Brow
 
 
 def test_a_dark_page_has_light_charts(browser: Browser, report: Path) -> None:
-    """They follow the system's colours as they change, without being drawn again."""
+    """Charts follow the colours of the system without being drawn again."""
     ink = (
         "getComputedStyle(document.querySelector('#iops0window .role-axis-title text')).fill"
         " === getComputedStyle(document.body).color"
@@ -228,7 +232,9 @@ def test_a_dark_page_has_light_charts(browser: Browser, report: Path) -> None:
 
 
 def test_paper_is_white_for_those_who_read_in_the_dark(browser: Browser, report: Path) -> None:
-    """No navigation, no buttons; charts in black on white."""
+    """Printed paper is white with black charts, even for a reader who uses dark colours. It contains no navigation and
+    no buttons.
+    """
     with opened(browser, report, "dark") as page:
         page.emulate_media(media="print")
         colours = page.evaluate(

@@ -36,7 +36,7 @@ def test_only_what_the_encoding_has_is_drawn(encoding: str | None, blocks: objec
 
 
 def test_more_values_than_fit_are_put_together_by_their_mean() -> None:
-    """All of them: each value is in exactly one place."""
+    """Values that do not fit are merged into their mean. Each value belongs to exactly one place."""
     assert squeeze([1, 3, 5, 7], 2) == [2, 6]
     assert squeeze([1, None, None, None], 2) == [1, None]
     assert squeeze([1, 2], 5) == [1, 2]

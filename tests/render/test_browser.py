@@ -45,7 +45,7 @@ def test_every_chart_is_drawn(visit: Visit) -> None:
 
 
 def test_a_click_in_the_legend_fades_the_other_curves(visit: Visit) -> None:
-    """Of bars, or of more curves than have their names beside the plot."""
+    """A click in the legend fades the other curves of the chart."""
     visit.open()
     faded = "#tp2d path[opacity='0.1']"
     assert visit.count(faded) == 0
@@ -81,7 +81,7 @@ def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
 
 
 def test_every_kind_of_cell_opens(visit: Visit) -> None:
-    """Of each test the first one, the streams too."""
+    """The first cell of each test opens, streams included."""
     visit.open()
     keys = visit.page.evaluate("[...document.querySelectorAll('button[data-cell]')].map(each => each.dataset.cell)")
     first = {key.split("-")[0]: key for key in reversed(keys)}
@@ -114,7 +114,7 @@ def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
 
 
 def test_the_way_back_closes_a_cell(visit: Visit) -> None:
-    """As on a phone: the report stays, and the way forward opens the cell again."""
+    """Going back closes the cell and keeps the report. Going forward opens the cell again."""
     visit.open()
     visit.page.locator(f"td button[data-cell='{CELL}']").click()
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
@@ -141,7 +141,9 @@ def test_a_link_into_what_is_folded_opens_it(visit: Visit) -> None:
 
 
 def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
-    """And has all its digits where it is pointed at; closed, the keyboard is where it was."""
+    """A headline figure opens the cell behind it and shows all its digits under the pointer. After closing, the focus
+    is where it was.
+    """
     visit.open()
     figure = visit.page.locator(".headlines button").first
     exact = visit.page.locator(".headlines dd.figure").first.get_attribute("title")
@@ -159,7 +161,9 @@ def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
 
 
 def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
-    """For those who cannot see it, or want the numbers: a row for each point."""
+    """Each chart offers its data as a table with a row for each point, for readers who cannot see the chart or want the
+    numbers.
+    """
     visit.open()
     points = visit.page.evaluate(
         "JSON.parse(document.querySelector('#iops0convergence script').textContent).datasets.curves.length"
@@ -175,16 +179,16 @@ def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
 
 
 def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:
-    """Nothing but wide tables scrolls sideways, and those within themselves."""
+    """The report fits a phone. Only wide tables scroll sideways, within themselves."""
     visit.page.set_viewport_size({"width": 390, "height": 800})
     visit.open()
     visit.page.wait_for_function("document.documentElement.scrollWidth <= 390")
     visit.page.locator(f"td button[data-cell='{CELL}']").click()
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
     assert visit.page.evaluate("document.querySelector('dialog').scrollWidth <= 390")
-    # Also where a value is long, its name is not broken up.
+    # A long value does not break up the name beside it.
     visit.page.locator("dialog dd").first.evaluate("dd => { dd.textContent = 'IOPS 31,500, '.repeat(9) }")
-    # Of its text: the box of a name is as high as that of its value.
+    # The box of a name is as high as the box of its value, so the lines of the text are counted.
     lines = """dt => {
       const text = document.createRange();
       text.selectNodeContents(dt);
@@ -300,7 +304,9 @@ def long_stream(folder: Path) -> str:
 
 
 def test_paper_says_simulated_on_every_page_and_cuts_no_table(visit: Visit, tmp_path: Path) -> None:
-    """Whoever gets page 7 alone is told; the widest table has its last column."""
+    """Each printed page says SIMULATED, because a reader may get one page alone. The widest table keeps its last
+    column.
+    """
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext (poppler-utils)")
     visit.open()
@@ -316,7 +322,7 @@ def test_paper_says_simulated_on_every_page_and_cuts_no_table(visit: Visit, tmp_
 
 
 def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: Path) -> None:
-    """As a click on a figure of the table does."""
+    """A click on a point over offered rates opens its level, as a click on a figure of the table does."""
     simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
@@ -359,7 +365,9 @@ def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
 
 @pytest.mark.parametrize("count", [2, 5, 12])
 def test_a_decision_is_on_the_first_screen(browser: Browser, report: Path, tmp_path: Path, count: int) -> None:
-    """Title, lines, matrix and two charts; the rest is behind one select, which a link into it opens, too."""
+    """The first screen shows title, lines, matrix and two charts of a comparison. One select shows the rest, and a link
+    into the rest opens it.
+    """
     result = tkperf.load(report.parent / "run.tkperf")
     results = [replace(result, info=replace(result.info, name=f"drive-{n:02}")) for n in range(count)]
     path = tmp_path / "compared.html"

@@ -29,7 +29,7 @@ BARS = "#cell-plots .chart:nth-of-type(3) g.mark-rect.role-mark path"
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a drive that never settles: its windows are the last rounds of several."""
+    """Return the report of a drive that never settles, so that its windows are the last of several rounds."""
     folder = tmp_path_factory.mktemp("report")
     simulate(folder, run_info(), "unsteady")
     path = folder / "report.html"
@@ -50,7 +50,9 @@ def section_of(visit: Visit, test: int) -> SectionResult:
 
 
 def test_a_figure_of_a_window_opens_its_rounds(visit: Visit) -> None:
-    """Its number, its histogram's I/Os, and a title that names the rounds."""
+    """A figure of a window opens the cell with this number, a histogram of the I/Os of the window, and a title that
+    names the rounds.
+    """
     section = section_of(visit, 0)
     cell = next(
         each for each in section.cells if (each.workload.read_percent, each.workload.block_size_bytes) == (0, 4096)
@@ -111,7 +113,9 @@ def test_a_round_of_the_table_is_shown_by_its_number(visit: Visit) -> None:
 
 
 def test_a_parts_histogram_is_its_own(visit: Visit) -> None:
-    """It holds the round's I/Os, all of them; that of the window comes back."""
+    """The histogram of a round contains exactly the I/Os of this round. Choosing the window again shows the window's
+    histogram.
+    """
     visit.open(f"#{CELL}")
     visit.wait_for_part(CELL, "window")
     (cell,) = (each for each in view_of(visit.path.parent / "run.tkperf").cells if each.key == CELL)
@@ -136,7 +140,7 @@ def test_a_parts_histogram_is_its_own(visit: Visit) -> None:
 
 
 def test_a_slice_of_a_stream_opens_that_slice(visit: Visit) -> None:
-    """Its own figures, marked in its own histogram."""
+    """A slice of a stream opens with its own figures, which are marked in its own histogram."""
     section = section_of(visit, 3)
     last = section.slices[-1]
     visit.open()
@@ -161,7 +165,9 @@ def test_a_figure_of_a_whole_stream_opens_the_stream(visit: Visit) -> None:
 
 
 def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
-    """As a figure of the table does, with a percentile marked if it is one."""
+    """A click on a point of a stream opens its slice, as a click on a figure of the table does. A percentile is marked
+    in the histogram.
+    """
     visit.open()
     spec = json.loads(visit.page.locator("#writesat0time script").first.inner_text())
     rows = spec["datasets"]["curves"]
@@ -188,7 +194,7 @@ def test_a_point_of_a_chart_of_cells_opens_its_cell(visit: Visit, chart: str, pa
 
 @pytest.mark.parametrize("quantity", [each for each in PERCENTILES if each.short in ("p50", "p99")])
 def test_a_percentile_is_marked_in_the_histogram(visit: Visit, quantity: Quantity) -> None:
-    """By a line of its own, at its value; a figure that is no latency marks nothing."""
+    """A percentile is marked in the histogram by a line of its own at its value."""
     line = "#cell-plots g.mark-rule.role-mark line[stroke='#9467BD']"
     visit.open()
     button = visit.page.locator(f"button[data-cell$='//{quantity.short}']").first
@@ -200,7 +206,7 @@ def test_a_percentile_is_marked_in_the_histogram(visit: Visit, quantity: Quantit
     assert words.startswith(f"Marked in the histogram: {quantity.short}, ")
     marked = float(words.split(", ", 1)[1].removesuffix(" µs").replace(",", ""))
     assert marked == pytest.approx(float(shown.replace(",", "")), rel=0.01)
-    # It stays marked in each round.
+    # The percentile stays marked in each round.
     visit.page.locator("#cell-scope").select_option(index=1)
     visit.page.wait_for_selector("dialog[data-shown]")
     assert visit.page.inner_text("#cell-clicked").startswith(f"Marked in the histogram: {quantity.short}, ")
@@ -221,7 +227,7 @@ def test_reads_of_a_mix_are_theirs_alone(browser: Browser, visit: Visit) -> None
     button.click()
     visit.wait_for_part(key, "read")
     assert "reads of rounds" in visit.page.inner_text(TITLE)
-    # With its uncertainty it has the digits that this leaves it.
+    # The figure has only the digits that its uncertainty leaves it.
     told_iops = float(told(visit, "IOPS").replace(",", ""))
     assert told_iops == pytest.approx(float(shown.rstrip("*!").replace(",", "")), rel=0.03)
 

@@ -65,7 +65,7 @@ def test_no_ios_in_between_are_an_empty_place() -> None:
 
 
 def test_a_histogram_has_its_scale_below_and_the_greatest_share_beside(view: ReportView) -> None:
-    """As many bars as bins from the first to the last bucket, a name below each power of ten."""
+    """A histogram in the terminal has its scale below, and the greatest share beside its bars."""
     lines = [line.plain for line in draw_histogram(stream_of(view), 80, UNICODE)]
     assert lines[1].startswith("Response time histogram")
     assert lines[1].endswith("; share of the I/Os in bins of equal width")
@@ -77,7 +77,9 @@ def test_a_histogram_has_its_scale_below_and_the_greatest_share_beside(view: Rep
 
 
 def test_a_stream_is_drawn_over_its_time(view: ReportView) -> None:
-    """A line for each curve, each once, whatever the number of its views."""
+    """A stream in the terminal is drawn over time with one line for each curve. The number of views of the chart does
+    not matter.
+    """
     lines = [line.plain for line in draw_course(stream_of(view), 80, UNICODE)]
     assert lines[1].startswith("Time (")
     names = [line.split("  ")[0] for line in lines[2:]]
@@ -93,7 +95,7 @@ def test_points_are_spread_by_their_place() -> None:
     assert spread_over(points, axis, 2) == [2.0, 5.0]
     assert spread_over([*points, Point(9.5, None)], axis, 3) == [2.0, None, 5.0]
     assert spread_over(points, axis, 3) == [1.0, 3.0, 5.0]
-    # As a damaged run file may have it.
+    # A damaged run file may contain such a point.
     assert spread_over([Point(-9e9, 1.0), *points[1:]], axis, 2) == [2.0, 5.0]
 
 

@@ -42,7 +42,9 @@ READINGS = (
 
 
 def test_openmetrics_is_read_by_prometheus(run: tuple[RunResult, list[Step], dict[int, list[Sample]]]) -> None:
-    """By the parser of its own client: every second once, at its end, with its values; no 0 for what is not there."""
+    """The parser of Prometheus' own client reads the export: every second once, at its end, with its values. A value
+    that was not measured is no 0.
+    """
     result, steps, seconds = run
     text = "".join(
         render_openmetrics(build_points(result, BEGAN_S, steps, lambda _, step: seconds[id(step)], READINGS))

@@ -145,7 +145,7 @@ def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]
 
 
 def test_xml_is_tkperfs(tmp_path: Path) -> None:
-    """Structure, units and counting from 0 as in files that TKperf 2.2 wrote."""
+    """The XML has the structure and the units of files that TKperf 2.2 wrote, and counts from 0."""
     profile = load_profile("tkperf-2.2").as_plain_data()
     result = simulate(tmp_path, run_info(profile=profile), profile="tkperf-2.2")
     root, tests = tkperf_xml(result)
@@ -210,7 +210,9 @@ def test_xml_of_hard_disks_is_refused(tmp_path: Path) -> None:
 
 
 def test_hostile_text_is_inert(tmp_path: Path) -> None:
-    """Names and descriptions from drives and users: no formula, no markup, no control character."""
+    """Names and descriptions from drives and users become no formula, no markup and no control
+    character in any export.
+    """
     info = run_info(device={"model": HOSTILE, "kind": HOSTILE}, device_description=HOSTILE)
     result = simulate(tmp_path, info)
     for row in rows(tables_of(result)["cells"]):
@@ -290,7 +292,7 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_is_no_formula_however_a_spreadsheet_divides_fields(text: str, field: str) -> None:
-    """With decimal commas semicolons divide them."""
+    """A field never begins with a formula, also when a spreadsheet with decimal commas divides fields at semicolons."""
     table = DataTable(name="t", types={"a": str}, rows=((text,),))
     (row,) = list(csv.reader("".join(render_csv(table)).splitlines()))[1:]
     assert row == [field]

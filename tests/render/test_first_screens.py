@@ -62,7 +62,9 @@ def test_a_page_without_charts_leaves_out_vega(pages: dict[str, Path]) -> None:
 def test_24_drives_and_the_one_that_fails_are_on_the_first_screen(
     browser: Browser, pages: dict[str, Path], name: str
 ) -> None:
-    """Its name, its result and each margin; nothing is said on the console, nothing else is fetched."""
+    """The first screen shows 24 drives and the one that fails, with name, result and margins. The page prints nothing
+    on the console and fetches nothing.
+    """
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     visit = Visit(page=page, path=pages[name])
     visit.open()

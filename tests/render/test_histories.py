@@ -23,7 +23,7 @@ def drawn(width: int, most_lines: int | None = None, current: Workload | None = 
 
 
 def test_all_cells_fit_80_columns_and_ten_lines() -> None:
-    """Bars before numbers: those are in the tables."""
+    """All cells fit 80 columns and ten lines as bars. The numbers are in the tables."""
     lines = drawn(79, 10)
     assert lines[0] == "IOPS; Block size (KiB) down, R/W % across"
     assert lines[1].split() == ["100/0", "95/5", "65/35", "50/50", "35/65", "5/95", "0/100"]

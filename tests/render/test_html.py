@@ -161,7 +161,9 @@ class Tables(HTMLParser):
 
 
 def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) -> None:
-    """Parsed back from the HTML, row by row; test_view.py compares the view with the run file."""
+    """Every table of the HTML, parsed back row by row, is a table of the view. test_view.py compares the view with the
+    run file.
+    """
     parser = Tables()
     parser.feed(page_text)
     there = [(caption[0], [row for row in rows if any(row)]) for caption, rows in parser.found if caption]
@@ -189,7 +191,9 @@ def test_unknown_facts_are_said_to_be_unknown(page_text: str) -> None:
 
 
 def test_an_unsteady_run_says_so(tmp_path: Path) -> None:
-    """Not reached is said in the findings and in the determination block."""
+    """The page of an unsteady run says in the findings and in the determination block that steady state was not
+    reached.
+    """
     page = render_run(tmp_path, run_info(), "unsteady")
     assert "NOT reached" in page
     assert re.search(r'<p class="bad">[^<]* did not reach steady state: (range|slope) ', page)

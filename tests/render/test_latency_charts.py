@@ -49,7 +49,7 @@ def x_domain(spec: Any) -> tuple[float, float]:
 
 
 def height_at(curve: list[tuple[float, float]], us: float) -> float:
-    """Of the straight lines between the points."""
+    """Return the height at a latency of the straight lines between the points."""
     for (left, low), (right, high) in pairwise(curve):
         if left <= us <= right:
             return low + (high - low) * (us - left) / (right - left) if right > left else high
@@ -58,7 +58,7 @@ def height_at(curve: list[tuple[float, float]], us: float) -> float:
 
 @pytest.mark.parametrize("power", range(1, 12))
 def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
-    """However many I/Os: never two only, never each 2, 3 ... 9 of many powers."""
+    """The axis of bars has three to seven labels, however many I/Os there are."""
     buckets = [Bucket(100.0, 101.0, 10**power), Bucket(900.0, 905.0, 1)]
     svg = vl_convert.vegalite_to_svg(drawn(buckets) | {"width": 500})
     texts = re.findall('<text[^>]* opacity="1">([^<]+)</text>', svg)
@@ -83,7 +83,7 @@ def test_names_of_marks_never_run_into_each_other(width: int) -> None:
 
 
 def test_confidence_stays_at_its_share_until_slower_ios() -> None:
-    """90 % took no longer than 101 us, and no more took no longer than 9 ms."""
+    """Confidence stays at 90 % between 101 us and 9 ms, because no I/O lies between these latencies."""
     rows = find_buckets(TWO_GROUPS)
     curve = drawn_curve(drawn(rows))
     (_, fast_us), (slow_us, slowest_us) = [row[:2] for row in rows]
@@ -95,7 +95,9 @@ def test_confidence_stays_at_its_share_until_slower_ios() -> None:
 
 
 def test_exceedance_is_what_confidence_leaves() -> None:
-    """10 % took longer than anything from 101 us to 10 ms: a level line, not a point."""
+    """Exceedance is what confidence leaves. Here, 10 % of the I/Os took longer than every value from 101 us to 10 ms,
+    so the line is level there.
+    """
     rows = find_buckets(TWO_GROUPS)
     spec = drawn(rows, exceedance=True)
     curve = drawn_curve(spec)
@@ -171,7 +173,7 @@ def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: f
         for (*_, before), (*_, here), (*_, after) in zip(bins, bins[1:], bins[2:], strict=False)
         if min(before, here, after) > total / 1000
     ]
-    # Of a smooth curve a bar is about the geometric mean of its neighbours.
+    # A bar of a smooth curve is about the geometric mean of its neighbours.
     curvature = math.exp((math.log(10) / BINS_A_DECADE / sigma) ** 2)
     assert all(1 / 1.03 < step / curvature < 1.03 for step in steps)
 
@@ -179,7 +181,9 @@ def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: f
 @settings(max_examples=25, deadline=None)
 @given(latency_lists)
 def test_bars_have_all_ios_and_equal_widths(latencies_ns: list[int]) -> None:
-    """Whole I/Os, none lost; a bar holds those between its edges, but for a bucket that an edge cuts."""
+    """The bars contain all I/Os as whole numbers and have equal widths. A bar holds the I/Os between its edges, except
+    where an edge cuts a bucket.
+    """
     rows = find_buckets(io_stats(latencies_ns))
     bins = drawn_bins(rows)
     assert sum(count for *_, count in bins) == len(latencies_ns)

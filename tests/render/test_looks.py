@@ -77,7 +77,7 @@ def drawings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AnyChart]:
 
 @pytest.fixture(scope="module")
 def charts(drawings: dict[str, AnyChart]) -> Charts:
-    """As they are drawn on a page."""
+    """Return the charts as a page draws them."""
     return {key: draw(chart) for key, chart in drawings.items()}
 
 
@@ -115,7 +115,7 @@ def colours_within(value: object) -> Iterator[str]:
 
 
 def sizes_within(value: object) -> Iterator[float]:
-    """Of letters, wherever they are set."""
+    """Yield the sizes of letters, wherever they are set."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key.lower().endswith("fontsize"):
@@ -127,7 +127,7 @@ def sizes_within(value: object) -> Iterator[float]:
 
 
 def contrast(one: str, other: str) -> float:
-    """Of two colours, 1 to 21 (WCAG 2.2, contrast ratio)."""
+    """Return the contrast ratio of two colours, 1 to 21 (WCAG 2.2)."""
     darker, lighter = sorted((_luminance(one), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -140,7 +140,7 @@ def _luminance(colour: str) -> float:
 
 
 def seen(colour: str) -> float:
-    """Its lower contrast to a light and to a dark page."""
+    """Return the lower of the contrasts of a colour to a light and to a dark page."""
     return min(contrast(colour, LIGHT_PAGE), contrast(colour, DARK_PAGE))
 
 
@@ -174,7 +174,9 @@ def test_curves_have_the_contrast_of_text_on_dark_pages() -> None:
 
 
 def test_letters_can_be_read_on_light_and_on_dark_pages() -> None:
-    """A chart's own ink on white paper, the page's on its dark one."""
+    """The letters of a chart have the chart's ink on white paper and the page's ink on a dark page. Both have enough
+    contrast.
+    """
     style = (TEMPLATES / "styles.css.j2").read_text("utf-8")
     (dark_ink,) = re.findall(r"prefers-color-scheme: dark.*?--ink: (#[0-9a-f]{6})", style, re.DOTALL)
     assert contrast(INK, LIGHT_PAGE) >= OF_TEXT
@@ -187,7 +189,9 @@ def test_letters_can_be_read_on_light_and_on_dark_pages() -> None:
 
 
 def test_marks_of_all_charts_can_be_seen(charts: Charts) -> None:
-    """Lines, bars and points; shades lie behind what is read."""
+    """Lines, bars and points of all charts have enough contrast. Shades may be fainter, because they lie behind what is
+    read.
+    """
     faint = {
         (key, kind_of(part), colour)
         for key, spec in charts.items()
@@ -200,7 +204,7 @@ def test_marks_of_all_charts_can_be_seen(charts: Charts) -> None:
 
 
 def test_texts_of_all_charts_can_be_read(charts: Charts) -> None:
-    """They have the page's ink, light or dark, and no colour of their own."""
+    """The texts of all charts have the ink of the page, light or dark, and no colour of their own."""
     for key, spec in charts.items():
         for part in parts_of(spec):
             if kind_of(part) != "text":
@@ -308,7 +312,7 @@ def test_logarithmic_axes(values: list[float]) -> None:
 
 
 def test_the_same_block_size_has_the_same_colour_in_all_charts(drawings: dict[str, AnyChart]) -> None:
-    """And so have mixes, and percentiles; those of a chart that tells apart one of these are looked at."""
+    """A block size, a mix or a percentile has the same colour in all charts that distinguish curves by it alone."""
     known: dict[tuple[str, str], set[str]] = {}
     for chart in drawings.values():
         if not isinstance(chart, Chart) or any(curve.dash for curve in chart.curves):
@@ -322,7 +326,9 @@ def test_the_same_block_size_has_the_same_colour_in_all_charts(drawings: dict[st
 
 
 def test_colours_of_block_sizes_are_their_own() -> None:
-    """Whatever others are shown; of those that no specification has, none has another's."""
+    """The colour of a block size does not depend on which others are shown. Sizes that no specification has get colours
+    of their own, too.
+    """
     several = [work(block_size_bytes=size * KIB) for size in (4, 12, 64, 1024)]
     alone = [work(block_size_bytes=1024 * KIB)]
     of_several, of_one = colour_values(BLOCKS, several), colour_values(BLOCKS, alone)
@@ -402,7 +408,9 @@ def test_points_of_a_chart_carry_short_names() -> None:
 
 
 def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) -> None:
-    """From the front to the back or the other way round, never by value; a bar tells its interval."""
+    """The bars of a 3D chart are in the order of the block sizes, in either direction, and never in the order of
+    values. Each bar tells its interval.
+    """
     spec = charts["sata-ssd iops03d"]
     faces = spec["datasets"]["faces"]
     rows = [float(size) for size in dict.fromkeys(face["row"] for face in faces)]

@@ -103,7 +103,9 @@ def flow(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("fonts", ["the system's", "none"])
 def test_the_same_run_gives_the_same_bytes(run_file: Path, printed: bytes, tmp_path: Path, fonts: str) -> None:
-    """No chance, no machine in it, and of clocks the day alone; nor the fonts installed, for scripts typst has."""
+    """The same run gives the same bytes, whatever machine or fonts print it. The PDF contains nothing random and only
+    the day of a clock.
+    """
     variables = os.environ | {"SOURCE_DATE_EPOCH": "1767312000"}
     if fonts == "none":
         variables["FONTCONFIG_FILE"] = str(resources.files("tkperf.render") / "templates/no-system-fonts.conf")
@@ -124,7 +126,9 @@ def test_a_test_begins_with_how_it_loaded_the_device(result: RunResult, flow: st
 
 
 def test_amounts_of_a_test_are_said_once(result: RunResult, pages: list[str]) -> None:
-    """Its duration and what it wrote are not those of each section, so nobody adds them up."""
+    """The duration and the written amount of a test are printed once, and not for each section, so that nobody adds
+    them up.
+    """
     facts = [line for page in pages for line in page.splitlines() if "Status: complete" in line]
     assert len(facts) == len(result.tests)
     assert any(line.strip().startswith("Whole test: ") for line in facts)
@@ -144,7 +148,7 @@ def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) 
 def test_what_a_process_fails_to_make_is_made_all_the_same(
     failing_workers: None, run_file: Path, printed: bytes
 ) -> None:
-    """It costs time and nothing else."""
+    """A document that the printing process fails to make is made without the process, with the same bytes."""
     view = view_of(run_file, UserFacts(report_date="2026-01-02"))
     with printing.Printer() as printer:
         printer.start(compose(view))
@@ -159,7 +163,9 @@ print(*sys.modules, file=sys.stderr)
 
 
 def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(run_file: Path, printed: bytes) -> None:
-    """By itself, from plain data: what results are made of would take it several times as long to load."""
+    """The process makes the whole document from plain data. It does not load the modules of results, which would take
+    several times as long.
+    """
     view = view_of(run_file, UserFacts(report_date="2026-01-02"))
     done = subprocess.run(
         [sys.executable, "-P", "-c", PRINTED_ALONE],
@@ -183,7 +189,9 @@ def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -
 
 
 def test_every_page_says_what_it_is(result: RunResult, pages: list[str]) -> None:
-    """The PTS's band: device, dates, page n of m; and that the numbers are simulated. Each test has all four blocks."""
+    """Every page has the band of the PTS with device, dates and page number, and says that the numbers are simulated.
+    Each test has all four blocks.
+    """
     assert len(pages) > 6
     for number, page in enumerate(pages, start=1):
         assert f"page {number} of {len(pages)}" in page.splitlines()[0]
@@ -216,7 +224,9 @@ def test_every_figure_is_the_run_files(result: RunResult, flow: str) -> None:
 
 
 def test_every_table_is_printed(run_file: Path, flow: str) -> None:
-    """Figures and sentences on top, titles, and each cell of the tables' first rows, as in the browser."""
+    """The print contains the figures and sentences of the top, the titles, and each cell of the first rows of the
+    tables.
+    """
     text = flow
     view = view_of(run_file)
     sections = [section for test in view.tests for section in test.sections]
@@ -253,7 +263,7 @@ def test_pages_say_of_which_test_they_are(result: RunResult, pages: list[str]) -
 
 
 def test_figures_stand_with_their_titles_two_to_a_row(run_file: Path, pages: list[str]) -> None:
-    """Not one page of the tests is left with a title alone; several have titles beside each other."""
+    """The figures are printed with their titles, two in a row. No page of the tests contains a title alone."""
     view = view_of(run_file)
     titles = [chart.chart.title for chart in charts_of(view)]
     lines = [line for page in pages for line in page.splitlines()]
@@ -281,7 +291,9 @@ def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> N
 
 
 def test_long_amounts_cover_no_names(run_file: Path, tmp_path: Path) -> None:
-    """As of days of writes: what the drive told of itself then has fewer columns."""
+    """Long amounts, for instance after days of writes, never cover a name. The table of the drive's own facts then has
+    fewer columns.
+    """
     view = view_of(run_file)
     name = "Written by the host, as the drive counts (GB)"
     for value, columns in (("963.194", 3), ("50,833.613", 2), ("1" * 40, 1)):
@@ -331,7 +343,9 @@ def test_what_shares_a_time_axis_stands_below_its_own() -> None:
 
 
 def test_a_comparison_opens_with_its_decision(result: RunResult, tmp_path: Path) -> None:
-    """On the first page: title, a line for each use, the matrix, and two charts next to each other."""
+    """The first page of a comparison contains the title, a line for each use, the matrix and two charts next to each
+    other.
+    """
     page = build_comparison_page(compare([result, result]))
     document = compose(page)
     assert [[chart["title"] for chart in row] for row in document["lead_charts"]] == [
@@ -364,7 +378,7 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
 
 
 def test_fonts_are_embedded(printed: bytes, tmp_path: Path) -> None:
-    """It prints the same everywhere."""
+    """The fonts are embedded in the PDF, so that it prints the same everywhere."""
     if shutil.which("pdffonts") is None:
         pytest.skip("needs pdffonts (poppler-utils)")
     path = tmp_path / "report.pdf"

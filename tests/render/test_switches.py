@@ -31,7 +31,7 @@ def switch(visit: Visit, name: str) -> Locator:
 
 
 def test_a_switch_shows_another_view(visit: Visit) -> None:
-    """Its drawing, its words and its data; one drawing at a time."""
+    """A switch of a chart shows another view with its words and its data. One drawing is shown at a time."""
     visit.open()
     shown(visit, "writesat0time")
     assert title(visit) == "IOPS over time"
@@ -66,7 +66,7 @@ def test_switches_are_used_by_keyboard(visit: Visit) -> None:
 
 
 def test_each_switch_says_what_it_is_of(visit: Visit) -> None:
-    """For screen readers: the question of its chart."""
+    """Each switch has a legend with the question of its chart, for screen readers."""
     visit.open()
     groups = visit.page.locator(f"{STREAM} fieldset")
     question = "How do IOPS change while the device is written?"
@@ -78,7 +78,7 @@ def test_each_switch_says_what_it_is_of(visit: Visit) -> None:
 
 
 def test_the_table_behind_a_chart_is_that_of_its_view(visit: Visit) -> None:
-    """Also where it is open while the view changes."""
+    """The table behind a chart has the data of the shown view. An open table changes with the view."""
     visit.open()
     visit.page.locator(f"{STREAM} summary", has_text="table").click()
     head = visit.page.locator(f"{STREAM} details th")
@@ -91,7 +91,7 @@ def test_the_table_behind_a_chart_is_that_of_its_view(visit: Visit) -> None:
 
 
 def test_an_address_names_a_view(visit: Visit) -> None:
-    """And the switches stand as if it had been chosen."""
+    """An address can name a view. The switches then stand as if the reader had chosen the view."""
     visit.open("#writesat0fills")
     shown(visit, "writesat0fills")
     assert switch(visit, "drive fills").is_checked()
@@ -145,7 +145,9 @@ CONTRASTS = """() => {
 
 
 def test_coloured_cells_can_be_read(page: Page) -> None:
-    """On the darkest as on the lightest, on white and on black pages; the colours do differ."""
+    """Coloured cells have enough contrast on the darkest and the lightest colour, on white and on black pages. The
+    colours do differ.
+    """
     contrasts = page.evaluate(CONTRASTS)
     assert len(contrasts) > 30
     assert min(contrasts) >= LEAST_CONTRAST

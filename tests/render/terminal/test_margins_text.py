@@ -41,7 +41,7 @@ def test_a_matrix_fits_any_terminal(count: int, width: int) -> None:
 def test_a_missed_claim_has_a_sign_without_colours_and_without_unicode() -> None:
     for encoding, sign in (("utf-8", "✗"), ("ascii", "X")):
         (row,) = (line for line in printed(5, 80, encoding) if line.startswith("slot 5 fails"))
-        # Of the result, and of each claim that is missed.
+        # The sign marks the result and each missed claim.
         assert row.count(sign) == 5
         assert f"-4.1{sign}" in row
 

@@ -14,7 +14,7 @@ from tkperf.render.terminal.plan_lines import print_plan
 
 
 def test_80_columns_break_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of tests, phases and conditions."""
+    """A terminal of 80 columns breaks no word of tests, phases and conditions."""
     shown = StringIO()
     console = OutputConsole(file=shown, width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr("tkperf.render.terminal.plan_lines.open_console", lambda: console)
