@@ -195,6 +195,25 @@ def test_a_device_is_written_to_by_its_descriptor(loop_device: Callable[..., Pat
     assert not any(first.read_bytes())
 
 
+def test_a_held_device_is_claimed_except_while_it_is_lent(loop_device: Callable[..., Path]) -> None:
+    """A claim (O_EXCL) keeps mounts, RAID sets and other programs that claim the device away from it."""
+    device = loop_device(size=8 * MIB)
+    permit = permit_for(device)
+
+    def claim() -> None:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+
+    with pytest.raises(OSError, match="busy"):
+        claim()
+    permit.lend()
+    claim()
+    permit.take_back()
+    with pytest.raises(OSError, match="busy"):
+        claim()
+    permit.release()
+    claim()
+
+
 def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Path) -> None:
     """mdadm and vendors' tools need it for themselves; what comes back is the same device."""
     permit = permit_for(scratch)
