@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import run_tool
+from tkperf.device import hold
 from tkperf.device.hold import Hold
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
@@ -237,6 +239,23 @@ def test_the_lock_stays_while_the_device_is_lent(scratch: Path, monkeypatch: pyt
     with pytest.raises(RefusedError, match="is locked by"):
         Hold(read_identity(scratch))
     permit.release()
+
+
+def test_data_on_a_partition_is_found_by_its_descriptor(
+    loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """wipefs is another process: /proc/self would lead it to a descriptor of its own."""
+    device = loop_device(size=8 * MIB)
+    run_tool("mkswap", "-q", device)
+    held = Hold(read_identity(device))
+    try:
+        monkeypatch.setattr(hold, "find_parts", lambda node: [node, Path("partition")])
+        monkeypatch.setattr(hold, "device_number", lambda _: 0)
+        monkeypatch.setattr(hold, "open_device", lambda *_: os.open(device, os.O_RDONLY))
+        found = [(each.device, each.kind) for each in held.find_data()]
+    finally:
+        held.release()
+    assert found == [(str(device), "swap"), ("/dev/partition", "swap")]
 
 
 def test_a_scratch_file_exchanged_after_it_was_made_is_not_removed(tmp_path: Path) -> None:

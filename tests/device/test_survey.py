@@ -99,11 +99,16 @@ def test_the_first_pid_namespace_by_its_number(
 
 @pytest.mark.parametrize("option", ["hidepid=2", "hidepid=invisible", "hidepid=1", "subset=pid"])
 def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
-    """/proc may be mounted so that an ordinary user sees his own processes only; root sees all."""
+    """/proc may be mounted so that an ordinary user sees his own processes only; who may trace any process sees all."""
     proc = trees["proc_root"]
     write(proc / "self/mountinfo", f"1 0 0:5 / {proc} rw - proc proc rw,gid=4,{option}\n")
     assert spots(BLOCK, trees) == {}
     write(proc / "self/status", "NSpid:\t77\nCapEff:\t0000000000000000\n")
+    assert list(spots(BLOCK, trees)) == ["hidden-processes"]
+    ptrace = 1 << 19  # CAP_SYS_PTRACE of linux/capability.h
+    write(proc / "self/status", f"NSpid:\t77\nCapEff:\t{ptrace:016x}\n")
+    assert spots(BLOCK, trees) == {}
+    write(proc / "self/status", f"NSpid:\t77\nCapEff:\t{0x1FFFFFFFFFF & ~ptrace:016x}\n")
     assert list(spots(BLOCK, trees)) == ["hidden-processes"]
 
 

@@ -554,21 +554,25 @@ def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:
     assert objections_to(tmp_path, "253:0") == ["sdx1 is used by a network block device server (rnbd)"]
 
 
+@pytest.mark.parametrize("number", ["7:9", "259:7"], ids=["loop device", "its partition"])
 def test_a_loop_device_on_another_partition_of_the_system_disk(
-    tmp_path: Path, fake_disk: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fake_disk: Path, monkeypatch: pytest.MonkeyPatch, number: str
 ) -> None:
     """The system disk is refused also as the disk below a loop device, even if its used partition is another one."""
-    for folder, number in ((fake_disk / "sdx2", "8:2"), (tmp_path / "sys/devices/loop9", "7:9")):
+    loop_disk = tmp_path / "sys/devices/loop9"
+    folders = {"8:2": fake_disk / "sdx2", "7:9": loop_disk, "259:7": loop_disk / "loop9p1"}
+    for device, folder in folders.items():
         folder.mkdir(parents=True)
-        (folder / "dev").write_text(f"{number}\n")
-        (tmp_path / "sys/dev/block" / number).symlink_to(folder)
-    (fake_disk / "sdx2/partition").write_text("2\n")
+        (folder / "dev").write_text(f"{device}\n")
+        (tmp_path / "sys/dev/block" / device).symlink_to(folder)
+    for partition in (folders["8:2"], folders["259:7"]):
+        (partition / "partition").write_text("2\n")
     backing = LoopBacking(file=None, device=os.makedev(8, 1), offset_bytes=0, size_limit_bytes=0)
     loop = LoopDevice("loop9", os.makedev(7, 9), backing, "/dev/sdx1", True)
     monkeypatch.setattr("tkperf.device.survey.find_loops", lambda _: (loop,))
-    assert objections_to(tmp_path, "7:9") == []
+    assert objections_to(tmp_path, number) == []
     (tmp_path / "proc/self/mountinfo").write_text("1 0 8:2 / / rw - ext4 /dev/sdx2 rw\n")
-    assert objections_to(tmp_path, "7:9") == ["it uses disk, and the running system has / on it"]
+    assert objections_to(tmp_path, number) == ["it uses disk, and the running system has / on it"]
 
 
 def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
