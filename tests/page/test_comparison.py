@@ -64,7 +64,7 @@ def chart_of(view: ReportView, key: str) -> ChartView:
 
 
 def test_two_runs_have_matrices_of_ratios() -> None:
-    """Of each measure one; its values are folded."""
+    """Two runs have one matrix of ratios for each measure. The values themselves are folded."""
     view = build_comparison_page(compare([run_of("A", 1), run_of("B", 8)]))
     assert view.overview_charts == ()
     matrix, values = view.tests[0].sections[0].tables
@@ -74,7 +74,7 @@ def test_two_runs_have_matrices_of_ratios() -> None:
 
 
 def test_a_ratio_within_noise_is_in_parentheses() -> None:
-    """Its full value is shown under the pointer."""
+    """A ratio within noise is shown in parentheses. Its full value is shown under the pointer."""
     first = run_of("A", 1)
     page = render_view(build_comparison_page(compare([first, run_of("B", 8), first])))
     assert re.search(r'<td[^>]* title="[^"]*">[^<]*\(×1\.000[^<]*\)</td>', page)
@@ -171,7 +171,9 @@ def test_courses_of_other_lengths_are_read_at_common_places() -> None:
 
 
 def test_a_curve_has_a_view_for_each_name_that_a_report_has() -> None:
-    """IOPS and MB/s over the block size and over the mix: as many as a run's own chart has curves."""
+    """A curve of a comparison has the views of IOPS and MB/s over the block size and over the mix, as many as the
+    report of a run has curves.
+    """
     view = build_comparison_page(compare([run_of("A", 1), run_of("B", 8)]))
     choices = {one.choice for one in chart_of(view, "iops0-2d").views}
     mixes, sizes = ("R/W 100/0", "R/W 65/35", "R/W 50/50", "R/W 0/100"), ("4 KiB", "8 KiB")
@@ -248,7 +250,7 @@ def test_an_interval_that_reaches_next_to_0_has_an_axis() -> None:
     spec: Any = draw(chart)
     low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert 0 < low < 1.2 < high
-    # As much better is as far from the middle as so much worse.
+    # The same factor better or worse is equally far from the middle.
     assert low == pytest.approx(1 / high)
 
 
@@ -264,7 +266,7 @@ def test_a_cohort_with_a_median_of_0_has_a_page() -> None:
 
 @pytest.mark.parametrize("arrangement", list(Arrangement))
 def test_twenty_runs_fit_on_paper(arrangement: Arrangement) -> None:
-    """As PDF in every arrangement."""
+    """A comparison of twenty runs can be printed as PDF in every arrangement."""
     runs = [
         replace(run, info=replace(run.info, device={**run.info.device, "serial": f"S{number}"}))
         for number, run in enumerate(drives(20))

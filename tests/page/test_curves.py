@@ -32,7 +32,9 @@ def test_as_many_curves_as_colours_have_no_dashes() -> None:
 
 
 def test_of_two_axes_one_has_the_colours_and_the_other_the_dashes() -> None:
-    """Sixteen curves: eight depths in the order of their colours, twice, solid and dashed."""
+    """One axis gives the colours and the other one the dashes: sixteen curves of eight depths and two mixes have eight
+    colours, solid and dashed.
+    """
     depths = (128, 64, 32, 16, 8, 4, 2, 1)
     grid = [work(read_percent=mix, io_depth=depth) for mix in (100, 0) for depth in depths]
     colours, dashes = styles(grid)

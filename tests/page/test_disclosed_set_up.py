@@ -132,7 +132,9 @@ def test_a_fact_that_reports_do_not_have_is_refused(text: str, says: str) -> Non
 
 
 def test_a_file_of_facts_has_one_on_each_line() -> None:
-    """With = or a colon; the command line prevails."""
+    """A file of facts contains one fact a line, with = or a colon. A fact on the command line replaces the same fact of
+    the file.
+    """
     lines = "# lab\n  # 2\nNAND type: 3D TLC, V=6\r\n\nnote=a: b\nTest sponsor=ACME"
     assert parse_facts(["Note=\x1b[31mlate"], lines) == {
         "NAND type": "3D TLC, V=6",
@@ -142,7 +144,9 @@ def test_a_file_of_facts_has_one_on_each_line() -> None:
 
 
 def test_facts_given_with_the_run_are_in_each_of_its_reports(tmp_path: Path) -> None:
-    """A report's own prevail; the disclosure says which the operator gave; a foreign file may hold anything."""
+    """Facts given with a run are in each of its reports. Facts given with a report replace them, and the disclosure
+    says which facts the operator gave. A foreign file may contain any value.
+    """
     kept: dict[str, object] = {
         "NAND type": "TLC",
         "Note": "early",
@@ -232,7 +236,9 @@ def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: P
 
 
 def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> None:
-    """Of pts-2.0: throughput is preconditioned in each of its block sizes, by one thread."""
+    """The disclosure describes each fill of a test with its own load. With pts-2.0, one thread preconditions throughput
+    in each block size.
+    """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["tp"], step_s=1)
     result = tkperf.run(plan, "own", folder=tmp_path)
     (test,) = result.tests
@@ -248,7 +254,9 @@ def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> N
 
 
 def test_a_filled_range_beyond_the_tested_one_is_disclosed(tmp_path: Path) -> None:
-    """As a share of the device, in every place that speaks of preconditioning."""
+    """A filled range that exceeds the tested one is disclosed as a share of the device, wherever preconditioning is
+    described.
+    """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", tests=["lat"], active_range="16GiB", step_s=1)
     result = tkperf.run(plan, "ranges", folder=tmp_path)
     (test,) = result.tests
@@ -262,7 +270,7 @@ def test_a_filled_range_beyond_the_tested_one_is_disclosed(tmp_path: Path) -> No
 
 
 def test_members_behind_a_controller_are_listed(tmp_path: Path) -> None:
-    """With what the controller knows of them, and no more."""
+    """The disclosure lists the members behind a controller with the facts that the controller knows."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     member = {"path": "252:0", "model": "INTEL", "serial": "A1", "size": "446.625 GB"}
     device = {**result.info.device, "raid": "MegaRAID RAID 1", "members": [member]}
@@ -344,14 +352,16 @@ def test_the_amount_of_write_saturation_is_set_against_that_of_the_pts(
 
 
 def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:
-    """Whatever the order in which they were run; few are listed in it."""
+    """Many demands are described by the least and the greatest, in whatever order they were run. A few demands are
+    listed in the order of the run.
+    """
     grid = [(jobs, depth) for jobs in (32, 4, 1) for depth in (32, 1)]
     assert describe_demands(grid) == "TC 1 / QD 1 to TC 32 / QD 32, 6 of them"
     assert describe_demands(grid[:2]) == "TC 32 / QD 32, TC 32 / QD 1"
 
 
 def test_a_range_of_demands_has_an_en_dash() -> None:
-    """As ranges of rounds have; a hyphen is a minus."""
+    """A range of demands has an en dash, as a range of rounds has, because a hyphen is a minus."""
     (test,) = made_up_run("R", {"grid": [made_up_section("Grid", {work(): [1.0] * 5})]}).tests
     test = replace(test, demands=((1, 1), (4, 32)))
     assert describe_demand(test) == "TC1\N{EN DASH}4/QD1\N{EN DASH}32"

@@ -94,7 +94,9 @@ def number(text: str) -> float:
 
 
 def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
-    """Threads down, depths across, none of the eight over another; reads and writes apart."""
+    """A grid is a matrix with threads down and queue depths across. Each of the eight cells has its place, and reads
+    and writes have separate tables.
+    """
     view = view_of(grid)
     iops, _, _, maximum, *apart = view.tests[0].sections[0].tables
     assert maximum.title.startswith("Maximum latency (µs) by TC and QD, greatest of rounds ")
@@ -117,7 +119,7 @@ def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
 
 
 def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
-    """Over threads with a curve for each depth, every round of each, and eight bars."""
+    """A grid has charts over threads with a curve for each depth, charts of every round, and eight bars."""
     charts = charts_of(view_of(grid), 0)
     assert list(charts) == [
         "grid0convergence",
@@ -162,7 +164,7 @@ def test_a_grid_is_a_heat_map(grid: Path) -> None:
 
 
 def test_latency_against_iops_has_a_curve_for_each_thread_count(grid: Path) -> None:
-    """Along growing queue depth: the hockey stick."""
+    """Latency against IOPS has one curve for each thread count, in the order of growing queue depth."""
     view = view_of(grid)
     rows = rows_of(charts_of(view, 0)["grid0against"])
     assert {row["series"] for row in rows} == {"1", "2", "4", "8"}
@@ -175,7 +177,7 @@ def test_latency_against_iops_has_a_curve_for_each_thread_count(grid: Path) -> N
 
 
 def test_over_outstanding_ios_no_cell_is_left_out(grid: Path) -> None:
-    """Eight cells, sorted by threads x queue depth."""
+    """The chart over outstanding I/Os contains all eight cells at threads x queue depth."""
     rows = rows_of(charts_of(view_of(grid), 0)["grid0outstanding"])
     assert sorted(row["x"] for row in rows) == [1, 2, 4, 8, 16, 32, 64, 128]
     assert [row["Demand"] for row in rows if row["x"] == 16] == ["TC1 QD16"]
@@ -210,7 +212,9 @@ def test_curves_are_told_apart_by_what_differs_alone() -> None:
 
 
 def test_an_unknown_test_is_shown_by_what_was_recorded(grid: Path) -> None:
-    """Its file does not say how: tables, curves over rounds and time, every second, tails."""
+    """A test whose file has no plan is shown with what was recorded: tables, curves over rounds and time, every second,
+    and tails.
+    """
     with RunFile(grid) as run_file:
         record = run_file.record()
         seconds = {test.name: run_file.seconds(test) for test in record.tests}
@@ -235,7 +239,9 @@ def test_an_unknown_test_is_shown_by_what_was_recorded(grid: Path) -> None:
 
 
 def test_unknown_tests_are_compared(grid: Path) -> None:
-    """A row for each workload, curves over the demand, and streams over time with their histograms."""
+    """Tests without a plan are compared with a row for each workload, curves over the demand, and streams over time
+    with their histograms.
+    """
     with RunFile(grid) as run_file:
         result = analyse(run_file.record())
     view = build_comparison_page(compare([result, result]))
@@ -267,7 +273,7 @@ def test_links_of_mixes_and_sizes_are_those_of_earlier_reports() -> None:
 
 
 def test_links_are_different_whatever_differs() -> None:
-    """And can stand in an address."""
+    """Two workloads that differ in anything have different links. A link can be part of an address."""
     plain = work(0, 65536)
     several = [
         plain,

@@ -106,7 +106,9 @@ def test_only_what_was_judged_steady_holds_a_rate() -> None:
 
 
 def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
-    """Of a window that was judged steady its mean, 30,000 here, is what the tables have: 33.8 % of 88,800."""
+    """The share of fresh is the same wherever it is shown. A window that was judged steady uses its mean, here 30,000
+    of 88,800 IOPS, as the tables do.
+    """
     stream = replace(saturated(), steady=True)
     run = made_up_run("R", {"writesat": [stream]})
     (share,) = [one for one in build_headlines(run.tests) if one.key == "share_of_fresh_percent"]
@@ -115,8 +117,8 @@ def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
 
 
 def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
-    """Not the mean of all of it, 30,000 here, half of which is of a fresh drive; and once, where another
-    test told it.
+    """The headline of a stream is the settled rate of the sentence, and not the mean of the whole stream. A figure that
+    another test already gave is not repeated.
     """
 
     def first(*sections: SectionResult) -> list[tuple[str, str]]:
@@ -136,7 +138,9 @@ def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
 
 
 def test_cells_are_told_writes_first() -> None:
-    """Of 4 KiB where that was measured, with the rounds in which they were steady."""
+    """The sentence on cells begins with writes of 4 KiB if they were measured. It names the rounds in which the cells
+    were steady.
+    """
     cells = {work(100, 8192): [9.0] * 5, READS: [98_000.0] * 5, MIXED: [40_000.0] * 5, WRITES: [27_000.0] * 5}
     section = with_latencies(made_up_section("Rounds", cells), 37.21, 120.4, 5000.0)
     assert describe_section(section) == (
@@ -159,7 +163,7 @@ def test_what_was_not_measured_is_not_told() -> None:
     [(270.0, False, "± 1.0 %"), (270.0, True, "at least ± 1.0 %"), (1.0, False, "± < 0.01 %"), (1.0, True, "")],
 )
 def test_a_headline_says_where_its_interval_is_a_lower_limit(half: float, at_least: bool, text: str) -> None:
-    """Of a lower limit there is no "less than"."""
+    """A headline says "at least" before an interval that is a lower limit. A lower limit is never written with "<"."""
     known = Uncertainty(standard=half / 2, low=27_000 - half, high=27_000 + half, at_least=at_least)
     section = made_up_section("Rounds", {WRITES: [27_000.0] * 5})
     cell = replace(section.cells[0], uncertainty=CellUncertainty(all={IOPS.key: known}))
@@ -168,7 +172,7 @@ def test_a_headline_says_where_its_interval_is_a_lower_limit(half: float, at_lea
 
 
 def test_a_mix_of_one_size_has_no_second_size() -> None:
-    """Of several sections those of a mix that only one has are told by its size."""
+    """Sections with one block size for each mix name this size in the sentence."""
     cells = {"1024k": READS, "128k": work(100, 128 * 1024), "4k": work(0, 1024 * 1024)}
     sections = [replace(made_up_section(name, {load: [500.0] * 5}), name=name) for name, load in cells.items()]
     run = made_up_run("R", {"tp": sections})
@@ -221,7 +225,9 @@ def grid_of(**mean_us: float) -> SectionResult:
 
 
 def test_the_maximum_of_a_grid_is_below_the_ceiling_of_its_test() -> None:
-    """As the test itself chooses it; without a ceiling it is the highest of all, and others as good are named."""
+    """The maximum of a grid is the highest rate below the ceiling of its test. Without a ceiling it is the highest rate
+    of all. Demands within noise of it are named.
+    """
     cells = grid_of(t10=200.0, t20=4000.0, t21=4900.0, t30=5000.0)
     below = describe_section(replace(cells, latency_ceiling_us=5000.0))
     assert below.startswith(
@@ -303,7 +309,7 @@ def test_areas_are_told_from_the_first_to_the_last() -> None:
     ],
 )
 def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) -> None:
-    """As an alarm if it was judged; too few rounds are a fact."""
+    """A section that was judged not steady is an alarm with the amount of the miss. Too few rounds are a plain fact."""
     verdict = judge(range(1, len(values) + 1), values, tracking="RND 4k IOPS", unit="IOPS")
     section = made_up_section("Rounds", {WRITES: values}, steady=False if verdict.judged else None)
     section = replace(section, verdict=verdict, verdicts=(verdict,), window_verdicts=(verdict,))
@@ -314,7 +320,9 @@ def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) 
 
 
 def test_a_section_of_a_load_that_was_told_is_named() -> None:
-    """Otherwise two sentences about one load would seem to contradict each other."""
+    """A section is named if an earlier section had the same load. Otherwise two sentences about one load would seem to
+    contradict each other.
+    """
     first, second = (made_up_section(name, {WRITES: [rate]}, steady=None) for name, rate in (("A", 5.0), ("B", 7.0)))
     first_text, second_text = sentences(made_up_run("run", {"unheard of": [first, second]}))
     assert first_text.startswith("Random 4 KiB writes run at 5.00 IOPS")
@@ -323,7 +331,9 @@ def test_a_section_of_a_load_that_was_told_is_named() -> None:
 
 @pytest.mark.parametrize("name", [*SSD_TESTS, *(f"hdd {name}" for name in HDD_TESTS)])
 def test_every_test_is_told_of(tmp_path: Path, name: str) -> None:
-    """In sentences and at least one figure, none of them of nothing; no test has a line of its own."""
+    """Every test is described by sentences and at least one headline figure, and none of them is empty. No test needs
+    code of its own for it.
+    """
     disk = name.startswith("hdd ")
     test = HDD_TESTS[name[4:]] if disk else SSD_TESTS[name]
     preset = "hdd" if disk else "sata-ssd"
@@ -352,7 +362,7 @@ def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
 
 
 def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
-    """Terminal, Markdown, HTML and JSON."""
+    """The terminal, Markdown, HTML and JSON contain the same sentences."""
     run = simulate(tmp_path, run_info())
     console = Console(file=io.StringIO(), width=10_000)
     print_page(build_view(run), console)
@@ -378,7 +388,9 @@ def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
 
 
 def test_a_warning_is_told_once() -> None:
-    """By what it is about; what the tests tell themselves is not told again."""
+    """Warnings are grouped by their subject, and a warning that occurs twice is shown once. The sentences of the tests
+    are not repeated there.
+    """
     host = RunNote(code="host-disturbs", text="CPU governor: powersave")
     step = RunNote(code="foreign-io", text="others wrote", test="iops", at_s=1.0)
     again = RunNote(code="resumed", text="the run: stopped and went on")
@@ -397,7 +409,9 @@ def test_a_run_that_was_cut_off_has_a_badge() -> None:
 
 
 def test_what_the_verdict_says_is_no_banner() -> None:
-    """Each fact once on top of a page; what the verdict does not have stays."""
+    """A fact that the verdict contains is no banner, so that each fact is once on top of a page. All other notices
+    remain banners.
+    """
     run = made_up_run("run", {})
     notices = ("SIMULATED: a model", "QUICK PROFILE: short", "OWN WORKLOAD: mine", "ALTERED: a -> b")
     info = replace(run.info, notices=notices, ioengine="simulated", profile_name="quick", alterations=("a -> b",))

@@ -81,7 +81,7 @@ SUITES = {
 
 @pytest.mark.parametrize("name", SUITES)
 def test_every_chart_of_a_run_that_was_always_disturbed_says_so(name: str, tmp_path: Path) -> None:
-    """Of each test that there is, so of each kind of figure; and so do its tables of figures."""
+    """Every chart and every table of figures of a run that was always disturbed says so, for each test of the suite."""
     path = tmp_path / "run.tkperf"
     keep(path, SUITES[name], lambda _: True)
     view = view_of(path)
@@ -104,7 +104,7 @@ def _has_figures(table: TableView) -> bool:
 
 @pytest.mark.parametrize("name", ["iops", "writesat", "dirth", "hdd-iops"])
 def test_no_chart_of_a_run_that_nobody_disturbed_is_marked(name: str, tmp_path: Path) -> None:
-    """No ring, no words."""
+    """No chart of an undisturbed run has a ring or words about disturbances."""
     path = tmp_path / "run.tkperf"
     keep(path, SUITES[name], lambda _: False)
     for chart in charts_of(view_of(path)):
@@ -113,12 +113,14 @@ def test_no_chart_of_a_run_that_nobody_disturbed_is_marked(name: str, tmp_path: 
 
 
 def one_step(step: StepStarted) -> bool:
-    """Of round 2 the second-last step: R/W 0/100 of 4 KiB."""
+    """Return whether the step is the second-last one of round 2: R/W 0/100 of 4 KiB."""
     return (step.kind, step.number, step.position) == (StepKind.ROUND, 2, 10)
 
 
 def test_one_flagged_step_has_one_ring_over_the_rounds(tmp_path: Path) -> None:
-    """In its round and at its value; cells over the window have one each, as one of their rounds was."""
+    """A flagged step has one ring over the rounds, at its round and its value. Each chart over the window has one ring
+    too, because the step belongs to the window.
+    """
     path = tmp_path / "run.tkperf"
     keep(path, [SSD_TESTS["iops"]], one_step)
     charts = {chart.key: chart for chart in charts_of(view_of(path))}
@@ -133,7 +135,7 @@ def test_one_flagged_step_has_one_ring_over_the_rounds(tmp_path: Path) -> None:
 
 
 def test_both_runs_of_a_comparison_tell_what_was_disturbed(tmp_path: Path) -> None:
-    """In bars, over time, and beyond response times: the words, and a mark at the run's alone."""
+    """Every chart of a comparison says that steps were disturbed if one of its two runs was."""
     tests = [SSD_TESTS["iops"], SSD_TESTS["writesat"]]
     disturbed = analyse(keep(tmp_path / "a.tkperf", tests, lambda _: True))
     quiet = analyse(keep(tmp_path / "b.tkperf", tests, lambda _: False))
@@ -202,7 +204,7 @@ def test_a_chart_lists_the_reasons_of_all_its_points_together() -> None:
 
 
 def test_no_line_is_drawn_over_an_interruption() -> None:
-    """A curve for each stretch; a load by itself, which has no line, is a point."""
+    """A curve is interrupted where the run was interrupted. A single load between interruptions is drawn as a point."""
     starts_s = [*range(0, 100, 10), *range(20_000, 20_300, 10), 40_000]
     record = a_step()
     loads = tuple(

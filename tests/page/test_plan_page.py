@@ -18,7 +18,9 @@ def estimate_of(*tests: str, rated: str | None = None) -> RunEstimate:
 
 
 def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
-    """For a simulated drive, SIMULATED precedes the verdict, and there is no question."""
+    """The verdict on a plan contains time, amount and share of the rated endurance. For a simulated drive, SIMULATED
+    precedes the verdict, and there is no question.
+    """
     verdict = describe_plan_verdict(estimate_of("iops", "tp", rated="600TBW"))
     assert verdict.text == (
         "SIMULATED. Can run: 2 tests, 5 h 48 min to 25 h 48 min of simulated time, writes 1.4 TB to 23.9 TB, "
@@ -49,7 +51,7 @@ def test_the_gravest_reason_decides() -> None:
 
 
 def test_rounds_that_alternate_are_one_row() -> None:
-    """With the sums of all their times; the stages stay apart in the data."""
+    """Rounds that alternate are one row of the table, with the sums of their times. The data keep the stages apart."""
     estimate = estimate_of("cbw")
     (phases,) = build_plan_page(estimate).tables
     assert phases.rows[0] == ("Composite Block Workload (CBW, ECW)", "10 h 01 min to 38 h 01 min", "at most 53.4 TB")

@@ -52,7 +52,7 @@ TABLES = {capitalise(quantity.title): quantity for quantity in (IOPS, THROUGHPUT
     ],
 )
 def test_a_line_is_told_in_plain_figures(fit: Fit, text: str) -> None:
-    """No power of ten, no sign after a sign."""
+    """A fitted line is described with plain figures. It contains no power of ten and no sign after a sign."""
     assert describe_fit(fit) == text
 
 
@@ -99,7 +99,7 @@ def unpack(text: str, kind: type) -> NDArray[Any]:
 
 
 def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunResult) -> None:
-    """Found by its block size and mix."""
+    """Every cell of every table equals the result with its block size and mix."""
     checked = 0
     for shown, measured in sections(view, result):
         for table in shown.tables:
@@ -178,7 +178,9 @@ def test_every_linked_cell_opens_what_was_measured(view: ReportView, run_file: P
 
 
 def test_a_cells_histogram_and_marks_are_the_windows(view: ReportView, result: RunResult) -> None:
-    """As many I/Os as the cell has, percentiles as in its table, all of them marked."""
+    """The histogram of a cell contains all I/Os of its window. Its percentiles equal those of the table, and all of
+    them are marked.
+    """
     cells = {cell.key: cell for cell in view.cells}
     (iops,) = result.tests[0].sections
     for cell in iops.cells:
@@ -207,7 +209,7 @@ def test_a_streams_histogram_holds_all_its_ios(view: ReportView, result: RunResu
 
 
 def test_convergence_is_every_round(view: ReportView, result: RunResult) -> None:
-    """Writes of each block size, round after round."""
+    """The convergence chart contains the writes of each block size in every round."""
     (iops,) = result.tests[0].sections
     expected = {
         (each.number, format_block_size_kib(cell.workload.block_size_bytes), cell.value(IOPS))
@@ -272,7 +274,9 @@ def test_seconds_are_drawn_with_their_extremes(view: ReportView, run_file: Path)
 
 
 def test_a_run_without_seconds_is_reported_all_the_same(run_file: Path, result: RunResult) -> None:
-    """As of an imported run: nothing to open, no chart of seconds, all tables."""
+    """A run without recorded seconds, such as an imported one, is reported with all tables. It has no cells to open and
+    no charts of seconds.
+    """
     from tkperf.page.view import build_view
 
     view = build_view(result)
@@ -369,7 +373,9 @@ def test_the_report_reads_as_before(view: ReportView) -> None:
 
 
 def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result: RunResult) -> None:
-    """Slices of different speed: its mean is the stream's, in its table as behind its cells."""
+    """The mean of a stream without a window counts each I/O once, although slices have different speeds. The table and
+    the cell have the same mean.
+    """
     (section,) = result.tests[3].sections
     assert not section.window
     (whole,) = section.cells
@@ -480,7 +486,7 @@ def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None
 
 
 def test_the_first_chart_is_marked_like_all_others(tmp_path: Path) -> None:
-    """It may be saved and passed on, too; its views are marked as well."""
+    """The first chart and its views are marked SIMULATED as all others are, because the chart may be saved alone."""
     notice = "SIMULATED: these numbers come from a model"
     simulate(tmp_path, run_info(notices=(notice,)))
     view = view_of(tmp_path / "run.tkperf")

@@ -34,7 +34,7 @@ PROFILES = ("quick", "pts-2.0")
 
 @cache
 def plan_of(test: Test) -> TestPlan:
-    """With the sections that it has in any of these profiles."""
+    """Return the plan of a test with the sections that it has in any of these profiles."""
     profiles = (load_profile(name) for name in PROFILES)
     names = [
         name
@@ -60,7 +60,9 @@ def name_of(test: Test) -> str:
 
 @pytest.mark.parametrize("test", TESTS, ids=name_of)
 def test_every_chart_of_every_test_answers_a_question(test: Test) -> None:
-    """And the views of each have names that tell them apart, as many as the chart has switches."""
+    """Every chart of every test answers a question. The names of its views tell them apart, and all have as many parts
+    as the chart has switches.
+    """
     plan = plan_of(test)
     for figures in (plan.figures, *(section.figures for section in plan.sections)):
         for question, views in charts_of(figures).items():
@@ -123,7 +125,7 @@ def shown(view: ReportView) -> Iterator[tuple[str, ChartView]]:
 
 
 def test_the_plots_of_the_specification_are_printed(view: ReportView) -> None:
-    """PTS 1.1: what TKperf's four tests are to report, each a plot of its own."""
+    """The print contains each plot that PTS 1.1 asks of TKperf's four tests."""
     printed: dict[str, list[str]] = {}
     for test, chart in shown(view):
         printed.setdefault(test, []).extend(each.key for each in chart.on_paper)
@@ -131,7 +133,7 @@ def test_the_plots_of_the_specification_are_printed(view: ReportView) -> None:
 
 
 def test_a_run_of_four_tests_has_half_as_many_charts(view: ReportView) -> None:
-    """Of 42, 17: all that they showed is there, as a view."""
+    """A run of four tests has 17 charts. The other plots are views of these charts."""
     charts = [chart for _, chart in shown(view)]
     assert len(charts) == 17
     questions = {(test, chart.question) for test, chart in shown(view)}
@@ -141,7 +143,9 @@ def test_a_run_of_four_tests_has_half_as_many_charts(view: ReportView) -> None:
 
 
 def test_block_sizes_share_one_table_and_one_convergence_chart(view: ReportView) -> None:
-    """Each its row and its curve; their sections keep how steady state was determined."""
+    """Block sizes of a test share one table and one convergence chart, with a row and a curve each. Each section keeps
+    how its steady state was determined.
+    """
     (test,) = [each for each in view.tests if each.key == "tp"]
     (table,) = test.tables
     assert [row[0] for row in table.rows] == ["128", "1024"]
@@ -154,7 +158,9 @@ def test_block_sizes_share_one_table_and_one_convergence_chart(view: ReportView)
 
 
 def test_a_block_size_that_is_not_complete_is_named(run: Path) -> None:
-    """Its figures so far stand in the table; the bars are of those that are complete alone."""
+    """A block size that is not complete is named, and the table contains its figures so far. The bars show only
+    complete block sizes.
+    """
     with RunFile(run) as file:
         record = file.record()
     result = analyse(record)
@@ -170,7 +176,7 @@ def test_a_block_size_that_is_not_complete_is_named(run: Path) -> None:
 
 
 def test_periodic_spikes_come_first(tmp_path: Path) -> None:
-    """As a headline, and as the chart that opens the page, which shows the maximum."""
+    """Periodic spikes are a headline, and the chart that opens the page shows the maximum."""
     result = simulate(tmp_path, run_info(), suite={"writesat": SSD_TESTS["writesat"]})
     (test,) = result.tests
     (section,) = test.sections
@@ -277,7 +283,7 @@ def test_charts_of_one_question_are_views_of_the_first() -> None:
 
 
 def test_views_whose_names_are_the_same_are_numbered() -> None:
-    """As those of a plan that somebody wrote in Python may be."""
+    """Views with the same name are numbered. A plan that a user wrote in Python may contain such views."""
     (figure,) = asking("Why?", drawn(FigureKind.OVER_TIME))
     (joined,) = join_charts(name_views(figure, [chart("a"), chart("b")]), "")
     assert joined.switches == (("1: Title of a", "2: Title of b"),)
