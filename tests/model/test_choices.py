@@ -22,7 +22,9 @@ def test_the_presets_are_those_that_there_are() -> None:
 
 
 def test_every_shipped_profile_is_found_and_can_be_loaded() -> None:
-    """By the names of its files; each suite's own is among them."""
+    """Every shipped profile can be loaded under the name of its file. The default profile of each
+    suite is among them.
+    """
     names = choices.built_in_profiles()
     assert [load_profile(name).name for name in names] == list(names)
     assert names == tuple(sorted(names))
@@ -41,7 +43,9 @@ def test_the_profiles_offered_for_hard_disks_are_those_that_define_their_tests()
 
 
 def test_a_purge_by_its_name_belongs_to_one_bus() -> None:
-    """Those that a module knows more of are among its own."""
+    """The name of a purge belongs to one bus. The purges that a device module describes are among
+    the names of its bus.
+    """
     assert len(set(choices.PURGES)) == len(choices.PURGES)
     assert set(nvme.SANITIZE_ACTIONS) <= set(choices.NVME_PURGES)
     assert set(scsi.SCSI_SANITIZES) <= set(choices.SCSI_PURGES)

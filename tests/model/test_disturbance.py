@@ -220,7 +220,9 @@ def test_small_reads_of_daemons_raise_no_alarm() -> None:
 
 
 def test_io_of_another_partition_has_its_own_word() -> None:
-    """It does not count as the partition's, but the disk serves both."""
+    """I/O of another partition has a code of its own. It does not count as I/O of the tested partition, but the disk
+    serves both.
+    """
     seen = play(Model(others=Flow(12, 15, 50 * MB)), back_to_back(3))
     assert [codes(each) for each in seen] == [[], ["other-partition-io"], []]
     assert seen[1].foreign_write_bytes == pytest.approx(0, abs=MB)
@@ -239,7 +241,9 @@ def test_a_step_of_which_the_device_did_far_less_is_refused() -> None:
 
 @pytest.mark.parametrize("blind_s", [0.0, 0.15])
 def test_a_host_that_looks_late_knows_a_border_less_well(blind_s: float) -> None:
-    """Steps of a second, fast after slow, fio's first I/O later than its clock: all is there."""
+    """A host that reads counters late does not make I/O foreign or missing at the border of two steps, even if fast
+    steps of a second alternate with slow ones.
+    """
     borders = [(2.0 + n - blind_s, 2.0 + n) for n in range(6)]
     steps = [Step(1 + n, 1, rate * MB) for n, rate in enumerate((900, 20) * 3)]
     for step in steps[::2]:
@@ -259,7 +263,9 @@ def test_a_fill_whose_documents_are_read_late_is_all_there(length_s: float, late
 
 @pytest.mark.parametrize("late_s", [0.1, 0.4])
 def test_a_beginning_noticed_late_makes_nothing_missing(late_s: float) -> None:
-    """Its first bytes were moved before the moment that tkperf takes for its beginning."""
+    """A step whose beginning was noticed late misses no I/O, although its first bytes were moved before the noted
+    beginning.
+    """
     for kind in (StepKind.FILL, StepKind.ROUND):
         (seen,) = play(Model(), [Step(1, 2, kind=kind, noticed_late_s=late_s, is_last=True)])
         assert codes(seen) == []
@@ -267,7 +273,9 @@ def test_a_beginning_noticed_late_makes_nothing_missing(late_s: float) -> None:
 
 @pytest.mark.parametrize("late_s", [0.08, 0.15])
 def test_a_step_whose_threads_began_late_is_all_there(late_s: float) -> None:
-    """A second of SEQ 128k: fio's clock is over before its last thread, and nothing follows."""
+    """A step of a second whose threads began late misses no I/O, although fio's clock ends before the last thread and
+    no step follows.
+    """
     steps = [Step(1 + 2 * n, 1, late_s=late_s, read_late_s=late_s, is_last=True) for n in range(3)]
     for seen in play(Model(), steps):
         assert codes(seen) == []
@@ -276,7 +284,9 @@ def test_a_step_whose_threads_began_late_is_all_there(late_s: float) -> None:
 
 @pytest.mark.parametrize("late_s", [0.1, 0.5])
 def test_slices_whose_documents_are_read_late_are_all_there(late_s: float) -> None:
-    """Seconds of a stream: the border between two is where fio's document of it says, or later."""
+    """Slices miss no I/O if their documents are read late. The border between two slices is the time in fio's document,
+    or later.
+    """
     slices = [
         Step(1 + n, 1, rate * MB, StepKind.CONTINUOUS, read_late_s=late_s)
         for n, rate in enumerate((400, 20, 400, 20, 400, 20))
@@ -293,7 +303,9 @@ def test_what_is_missing_is_found_in_spite_of_late_documents() -> None:
 
 @pytest.mark.parametrize(("handed_over_s", "next_s"), [(2.09, 2.09), (None, 3.0)])
 def test_a_short_fill_that_began_late_is_all_there(handed_over_s: float | None, next_s: float) -> None:
-    """fio's clock ran before its first I/O: the fill is over when its follower is let go."""
+    """A short fill that began late misses no I/O. fio's clock ran before the first I/O, and the fill ends when the next
+    step is released.
+    """
     fill = Step(1, 1, kind=StepKind.FILL, late_s=0.08, handed_over_s=handed_over_s)
     steps = [fill, Step(next_s, 1), Step(next_s + 1, 1)]
     assert [codes(each) for each in play(Model(), steps)] == [[]] * 3
@@ -301,14 +313,18 @@ def test_a_short_fill_that_began_late_is_all_there(handed_over_s: float | None, 
 
 @pytest.mark.parametrize("counting", [False, None])
 def test_a_device_that_does_not_count_is_not_compared(counting: bool | None) -> None:
-    """With queue/iostats at 0 the bytes are not known, which differs from no bytes."""
+    """A device with queue/iostats at 0 has unknown byte counts, which differ from no bytes. Nothing is then called
+    foreign or missing.
+    """
     for seen in play(Model(counting=counting), back_to_back(2), uncounted=1.0):
         assert (seen.foreign_read_bytes, seen.foreign_write_bytes) == (None, None)
         assert codes(seen) == []
 
 
 def test_a_device_that_is_to_count_and_counts_nothing_did_nothing() -> None:
-    """With queue/iostats at 1 none of fio's bytes is the worst case, not the mildest."""
+    """A device with queue/iostats at 1 that counts nothing did nothing. Missing all of fio's bytes
+    is the worst case.
+    """
     for seen in play(Model(counting=True), back_to_back(2), uncounted=1.0):
         missing = next(each for each in seen.disturbances if each.code == "missing-io")
         assert "the device nothing" in missing.text
@@ -338,7 +354,9 @@ def test_a_file_is_not_compared() -> None:
 
 @pytest.mark.parametrize("counts", [True, False])
 def test_idle_time_within_a_step_is_flagged(counts: bool) -> None:
-    """fio stopped for 3 s: the device did nothing, as its counters or fio's seconds tell."""
+    """A step in which fio stopped for 3 s is flagged as idle inside. Either the device's counters or fio's seconds show
+    it.
+    """
     steps = back_to_back(3)
     steps[1].idle = (14.0, 17.0)
     seen = play(Model(counts=counts), steps)
@@ -494,7 +512,9 @@ def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
 
 @pytest.mark.parametrize("let_go_s", [2.0, 1.97])
 def test_a_burst_with_which_the_next_step_begins_is_not_foreign(let_go_s: float) -> None:
-    """It fills its queues at once, and is far slower on the mean: what came since it was let go is its own."""
+    """A burst at the beginning of a step is not foreign. The step fills its queues at once, so the I/O since its
+    release belongs to the step.
+    """
     reads = Step(1, 1, 100 * MB, workload=READS, handed_over_s=let_go_s)
     begins = Step(let_go_s, 1, 3000 * MB, idle=(let_go_s + 0.01, let_go_s + 0.29))
     assert [codes(each) for each in play(Model(), [reads, begins])] == [[], ["idle-inside"]]
@@ -508,7 +528,9 @@ def test_fast_neighbours_do_not_hide_what_happens_within_a_step() -> None:
 
 
 def test_a_document_of_a_later_moment_than_its_clock_is_no_io_of_others() -> None:
-    """A busy host stopped fio between its clock and its bytes: half a second more of them, read late."""
+    """Bytes that fio counted after the clock of its document are not foreign. A busy host may stop fio between its
+    clock and its bytes.
+    """
     watch, model = RunWatch(0.0), Model([Flow(1, 6, 100 * MB)])
     watch.counters = model
     watch.step_begins(StepKind.ROUND, 0.95, 5)

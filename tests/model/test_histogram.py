@@ -81,7 +81,9 @@ def count_to_rank(percent: float, total: int, start: int = 1) -> int:
 
 @pytest.mark.parametrize("percent", REPORTED_PERCENTILES)
 def test_ranks_are_those_found_by_counting(percent: float) -> None:
-    """Every number of I/Os up to 5,000, and the thousands around which floating point errs."""
+    """The rank of a percentile equals the rank found by counting, for every number of I/Os up to 5,000 and for
+    thousands where floating point errs.
+    """
     before = 1
     for total in range(1, 5_001):
         before = count_to_rank(percent, total, before)
@@ -93,9 +95,8 @@ def test_ranks_are_those_found_by_counting(percent: float) -> None:
 
 @pytest.mark.parametrize("percent", REPORTED_PERCENTILES)
 def test_a_percentile_is_the_last_io_of_its_share(percent: float) -> None:
-    """With exactly the share fast it is fast; with one I/O less it is slow.
-
-    Of 100,000 I/Os 99,900 at 100 us and 100 at 10 ms: 99.9 % did not exceed 100 us.
+    """A percentile is fast if exactly its share of the I/Os is fast, and slow with one fast I/O less. For example, 99.9
+    % did not exceed 100 us if 99,900 of 100,000 I/Os took 100 us.
     """
     fast, slow = 100_000, 10_000_000
     for total in (*range(1, 5_001), *range(10_000, 110_000, 1_000), 1_000_000, 2_000_000):
@@ -129,6 +130,6 @@ def test_a_percentile_needs_ten_ios_expected_beyond_it(percent: float, least: in
 
 @pytest.mark.parametrize(("indices", "counts"), [([1, 1], [1, 1]), ([2, 1], [1, 1]), ([1], [0]), ([BUCKETS], [1])])
 def test_an_impossible_histogram_cannot_be_made(indices: list[int], counts: list[int]) -> None:
-    """Valid from construction: ascending indices in range, positive counts."""
+    """A histogram is valid from construction. Its indices ascend within the range, and its counts are positive."""
     with pytest.raises(ValueError, match=r"bucket|ascend"):
         Histogram(indices, counts)

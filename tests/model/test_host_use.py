@@ -24,7 +24,7 @@ def cpus(busy_s: float, idle_s: float, steal_s: float = 0.0) -> CpuTimes:
 
 
 def test_what_lies_between_two_looks() -> None:
-    """Ten seconds on two CPUs: shares of the time, of what was wanted, of one CPU."""
+    """Two looks give the use of the host between them: as shares of the time, of the wanted CPU time and of one CPU."""
     before = HostLook(
         at_s=100,
         cpus=cpus(50, 500),
@@ -124,7 +124,7 @@ CLEAN = HostUse(
     ],
 )
 def test_limits(changes: dict[str, object], found: list[str]) -> None:
-    """Each kind at its limit and just below."""
+    """Each kind of disturbance by the host is found at its limit and not just below it."""
     assert codes(replace(CLEAN, **changes)) == found  # type: ignore[arg-type]
 
 
@@ -156,7 +156,9 @@ def sysfs_of_a_sata_disk(root: Path) -> Path:
 
 
 def test_names_of_a_device_in_the_log(tmp_path: Path) -> None:
-    """The disk, the controller's port, the SCSI address, the PCI function; of a partition its disk's, too."""
+    """The log names a disk by its name, its controller's port, its SCSI address and its PCI function. The names of a
+    partition include those of its disk.
+    """
     root = sysfs_of_a_sata_disk(tmp_path)
     disk = {"sdb", "ata3", "ata3.00", "host2", "2:0:0:0", "0000:00:1f.2"}
     assert set(find_names(root / "dev/block/8:16")) == disk
@@ -172,7 +174,9 @@ def test_a_log_that_may_not_be_read_is_not_known(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_lines_about_the_device_alone_are_taken(tmp_path: Path) -> None:
-    """Those logged from now on that name it as a whole word: this writes to the real log."""
+    """The log gives only new lines that contain a name of the device as a whole word. This test
+    writes to the real log.
+    """
     log = KernelLog(["8:16"], sys_root=sysfs_of_a_sata_disk(tmp_path))
     if log.read() is None:
         pytest.skip("the kernel's log cannot be read here")
@@ -260,7 +264,9 @@ VERSION2 = Groups("0::/{}\n", "sys/fs/cgroup", 10**6, "throttled_usec")
 @pytest.mark.parametrize("groups", [VERSION1, VERSION2])
 @pytest.mark.parametrize("moved", ["tkperf", "fio"])
 def test_a_quota_set_while_a_run_goes_on_is_counted(tmp_path: Path, groups: Groups, moved: str) -> None:
-    """Of the group that it was moved to counts what looks see; not what others did there, nor what it left."""
+    """A quota that is set during a run is counted, even if the process was moved to another group. What happened in the
+    group before, or after it was left, does not count.
+    """
     (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
     if groups is VERSION2:
         (tmp_path / "sys/fs/cgroup/cgroup.controllers").write_text("cpu\n")
@@ -333,7 +339,7 @@ def test_what_the_kernel_says_and_nobody_expects_is_not_known(
 
 
 def test_an_empty_root_is_a_host_of_which_nothing_is_known(tmp_path: Path) -> None:
-    """As in a container without /proc and /sys of its own."""
+    """A container without /proc and /sys gives an empty look, and no error."""
     look = ProcHostLooks(root=tmp_path, clock=lambda: 1.0).look()
     assert look == HostLook(at_s=1.0)
 

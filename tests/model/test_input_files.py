@@ -94,7 +94,9 @@ def test_what_is_no_file_with_an_end_is_one_clear_error(
     kind: str,
     odd: str,
 ) -> None:
-    """For every kind of input file: no hang, no memory used up, the right exit code."""
+    """A file without an end is one clear error with the right exit code for every kind of input file. It neither hangs
+    nor uses up the memory.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "claims.toml").write_text("")
     argv, code = COMMANDS[kind]
@@ -107,7 +109,7 @@ def test_what_is_no_file_with_an_end_is_one_clear_error(
 
 
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
-    """As <(...) gives it, also when its writer takes its time."""
+    """A pipe is read to its end, as with <(...), even if its writer is slow."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
@@ -123,7 +125,9 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_process_substitution_works(tmp_path: Path) -> None:
-    """A profile out of a command, as shells hand it over: one that is wrong, to see it was read."""
+    """A profile can be given by process substitution. The test passes a wrong profile, whose error shows that the
+    profile was read.
+    """
     script = f"{sys.executable} -m tkperf ssd n sim:sata-ssd --profile <(echo 'naem = 1')"
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2

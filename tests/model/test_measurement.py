@@ -22,7 +22,7 @@ def test_together_means_are_weighted_by_ios_and_extremes_are_true(a: list[int], 
 
 @given(st.lists(latency_lists, max_size=5))
 def test_many_are_what_all_their_ios_are(lists: list[list[int]]) -> None:
-    """Added at once, in any number: the slices of a day."""
+    """The sum of many measurements equals the measurement of all their I/Os, whatever their number."""
     parts = [io_stats(each) for each in lists]
     every = [value for each in lists for value in each]
     assert add_all(parts) == add_all([NO_IO, *parts, NO_IO]) == (io_stats(every) if every else NO_IO)
@@ -68,7 +68,9 @@ def test_megabytes_are_decimal(ios: int) -> None:
 
 @given(latency_lists, latency_lists)
 def test_an_answers_reported_percentiles_are_as_before(a: list[int], b: list[int]) -> None:
-    """Of each direction and of both, to the bucket; counts and extremes too. The seconds are gone."""
+    """The kept answer has the same counts, extremes and reported percentiles, for each direction and for both. It has
+    no seconds.
+    """
     reads, writes = io_stats(a * 20), io_stats(b * 9)
     sample = Sample(start_s=0.0, duration_s=1.0, read=reads, write=writes)
     seen = Measurement(duration_s=1.0, read=reads, write=writes, samples=(sample,))

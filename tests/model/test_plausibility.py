@@ -62,7 +62,7 @@ SLOW = {
 
 @pytest.mark.parametrize(("iops", "duration_s"), SLOW.values(), ids=SLOW)
 def test_a_slow_device_is_believed(iops: float, duration_s: float) -> None:
-    """It may end as late as its longest I/O; its queue may empty meanwhile."""
+    """A slow device is believed. A step may end as late as its longest I/O, and the queue may be empty in between."""
     measurement, evidence = honest(iops=iops, duration_s=duration_s)
     assert why_implausible(measurement, STEP, evidence) is None
 
@@ -213,7 +213,9 @@ def test_the_number_of_offered_ios_varies_only_by_chance() -> None:
 
 
 def test_no_more_than_is_offered_can_be_done() -> None:
-    """Then another workload was measured; within what a random process spreads it may be more."""
+    """More I/Os than were offered are refused, because another workload must have been measured. A random process may
+    exceed its rate within its spread.
+    """
     measurement, plan, evidence = at_rate(1000.0, 1200)
     assert why_implausible(measurement, plan, evidence) is None
     measurement, plan, evidence = at_rate(1000.0, 1400)
@@ -257,7 +259,7 @@ def _reorder(seen: tuple[Measurement, Evidence]) -> tuple[Measurement, Requested
 
 @given(st.floats(0, 0.4), st.floats(0, 0.4), st.integers(0, 32))
 def test_counters_of_a_running_job_may_trail(bytes_s: float, latencies_s: float, in_flight: int) -> None:
-    """By what is under way, and by half a second on a host without a free CPU."""
+    """The counters of a running job may lag by the I/Os in flight, and by up to 0.4 s on a host without a free CPU."""
     measurement, evidence = slice_of((10_000, 10_000), 0.0)
     trailing = round(latencies_s * 20_000) + in_flight
     fewer = writes(20_000 - trailing, 1_600_000)
@@ -312,7 +314,7 @@ def test_a_fill_is_its_jobs_bytes() -> None:
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 @pytest.mark.parametrize("io_depth", [1, 32])
 def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth: int) -> None:
-    """The same judgement for every engine."""
+    """The results of a simulated drive pass the judgement that every engine's results pass."""
     engine = SimulatedEngine(PRESET_MODELS[preset], 1 << 30)
     for block_size_bytes in (512, 4096, 1 << 20):
         workload = Workload(
@@ -346,7 +348,7 @@ def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth:
     ],
 )
 def test_bytes_of_a_mix_go_by_its_mean_block(ios: int, mean_bytes: float, believed: bool) -> None:
-    """Half of 512 bytes and half of 4 KiB: six standard deviations and one percent are chance."""
+    """The bytes of a mix must fit its mean block size. Six standard deviations and one percent count as chance."""
     mix = (BlockShare(512, 50), BlockShare(4096, 50))
     load = replace(STEP.workload, block_mix=mix, block_size_bytes=4096)
     seen = replace(writes(ios, 100_000), bytes=round(ios * mean_bytes))

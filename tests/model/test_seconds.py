@@ -29,7 +29,7 @@ def test_extremes_survive_any_reduction(values: list[float], columns: int) -> No
 
 
 def test_few_samples_are_kept_as_they_are() -> None:
-    """With no more samples than columns nothing is summed up."""
+    """Samples are kept unchanged if there are no more samples than columns. A missing sample is left out."""
     at_s, measured = np.array([0.0, 1.0, 2.0]), np.array([5.0, np.nan, 7.0])
     reduced = reduce_to_columns(at_s, measured, 3)
     assert reduced.at_s.tolist() == [0, 2]
@@ -37,7 +37,7 @@ def test_few_samples_are_kept_as_they_are() -> None:
 
 
 def test_a_column_is_the_mean_of_its_samples() -> None:
-    """Four seconds in two columns."""
+    """A column has the mean and the greatest value of its samples."""
     reduced = reduce_to_columns(np.arange(4.0), np.array([1.0, 3.0, 5.0, 100.0]), 2)
     assert reduced.at_s.tolist() == [0, 2]
     assert reduced.mean.tolist() == [2, 52.5]

@@ -22,7 +22,9 @@ from tkperf.model.units import GIB, KIB, MIB
     seed=st.integers(0, 2**64 - 1),
 )
 def test_no_two_touch_and_all_are_inside_and_aligned(count: int, length: int, slack: int, seed: int) -> None:
-    """Whatever is asked for: in the order of their places, at multiples of what their length is one of."""
+    """Segments never touch. They are inside the range, in ascending order, and aligned to the largest power of two that
+    divides their length, at most 1 MiB.
+    """
     step = min(length & -length, MIB)
     within = count * length + (count - 1 + slack) * step
     drawn = draw_segments(count=count, amount_bytes=count * length, within_bytes=within, seed=seed)
@@ -72,7 +74,9 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 def test_results_say_what_the_range_is_made_of() -> None:
-    """Of segments all that their places can be drawn from again; of one piece where it is."""
+    """Results describe a range of segments with all facts that are needed to draw the same places again. A range of one
+    piece has its place.
+    """
     whole = run_info(active_range_length_bytes=16 * GIB, profile={})
     assert whole.active_range_text == "17.2 GB"
     assert whole.active_range_place == "17.2 GB from byte 0"

@@ -59,7 +59,9 @@ def raid(text: str, folder: object) -> object:
 def test_a_mistake_names_its_place_and_what_may_be(
     read: Callable[[str, object], object], text: str, told: tuple[str, ...], tmp_path: object
 ) -> None:
-    """In none of the words of the library that found it."""
+    """A mistake is described by its place and the allowed values. The error contains no word of the library that found
+    the mistake.
+    """
     with pytest.raises(InputFileError) as raised:
         read(text, tmp_path)
     for fact in told:

@@ -45,7 +45,9 @@ def log(at_s: float, **values: object) -> Reading:
     ],
 )
 def test_a_counter_of_heat_that_grew_is_throttling(name: str) -> None:
-    """Between the two readings; one that stands still, or is not known in one of them, says nothing."""
+    """A counter of heat that grew between two readings is throttling. An unchanged counter, or one that is not known in
+    a reading, says nothing.
+    """
     before, after = log(0, **{name: 3}), log(60, **{name: 4})
     (found,) = find_throttling([before, after])
     assert (found.began_s, found.ended_s, found.drive) == (0, 60, "/dev/x")
@@ -58,7 +60,7 @@ def test_a_counter_of_heat_that_grew_is_throttling(name: str) -> None:
 
 @pytest.mark.parametrize(("bits", "hot"), [(0b10, True), (0b11, True), (0b01, False), (0b1100, False)])
 def test_only_the_temperature_bit_of_the_critical_warning_is_heat(bits: int, *, hot: bool) -> None:
-    """NVM Express 1.4, figure 194: bit 1."""
+    """Only bit 1 of the critical warning is heat (NVM Express 1.4, figure 194)."""
     found = list(find_throttling([log(0, critical_warning=bits), log(60, critical_warning=0)]))
     assert bool(found) is hot
 
@@ -82,7 +84,7 @@ def test_temperatures_between_logs_do_not_hide_throttling() -> None:
 
 
 def test_write_amplification_is_flash_over_host() -> None:
-    """Of what was written between two readings."""
+    """Write amplification is the flash writes divided by the host writes between two readings."""
     before = log(0, host_written_bytes=1000 * MB, nand_written_bytes=5000 * MB)
     after = log(60, host_written_bytes=2000 * MB, nand_written_bytes=7500 * MB)
     assert find_amplification(before, after) == 2.5
@@ -139,7 +141,9 @@ def record(*readings: Reading, **device: object) -> RunRecord:
 
 
 def test_steps_in_whose_time_it_was_are_marked() -> None:
-    """From reading to reading, and no others; what it is known by is said."""
+    """Only the steps between the two readings of a throttling are marked. The mark says how the throttling was
+    recognised.
+    """
     marked = with_throttled_steps(
         record(log(5), log(15, thermal_1_count=0), log(25, thermal_1_count=1), log(40, thermal_1_count=1))
     )
@@ -152,7 +156,9 @@ def test_steps_in_whose_time_it_was_are_marked() -> None:
 
 
 def test_results_say_what_a_test_did_to_the_drive() -> None:
-    """Its own count beside fio's, extremes and mean of the temperature by time, what grew."""
+    """Results contain the drive's own count beside fio's, the lowest, highest and mean temperature, and the counters
+    that grew.
+    """
     run = record(
         log(6, temperature_c=30.0, host_written_bytes=0, nand_written_bytes=0, media_errors=1),
         Reading(at_s=16, drive="/dev/x", source="hwmon", temperature_c=50.0),
@@ -246,13 +252,15 @@ def test_a_throttled_drive_is_called_throttled() -> None:
 
 
 def test_without_telemetry_nothing_is_known() -> None:
-    """As in older files: no zeroes."""
+    """A run without telemetry, as in older files, has no telemetry in its results, and no zeroes."""
     assert analyse(record()).tests[0].telemetry == ()
     assert find_telemetry_series([], {}, 0, 100) is None
 
 
 def test_a_course_counts_from_its_beginning() -> None:
-    """With a little of what was before and after it, so that lines reach its ends."""
+    """A time course begins at 0 and includes readings shortly before and after it, so that its
+    lines reach both ends.
+    """
     readings = [log(90, temperature_c=40.0), log(110, temperature_c=45.0), log(500, temperature_c=1.0)]
     course = find_telemetry_series(readings, {}, 100, 200)
     assert course is not None

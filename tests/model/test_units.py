@@ -31,14 +31,14 @@ def test_sizes_are_exact(text: str, size_bytes: int) -> None:
 
 
 def test_durations_that_read_alike_are_said_once() -> None:
-    """Not ``3 s to 3 s``."""
+    """Two durations that are printed alike are printed once, not as ``3 s to 3 s``."""
     assert format_durations(3.1, 3.4) == "3 s"
     assert format_durations(3.1, 3.6) == "3 s to 4 s"
 
 
 @given(st.one_of(st.text(), st.from_regex(r"\d+(\.\d+)?[kmgtKMGTiB]*", fullmatch=True)))
 def test_any_text_is_a_size_or_a_clear_error(text: str) -> None:
-    """However long: what no drive could hold is refused."""
+    """Any text is either a size below 2^63 bytes or a clear error."""
     with suppress(UsageError):
         assert 0 < parse_size_bytes(text) < 1 << 63
 
@@ -50,7 +50,7 @@ def test_absurd_sizes_are_refused() -> None:
 
 @pytest.mark.parametrize("text", ["9" * 1_000_002, "0." + "0" * 1_000_002 + "1", "x" * 5000])
 def test_long_texts_are_refused_in_short_words(text: str) -> None:
-    """Also beyond what Decimal reckons with; the error does not repeat all of it."""
+    """A long text is refused with an error of less than 200 characters, even beyond what Decimal can compute."""
     with pytest.raises(UsageError, match="is not a size") as raised:
         parse_size_bytes(text)
     assert len(str(raised.value)) < 200
@@ -99,7 +99,7 @@ def test_no_figure_is_rounded_by_more_than_a_quarter_of_a_percent(value: float) 
 
 
 def test_a_latency_of_a_sentence_has_the_unit_that_suits_it() -> None:
-    """And the exact value has all digits that were measured."""
+    """A latency in a sentence has the unit that suits it. The exact value has all measured digits."""
     told = [format_latency(value) for value in (37.21, 999.0, 1204.3, 2_100_000.0)]
     assert told == ["37.2 µs", "999 µs", "1.204 ms", "2.10 s"]
     assert [format_exact(value) for value in (88_821.6, 12.0, 0.12345678, 1e-9)] == [

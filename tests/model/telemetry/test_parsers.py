@@ -43,7 +43,9 @@ SMARTCTL = ("7.2", "7.3", "7.4", "7.5")
 
 @pytest.mark.parametrize("version", NVME_CLI)
 def test_nvme_counts_thousands_of_sectors_and_kelvin(version: str) -> None:
-    """NVM Express 1.4, 5.14.1.2: data units of 512,000 bytes, temperature in Kelvin, times in minutes and s."""
+    """NVMe data units are 512,000 bytes, its temperatures are in Kelvin, and its times are in minutes or seconds (NVM
+    Express 1.4, 5.14.1.2).
+    """
     log = document("nvme", "smart-log", version, WARNING=2)
     assert drive_reading.parse_smart_log(log, at_s=1.5, drive="/dev/x") == Reading(
         at_s=1.5,
@@ -84,14 +86,16 @@ def test_numbers_of_128_bits_may_be_texts(written: object) -> None:
 
 
 def test_a_temperature_of_0_kelvin_is_not_known() -> None:
-    """And so is a negative count, one of text, one beyond all drives."""
+    """A temperature of 0 Kelvin is not known. A negative count, a text and a number beyond all drives are not known
+    either.
+    """
     log = {"temperature": 0, "media_errors": -1, "power_on_hours": "many", "data_units_written": 2**70}
     assert drive_reading.parse_smart_log(log, at_s=0, drive="x").is_empty
 
 
 @pytest.mark.parametrize(("log", "throttling"), [(OCP_LOG, False), (OCP_LOG_2, True)])
 def test_ocp_counts_bytes_of_the_flash(log: dict[str, Any], *, throttling: bool) -> None:
-    """SMART-1 of OCP's specification, in both spellings of nvme-cli."""
+    """The SMART-1 log of OCP's specification counts flash writes in bytes. Both spellings of nvme-cli are read."""
     assert drive_reading.is_ocp_log(log)
     reading = drive_reading.with_ocp_log(Reading(at_s=0, drive="x", source="nvme"), log)
     assert (reading.nand_written_bytes, reading.throttle_events) == (1_868_795_904_000, 3)
@@ -130,7 +134,7 @@ def test_the_power_state_is_five_bits(printed: str, state: int | None) -> None:
 
 @pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "2.11", "2.13", "2.16", "3.0-rc1"])
 def test_a_controller_tells_its_limits(version: str) -> None:
-    """WCTEMP and CCTEMP in Kelvin; 0: none."""
+    """The controller gives its limits WCTEMP and CCTEMP in Kelvin. A value of 0 means that there is no limit."""
     facts = drive_reading.parse_controller(document("nvme", "id-ctrl", version), drive="x")
     assert (facts.serial, facts.model) == ("MADEUP0001", "Made Up NVMe 1.92TB")
     assert (facts.warning_c, facts.critical_c, facts.host_unit_bytes) == (70, 80, 512_000)
@@ -148,7 +152,7 @@ def test_a_controller_tells_its_limits(version: str) -> None:
     ],
 )
 def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: int) -> None:
-    """As smartctl's database has them for the model."""
+    """The name of an ATA attribute gives its unit, as smartctl's database has it for the model."""
     document = sata(attribute(241, name, 1000))
     assert read(document).host_written_bytes == host
     assert tool.parse_drive_facts(document, drive="x").host_unit_bytes == unit
@@ -156,7 +160,9 @@ def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: 
 
 @pytest.mark.parametrize("name", ["Host_Writes", "Lifetime_Writes", "Unknown_Attribute", "NAND_Writes"])
 def test_a_name_without_a_unit_says_nothing(name: str) -> None:
-    """Nor does any name where the model is not in the database: names are then defaults."""
+    """A name without a unit gives no amount. If the model is not in smartctl's database, no name does, because the
+    names are then defaults.
+    """
     assert read(sata(attribute(241, name, 1000))).host_written_bytes is None
     default = sata(attribute(241, "Total_LBAs_Written", 1000), known=False)
     assert read(default).host_written_bytes is None
@@ -178,7 +184,9 @@ def test_a_name_without_a_unit_says_nothing(name: str) -> None:
     ],
 )
 def test_what_goes_to_the_flash(attributes: list[tuple[str, int]], nand: int | None) -> None:
-    """By names of the database, cells of one bit and of three together."""
+    """The names of smartctl's database give the amount written to the flash. Cells of one bit and of three bits are
+    added up.
+    """
     table = [attribute(240 + number, *each) for number, each in enumerate(attributes)]
     assert read(sata(*table)).nand_written_bytes == nand
     assert read(sata(*table)).host_written_bytes is None
@@ -297,7 +305,7 @@ def test_nvme_by_smartctl_is_the_same_log_in_celsius(version: str) -> None:
 
 
 def test_why_smartctl_tells_nothing() -> None:
-    """Its own words; that a drive has seen errors (bits 3 to 7) is no reason."""
+    """A failure of smartctl is given in its own words. Errors that a drive has seen (bits 3 to 7) are no failure."""
     for version in SMARTCTL:
         failed = document("smartctl", "no-device", version)
         assert "No such device" in str(tool.find_failure(failed))
