@@ -139,7 +139,7 @@ FILL_S = 0.5
 
 
 def report_when_told(job: dict[str, object]) -> None:
-    """As fio does on SIGUSR1, with what was done since the gate opened."""
+    """Report on SIGUSR1 as fio does, with what was done since the gate opened."""
     began_s = time.monotonic()
 
     def report(*_: object) -> None:

@@ -31,7 +31,7 @@ RANGE_BYTES = 64 << 20
 LENGTH_S = 0.6
 # Between moments that are the same by two clocks.
 SAME_S = 0.15
-# By so much a busy host may delay a program that has nothing to wait for.
+# A busy host may delay a program that waits for nothing by this time.
 LATE_S = 30.0
 # How long a test leaves a load alone that has to begin by itself.
 ALONE_S = 1.5
@@ -92,7 +92,7 @@ def rig(request: pytest.FixtureRequest) -> Rig:
 
 
 def ignore(_sample: Sample, _arrived_s: float | None) -> None:
-    """Of a test that looks at totals."""
+    """Ignore the samples in a test that looks at totals."""
 
 
 def measure(rig: Rig, step: Step, then: Next | None = None) -> Execution:
@@ -151,7 +151,9 @@ def test_a_step_lasts_as_long_as_asked_and_its_seconds_add_up(rig: Rig) -> None:
 
 
 def test_what_is_certain_begins_at_the_planned_end(rig: Rig) -> None:
-    """Without a word of the runner's in between; nothing else was let go."""
+    """A certain next step begins at the planned end of the current step, without a word of the runner and without any
+    other release.
+    """
     first = measure(rig, FIRST, Next.for_certain(SECOND))
     rig.leave_alone()
     second = measure(rig, SECOND)
@@ -223,7 +225,7 @@ def test_a_wrong_guess_is_thrown_away(rig: Rig) -> None:
 
 
 def test_nothing_goes_on_after_rest(rig: Rig) -> None:
-    """Also what had been let go ends: asked for later, it begins again."""
+    """After rest(), a step that had been released early ends too. When it is asked for later, it begins again."""
     measure(rig, FIRST, Next.for_certain(SECOND))
     rig.engine.rest()
     rested_s = rig.clock()
@@ -299,7 +301,7 @@ def test_an_idle_time_is_as_long_as_asked(rig: Rig) -> None:
 
 
 def test_close_is_safe_at_any_time(rig: Rig) -> None:
-    """More than once, and with something made ready."""
+    """The engine can be closed more than once, and with a step made ready."""
     measure(rig, FIRST, uncertain(SECOND, stream("S")))
     rig.engine.close()
     rig.engine.close()

@@ -169,7 +169,9 @@ def test_a_lie_told_twice_ends_the_run(fake_fio: Play, make_engine: MakeEngine) 
 def test_the_next_step_that_had_begun_is_run_again_in_full(
     fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
 ) -> None:
-    """It was let go at the planned end of what then had to be repeated: its fio is thrown away."""
+    """The fio of a step is thrown away and started again if the step before has to be repeated, because it was released
+    at the planned end of that step.
+    """
     fake_fio({"4096": [LIES["10^6 s"], [["run"]]], "8192": [[["run"]]]})
     events, failure = run_rounds(make_engine())
     assert failure is None
@@ -202,7 +204,7 @@ def test_the_end_of_a_helper_at_the_gate_ends_no_job(fake_fio: Play, make_engine
 
 @pytest.mark.parametrize("impossible", [-3.5, 4000.0, None])
 def test_impossible_cpu_time_is_not_measured(fake_fio: Play, make_engine: MakeEngine, impossible: float | None) -> None:
-    """It says nothing about the device: None, never stored."""
+    """An impossible CPU time is stored as None, because it says nothing about the device."""
     fake_fio({"*": [[["run", {"job 2 usr_cpu": impossible}]]]})
     assert measure(make_engine()).measurement.cpu is None
 
@@ -210,7 +212,7 @@ def test_impossible_cpu_time_is_not_measured(fake_fio: Play, make_engine: MakeEn
 def test_a_fio_that_goes_on_after_its_end_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reports every second forever, and ignores polite signals."""
+    """A fio that reports for ever after its end and ignores signals is stopped, and the step fails."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]
     fake_fio({"*": [[["ignore signals"], *reports]]})
@@ -235,7 +237,7 @@ def test_a_fill_that_moves_nothing_is_stopped(
 
 
 def test_a_fill_in_which_a_job_wrote_too_little_fails(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """Each job exactly its bytes; that another wrote more does not help."""
+    """A fill fails if one job wrote less than its bytes, even if another job wrote more."""
     half = (64 << 20) // 4096
     fake_fio(
         {
@@ -316,7 +318,9 @@ def test_a_stream_whose_reports_stand_still_is_stopped(
 def test_a_gate_to_which_not_all_come_fails(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when no more processes may be started: nobody begins."""
+    """The gate stays closed and the step fails if some threads of fio do not arrive, for instance because no more
+    processes may be started.
+    """
     monkeypatch.setattr(fio_process, "LONGEST_START_S", 1.5)
     fake_fio({"*": [[["do not come"], ["run"]]]})
     with pytest.raises(StepFailedError, match="only 1 of 2 threads of fio came"):
@@ -324,7 +328,9 @@ def test_a_gate_to_which_not_all_come_fails(
 
 
 def test_on_a_slow_machine_what_follows_is_started_earlier(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """As learnt from how long fio took to come; three seconds before the end if that was not long."""
+    """The next fio is started earlier if fio was slow to arrive, and at least three seconds before the end. A single
+    slow start is forgotten later.
+    """
     engine = make_engine()
     fake_fio({"*": [[["comes late", 2.5], ["run"]], [["run"]]]})
     assert engine._waiting.ahead_s == 3.0
@@ -370,7 +376,9 @@ def test_a_late_beginning_is_seen(fake_fio: Play, make_engine: MakeEngine, acts:
 def test_a_fio_killed_at_the_gate_is_started_again_once(
     fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
 ) -> None:
-    """It had done nothing yet. Killed again, it is killed for a reason."""
+    """A fio that was killed at the gate is started again once, because it had done nothing yet. A second kill is an
+    error.
+    """
     dies: Acts = [["killed at the gate"], ["do not come"], ["run"]]
     fake_fio({"*": [dies, [["run"]]]})
     assert measure(make_engine()).measurement.ios == 2 * 2000 * LENGTH_S
@@ -389,7 +397,7 @@ def test_a_fio_that_does_not_start_tells_why(fake_fio: Play, make_engine: MakeEn
 
 
 def test_a_fio_killed_in_mid_step_is_a_failed_step(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """By the kernel for lack of memory, say."""
+    """A fio that is killed during a step, for instance for lack of memory, is a failed step, which is repeated."""
     fake_fio({"4096": [[["status", {"elapsed_s": 0.1}], ["kill self"]], [["run"]]]})
     events, failure = run_rounds(make_engine())
     assert failure is None
@@ -442,7 +450,7 @@ RUBBISH: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("rubbish", RUBBISH.values(), ids=RUBBISH)
 def test_rubbish_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine, rubbish: dict[str, object]) -> None:
-    """Never a traceback, never a stored number."""
+    """Output that makes no sense is an error of the engine. It is never a traceback or a stored number."""
     fake_fio({"*": [[["run", rubbish]]]})
     with pytest.raises(EngineError, match="fio printed"):
         measure(make_engine())

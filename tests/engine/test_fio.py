@@ -54,7 +54,9 @@ def waiting(gate: Gate) -> list[int]:
 
 
 def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(make_engine: MakeEngine, scratch: Path) -> None:
-    """Every block of it; what lies behind stays as it was. The next fill is of the active range."""
+    """A fill with its own length writes every block of this length and nothing beyond. The next fill covers the active
+    range.
+    """
     with scratch.open("r+b") as out:
         size = out.seek(0, os.SEEK_END)
         out.truncate(0)
@@ -75,7 +77,9 @@ def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(make_engine: Mak
 def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
     make_engine: MakeEngine, scratch: Path, tmp_path: Path
 ) -> None:
-    """Under two permits; the job of a step names the mapping, that of a fill the drive."""
+    """The drive is filled and the mapping is measured, under two permits. The job of a step names the mapping, and the
+    job of a fill names the drive.
+    """
     drive = tmp_path / "drive"
     drive.write_bytes(bytes(8 << 20))
     permit = grant_permit(hold_target(read_identity(drive)), confirmed_id=str(drive)).redeem()
@@ -120,7 +124,7 @@ def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) ->
 
 
 def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
-    """Each job wrote its own part exactly."""
+    """A fill in which each job wrote exactly its part is believed."""
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
     execution = make_engine().fill(fill, then=None, on_sample=lambda *_: None)
     assert judge(execution, RequestedLoad(workload=fill.workload, duration_s=None)) is None
@@ -149,7 +153,9 @@ def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
 
 
 def test_a_stream_with_a_dead_job_is_not_believed(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a slice that is long enough to tell: a busy host may cut any of them."""
+    """A stream with a killed job is not believed after a slice that is long enough to show it. A busy host may distort
+    any shorter slice.
+    """
     opened = Gate.open
 
     def kill_and_open(gate: Gate) -> None:
@@ -175,7 +181,7 @@ def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
 
 
 def test_a_step_whose_fio_is_asked_to_end_is_a_failed_step(make_engine: MakeEngine) -> None:
-    """By SIGTERM, after which fio ends well by its own account: the step is measured again."""
+    """A step whose fio receives SIGTERM is measured again, although fio then ends without an error."""
     engine = make_engine()
 
     def terminate() -> None:
@@ -214,7 +220,7 @@ def test_slices_shorter_than_fios_reports_are_one_stream(
 
 
 def test_no_thread_of_fio_is_woken_by_the_end_of_a_helper(make_engine: MakeEngine) -> None:
-    """Neither its jobs nor its own: of which a job that waits for its first I/O would end."""
+    """Every thread of fio blocks SIGCHLD, so that the end of a helper ends no job that waits for its first I/O."""
     process = wait_for(make_engine(), Step(workload=workload(), duration_s=1.0))
     process.come_to_gate()
     for status in Path(f"/proc/{process._process.pid}/task").glob("*/status"):
@@ -245,7 +251,9 @@ def test_what_dies_at_the_gate_is_started_again(
 
 @pytest.mark.parametrize("stopped_s", [0.2, 2.0])
 def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float) -> None:
-    """SIGSTOP in mid-step: its I/Os look slow, its counters stay consistent; the kernel tells."""
+    """A fio that was stopped by SIGSTOP during a step is not believed. Its counters stay consistent, but the kernel
+    tells the stop.
+    """
     engine = make_engine()
     process = wait_for(engine, Step(workload=workload(), duration_s=1.0))
 

@@ -15,7 +15,7 @@ def fault(status: int = 0, *errors: int, has_result: bool = True, ended_at_gate:
 
 
 def test_an_end_as_it_should_be() -> None:
-    """No error of any job."""
+    """An exit of fio without an error of any job is no fault."""
     assert fault(0, 0, 0) is None
 
 
@@ -39,6 +39,8 @@ def test_an_end_as_it_should_be() -> None:
     ],
 )
 def test_each_other_end_says_what_it_was(found: EngineError | None, kind: type[EngineError], text: str) -> None:
-    """Killed, failed, held forever, or not fio at all; what may be started again is told apart."""
+    """A fault says whether fio was killed, failed, was held for ever or was no fio. Only some faults allow another
+    start.
+    """
     assert type(found) is kind
     assert str(found) == text

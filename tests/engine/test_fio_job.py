@@ -111,7 +111,9 @@ def test_sequential_jobs_own_disjoint_regions_and_go_on_where_they_stopped() -> 
 def test_a_fill_writes_every_byte_of_the_range_exactly_passes_times(
     jobs: int, offset_blocks: int, length_blocks: int, passes: int
 ) -> None:
-    """WIPC: regions tile the range without overlap; 2 x means 2 x whatever numjobs."""
+    """A fill writes every byte of the range as often as it has passes, for any number of jobs. The regions of the jobs
+    tile the range without overlap.
+    """
     active = ActiveRange(offset_bytes=offset_blocks * 512, length_bytes=length_blocks * 512)
     filling = workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=jobs)
     target = FioTarget(path="/dev/sdx", ioengine="libaio", active_range=active)

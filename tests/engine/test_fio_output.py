@@ -107,7 +107,7 @@ def test_text_before_the_json_is_kept_apart() -> None:
 
 @given(st.integers(min_value=1, max_value=len(STREAM) - 1))
 def test_it_does_not_matter_where_the_pipe_cuts(cut: int) -> None:
-    """Output arrives in pieces of any size."""
+    """The documents are the same wherever the pipe cuts the output."""
     splitter = DocumentSplitter()
     found = [*splitter.feed(STREAM[:cut]), *splitter.feed(STREAM[cut:])]
     assert found == documents()
@@ -165,7 +165,7 @@ def test_what_is_not_fios_status_is_our_error(document: bytes) -> None:
 
 @given(st.binary(max_size=2000))
 def test_no_rubbish_breaks_the_parser(data: bytes) -> None:
-    """Any bytes at all: documents or notes, and each document parsed or refused by our error."""
+    """Any bytes are read as documents or notes. Each document is parsed or refused by an EngineError."""
     for document in DocumentSplitter().feed(data + b"\n"):
         with pytest.raises(EngineError):
             parse_document(document)
@@ -191,7 +191,9 @@ def test_what_is_printed_without_end_is_not_kept() -> None:
 def test_a_flood_is_refused_before_it_fills_the_memory(
     start: bytes, piece: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within a document or outside, with lines or without."""
+    """A flood of output is refused before it fills the memory, inside or outside a document, with
+    or without line ends.
+    """
     monkeypatch.setattr(fio_output, "LARGEST_DOCUMENT_BYTES", 1 << 20)
     monkeypatch.setattr(fio_output, "LARGEST_NOTES_BYTES", 1 << 20)
     splitter = DocumentSplitter()
@@ -243,7 +245,7 @@ def change(value: object, path: list[str], to: object) -> None:
     ],
 )
 def test_a_number_that_cannot_be_is_refused_in_words(key: str, to: object) -> None:
-    """Or read as what it still can be; never a traceback, never a negative count."""
+    """An impossible number is refused by an EngineError or read as a count that is not negative."""
     raw = json.loads(documents()[-1])
     change(raw, ["jobs", "0", *key.split()], to)
     with suppress(EngineError):
@@ -274,7 +276,9 @@ def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
     ['{"N": 1, "bins": {"5": ' + "9" * 30 + "}}", '{"N": ' + "9" * 400 + ', "mean": 1.5}', '{"x": ' + "[" * 100_000],
 )
 def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> None:
-    """Found by fuzzing: Python's own errors for them are not ValueErrors."""
+    """Numbers and depths beyond all limits are an EngineError. Fuzzing found that Python's own errors for them are not
+    ValueErrors.
+    """
     side = '{"io_bytes": 1, "total_ios": 1, "runtime": 1, "lat_ns": ' + latency + "}"
     job = '{"jobname": "j", "error": 0, "read": ' + side + ', "write": ' + side + "}"
     with pytest.raises(EngineError):

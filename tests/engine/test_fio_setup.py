@@ -46,7 +46,9 @@ def answers(monkeypatch: pytest.MonkeyPatch, version: str = "fio-3.33", **by_eng
 def test_the_reason_why_io_uring_is_not_used_is_told(
     monkeypatch: pytest.MonkeyPatch, failure: Completed, reason: str
 ) -> None:
-    """Never a brace; and never silence: results with another engine are another thing."""
+    """The reason why io_uring is not used is always recorded in words, because results with another I/O engine are not
+    comparable.
+    """
     answers(monkeypatch, io_uring=failure, libaio=GOOD)
     chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1)
     assert chosen == ChosenEngine(name="libaio", instead_of=f"io_uring: {reason}")

@@ -71,7 +71,7 @@ def test_the_lock_is_dropped_only_after_the_gate_is_marked_open(
 
 
 def test_a_closed_gate_fails_its_waiters(tmp_path: Path) -> None:
-    """Discarding a prepared step: nobody starts I/O."""
+    """A closed gate fails its waiters, so that a discarded step starts no I/O."""
     gate = Gate(tmp_path, "a")
     waiting = waiter(gate.command)
     time.sleep(0.2)
@@ -80,7 +80,9 @@ def test_a_closed_gate_fails_its_waiters(tmp_path: Path) -> None:
 
 
 def test_when_the_owner_is_killed_the_gate_fails_closed(tmp_path: Path) -> None:
-    """kill -9 of tkperf: the kernel drops the lock, no thread starts, no orphan waits forever."""
+    """The gate fails closed when tkperf is killed with kill -9. The kernel drops the lock, no thread starts I/O, and no
+    waiter remains.
+    """
     code = (
         "import sys, time; from pathlib import Path; from tkperf.engine.gate import Gate\n"
         "g = Gate(Path(sys.argv[1]), 'a'); print(g.command, flush=True); time.sleep(60)"

@@ -17,7 +17,7 @@ OTHER = Step(workload=workload(jobs=2, read_percent=100), duration_s=1)
 
 
 def test_no_two_jobs_of_a_run_have_one_seed_nor_after_it_was_resumed() -> None:
-    """Other steps, the same step again, and all of them after a resumption."""
+    """No two jobs of a run have the same seed, even for a repeated step or after a resumption."""
     seeds = Seeds(7)
     drawn = [seeds.take(step) for step in (STEP, OTHER, STEP)]
     seeds.go_on(7, resumptions=1)
@@ -37,7 +37,7 @@ def test_a_runs_seed_gives_its_jobs_seeds_again_whatever_was_made_ready_in_vain(
 
 @pytest.mark.fio
 def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_path: Path) -> None:
-    """Tried with fio itself; each of its threads has a sequence of its own, too."""
+    """One seed gives fio's threads the same addresses each time, and another seed gives others. The test runs fio."""
     target = FioTarget(
         path=str(tmp_path / "target"), ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 30)
     )
@@ -45,7 +45,7 @@ def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_
         file.truncate(1 << 30)
 
     def addresses(seed: int) -> set[str]:
-        """Of 100 I/Os of each thread, as fio logs them."""
+        """Return the addresses of 100 I/Os of each thread, as fio logs them."""
         text = render_step_job(STEP, target, seed=seed).replace("time_based=1\n", "")
         text = text.replace("runtime=1000ms", "number_ios=100\nwrite_iolog=log")
         (tmp_path / "job.fio").write_text(text)
@@ -59,6 +59,6 @@ def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_
     first, then = seeds.take(STEP), seeds.take(STEP)
     once = addresses(first)
     assert len(once) > 190  # of 200: two threads with one sequence would come to 100
-    # Its threads write to one log, and now and then into each other's line.
+    # fio's threads write to one log and sometimes break each other's lines.
     assert len(addresses(first) ^ once) < 10
     assert len(addresses(then) & once) < 10

@@ -54,7 +54,9 @@ def test_strided_zones_are_visited_in_order(tmp_path: Path) -> None:
 
 
 def test_zones_by_size_are_a_hundred_at_most(tmp_path: Path) -> None:
-    """Of 128 segments 100 get I/O, and fio's exit status does not tell."""
+    """fio accepts at most a hundred zones by size: of 128 segments only 100 get I/O, and the exit status of fio does
+    not tell.
+    """
     zones = ":".join(f"{1 if number < 100 else 0}/1m:0/7m" for number in range(128))
     offsets, _ = run_fio(tmp_path, f"--random_distribution=zoned_abs:{zones}")
     assert all(offset % (8 * MIB) < MIB for offset in offsets)

@@ -36,7 +36,9 @@ def test_a_rest_too_short_for_a_step_starts_over() -> None:
 
 
 def test_a_step_that_takes_nearly_half_of_its_region_goes_on() -> None:
-    """On a fast drive, too: only what cannot last for the step is passed over."""
+    """A step that used nearly half of its region continues from there. Only a rest that cannot last for the step is
+    skipped.
+    """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (0, 0), (480 * BLOCK, 480 * BLOCK))
     assert cursors.starts_bytes(step(0)) == (480 * BLOCK, 480 * BLOCK)
@@ -66,7 +68,7 @@ def test_random_workloads_have_no_position() -> None:
 
 @given(st.lists(st.tuples(*[st.integers(min_value=1, max_value=5000)] * 2), max_size=30))
 def test_a_position_is_always_a_block_within_the_region(moved: list[tuple[int, int]]) -> None:
-    """Whatever was moved, the next start is a whole block inside the job's own region."""
+    """The next start is always a whole block inside the job's own region, whatever was moved."""
     cursors = SequentialCursors(RANGE)
     for blocks in moved:
         starts = cursors.starts_bytes(step(0))

@@ -106,7 +106,7 @@ def test_it_recovers_while_idle_and_only_for_a_while() -> None:
 
 
 def test_a_longer_rest_recovers_more() -> None:
-    """Until the reserve is free."""
+    """A longer rest recovers more write speed until the reserve is free."""
     written = []
     for rest_s in (0.05, 10.0, 60.0, 120.0):
         engine = steady_sata()
@@ -145,7 +145,9 @@ def test_a_small_map_costs_random_reads_of_a_wide_range_only() -> None:
 
 
 def test_a_deeper_queue_brings_more_until_the_drive_is_busy() -> None:
-    """Reads by depth: never less, nearly proportional at first, and no more in the end."""
+    """A deeper queue never reads more slowly. The rate is nearly proportional to the depth at first and constant in the
+    end.
+    """
     engine = make(SATA)
     rates = [measure(engine, replace(READS, jobs=1, io_depth=depth)).iops for depth in (1, 2, 4, 8, 16, 32, 64)]
     assert all(after > 0.98 * before for before, after in pairwise(rates))
@@ -194,7 +196,7 @@ def test_reads_of_a_mix_wait_longer_the_more_is_offered() -> None:
 
 
 def test_a_mix_of_blocks_moves_each_size_as_often_as_asked() -> None:
-    """60 % of 4 KiB and 40 % of 64 KiB; the bytes are exact but for the last I/O."""
+    """A mix of 60 % of 4 KiB and 40 % of 64 KiB has the mean block size that these shares give."""
     mix = (BlockShare(4096, 60), BlockShare(65536, 40))
     work = replace(RANDOM_WRITES, block_size_bytes=65536, block_mix=mix)
     seen = measure(make(SATA), work)
@@ -238,7 +240,9 @@ def test_a_disk_is_faster_outside() -> None:
 
 
 def test_a_disk_reads_at_random_as_its_mechanics_allow() -> None:
-    """One at a time over all of it: a mean seek of 8/15 of the root's way and half a turn."""
+    """A random read of a whole disk takes a mean seek, at 8/15 between the shortest and the
+    longest, and half a turn.
+    """
     assert isinstance(DISK, DiskModel)
     shortest, longest = DISK.shortest_seek_ms, DISK.longest_seek_ms
     expected_ms = shortest + (longest - shortest) * 8 / 15 + 30e3 / DISK.turns_per_minute
@@ -252,7 +256,7 @@ def test_a_disk_reads_at_random_as_its_mechanics_allow() -> None:
 
 
 def test_the_same_seed_is_the_same_drive() -> None:
-    """And another seed another one, within its noise."""
+    """The same seed gives the same measurements. Another seed gives others within the noise."""
     first, second = (measure(SimulatedEngine(SATA, 1 << 30, seed=7), MIXED) for _ in range(2))
     other = measure(SimulatedEngine(SATA, 1 << 30, seed=8), MIXED)
     assert first == second

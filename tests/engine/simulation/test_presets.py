@@ -17,7 +17,7 @@ WINDOW = 5
 
 
 def is_steady(values: list[float]) -> bool:
-    """Of any five after each other."""
+    """Return whether any five consecutive values are steady."""
     return any(
         judge(range(WINDOW), values[begin : begin + WINDOW], tracking="IOPS", unit="").reached
         for begin in range(len(values) - WINDOW + 1)
@@ -38,7 +38,7 @@ def rounds(preset: str, step_s: float, others: tuple[Workload, ...]) -> list[flo
 @pytest.mark.parametrize("step_s", [1.0, 5.0, 60.0])
 @pytest.mark.parametrize("others", [(), (READS,), (READS, MIXED)], ids=len)
 def test_unsteady_is_in_no_window_steady(step_s: float, others: tuple[Workload, ...]) -> None:
-    """Whatever a round is made of."""
+    """The unsteady preset is steady in no window, whatever its rounds consist of."""
     assert not is_steady(rounds("unsteady", step_s, others))
 
 
@@ -53,14 +53,14 @@ def test_unsteady_is_not_steady_in_a_stream_either(every_min: int) -> None:
 
 @pytest.mark.parametrize("preset", ["sata-ssd", "nvme-4kn"])
 def test_the_well_behaved_become_steady(preset: str) -> None:
-    """As nothing but their noise is left once all flash was written."""
+    """A well-behaved drive becomes steady, because only its noise is left once all flash was written."""
     engine = make(PRESET_MODELS[preset])
     measure(engine, RANDOM_WRITES, 2 * 3600)
     assert is_steady([measure(engine, RANDOM_WRITES, 60).iops for _ in range(WINDOW)])
 
 
 def test_cliffs_are_sudden_and_pass() -> None:
-    """Reads: six minutes at a third in every three quarters of an hour, from one second to the next."""
+    """Reads of the cliffs preset fall to a third for six minutes in every 45, from one second to the next."""
     rates = np.array([each.iops for each in measure(make(PRESET_MODELS["cliffs"]), READS, 5400).samples])
     low = rates < 0.5 * np.median(rates)
     assert np.flatnonzero(np.diff(low.astype(int))).tolist() == [2339, 2699, 5039]
@@ -68,7 +68,7 @@ def test_cliffs_are_sudden_and_pass() -> None:
 
 
 def test_spikes_come_every_13_minutes() -> None:
-    """Of latency: 0.4 s, in one second each; between them nothing is near."""
+    """The latency spikes of 0.4 s are one second long and 13 minutes apart. No latency between them comes near."""
     samples = measure(make(PRESET_MODELS["spikes-13min"]), READS, 3 * 780 + 60).samples
     longest = np.array([each.read.latency_max_ns or 0 for each in samples])
     spikes = np.flatnonzero(longest > 0.35e9)
@@ -91,7 +91,7 @@ def test_dying_gets_slower_with_every_fill_and_then_fails() -> None:
 
 
 def test_an_unknown_preset_is_one_clear_error() -> None:
-    """With those that exist."""
+    """An unknown preset is one clear error that lists the existing presets."""
     with pytest.raises(UsageError, match="simulated drive 'floppy': choose from client-qlc"):
         find_preset("floppy")
 

@@ -43,7 +43,7 @@ def test_random_writes_settle_at_the_analytic_amplification(spare: float) -> Non
 
 
 def test_nothing_is_copied_before_all_flash_was_written() -> None:
-    """Fresh out of the box, then in transition, then settled: amplification only grows."""
+    """A drive copies nothing before all flash was written. After that, its write amplification only grows."""
     translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
     assert write_random(translation, 1.25) == 1.0
     steps = [write_random(translation, 0.25) for _ in range(4)]
@@ -72,7 +72,9 @@ def test_sequential_writes_copy_nothing_once_they_went_over_all_of_it(spare: flo
 
 
 def test_collection_while_idle_makes_room_for_a_burst() -> None:
-    """So much is free, nothing is lost, and so much is then written without copying anything."""
+    """Collection during idle time frees the asked space and loses no data. A burst of this size is then written without
+    copying.
+    """
     translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
     write_random(translation, 4)
     mapped = translation.mapped_bytes
