@@ -53,7 +53,7 @@ def result(iops: int, *, old: bool = False, **options: object) -> str:
 
 @pytest.mark.parametrize("version", ["3.33", "3.39", "3.42"])
 def test_a_real_stream_counts_once(version: str) -> None:
-    """Text, then a status document each second: the last one is the result, with its histogram."""
+    """A stream of status documents counts once: its last document is the result, with its histogram."""
     text = lzma.decompress((GOLDEN / f"fio-{version}-randrw-2jobs.txt.xz").read_bytes()).decode()
     run = parse_fio_json([("stream.txt", text)], name="stream")
     steps = run.tests[0].steps
@@ -69,7 +69,7 @@ def test_a_real_stream_counts_once(version: str) -> None:
 
 @pytest.mark.parametrize("old", [False, True])
 def test_units_of_both_generations(old: bool) -> None:
-    """KiB and us of fio 2.x, bytes and ns of fio 3.x: the same measurement."""
+    """KiB and us of fio 2.x give the same measurement as bytes and ns of fio 3.x."""
     options = {"rw": "randwrite", "bs": "4k", "iodepth": "8"} if old else {}
     run = parse_fio_json([("a", result(1000, old=old, **options))], name="x")
     (step,) = run.tests[0].steps
@@ -82,7 +82,9 @@ def test_units_of_both_generations(old: bool) -> None:
 
 
 def test_files_are_rounds_and_are_judged() -> None:
-    """Five files of a steady rate: steady; with a jump: not, and the values say why."""
+    """Files with the same load are rounds and are judged. Five files of a steady rate are steady, and five files with a
+    jump are not.
+    """
     steady = [(f"r{number}.json", result(1000 + number)) for number in range(5)]
     run = parse_fio_json(steady, name="x")
     (section,) = run.tests[0].outcomes
@@ -219,7 +221,7 @@ def of_groups(*jobs: tuple[str, int | None, dict[str, str]]) -> str:
 
 
 def test_jobs_at_once_are_a_notice() -> None:
-    """Which share of the drive each had is not known: the reader is told on every page."""
+    """Jobs that ran at the same time cause a notice, because the share of the drive that each had is not known."""
     document = of_groups(("a", 0, {}), ("b", 0, {"bs": "4096"}), ("c", 1, {}))
     (notice,) = parse_fio_json([("x.json", result(5)), ("y.json", document)], name="x").notices
     assert notice.startswith("SHARED LOAD: jobs of one fio ran at the same time (a, b; first in y.json)")
@@ -262,7 +264,9 @@ def test_the_day_is_that_of_the_first_result(tmp_path: Path, stamps: list[dict[s
 
 
 def test_options_that_are_not_there_are_a_warning() -> None:
-    """fio 2.1 wrote none: the block size as it came out, and the reader is told."""
+    """Missing job options, as in output of fio 2.1, cause a warning. The block size is then
+    computed from the result.
+    """
     run = parse_fio_json([("old.json", result(10, old=True))], name="x")
     (warning,) = run.warnings
     assert warning.code == "job-options-missing"
@@ -270,7 +274,7 @@ def test_options_that_are_not_there_are_a_warning() -> None:
 
 
 def test_clones_of_a_job_count_together() -> None:
-    """numjobs without group_reporting: the rates add up."""
+    """The rates of clones, from numjobs without group_reporting, add up."""
     document = json.loads(result(100, numjobs="2"))
     document["jobs"] = document["jobs"] * 2
     run = parse_fio_json([("a", json.dumps(document))], name="x")
@@ -334,7 +338,7 @@ def rounds_of(*documents: str) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_jobs_that_wait_for_each_other_count_once(timed: bool) -> None:
-    """Stonewalled jobs, reported on every 5 s: the longest runtime is not the time that passed."""
+    """Jobs with stonewall that wait for each other count once each, although status reports repeat them every 5 s."""
     reports = [
         status(5, ("rnd", 5000, 500), ("seq", 0, 0), options=timed),
         status(10, ("rnd", 10_000, 1000), ("seq", 0, 0), options=timed),
@@ -356,14 +360,14 @@ def test_a_report_after_a_long_time_is_of_the_same_fio() -> None:
 
 @pytest.mark.parametrize("runtime_ms", [60_000, 60_001, 60_900])
 def test_a_second_run_is_a_round_though_it_counted_more(runtime_ms: int) -> None:
-    """The same jobs again in the same file, all counters a little higher: two rounds."""
+    """The same jobs a second time in one file are a second round, even if all counters are a little higher."""
     first = status(60, ("rnd", 60_000, 1000))
     second = status(121, ("rnd", runtime_ms, 1001))
     assert rounds_of(first, second) == [("fio RND", 1, 1000), ("fio RND", 2, 1001)]
 
 
 def test_short_runs_are_rounds() -> None:
-    """Of one second each, one after the other."""
+    """Five runs of one second each are five rounds."""
     documents = [status(1.2 * each, ("rnd", 1000, 100 + each)) for each in range(5)]
     assert [number for _, number, _ in rounds_of(*documents)] == [1, 2, 3, 4, 5]
 
@@ -569,7 +573,7 @@ odd_values: st.SearchStrategy[Any] = st.sampled_from(
     )
 )
 def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> None:
-    """Odd values: refused, or a run file whose results can be exported and drawn."""
+    """A file with odd values is refused, or it becomes a run file whose results can be exported and drawn."""
     document = json.loads(result(100))
     job = document["jobs"][0]
     job["write"]["lat_ns"]["bins"] = {"50000": 1000}
@@ -651,7 +655,7 @@ json_values = st.recursive(
 
 @given(st.lists(json_values, max_size=3))
 def test_any_json_is_a_run_or_our_error(jobs: list[object]) -> None:
-    """Whatever the documents hold."""
+    """Any JSON is a run with steps or a UsageError."""
     try:
         run = parse_fio_json([("x", json.dumps({"jobs": jobs}))], name="x")
     except UsageError:

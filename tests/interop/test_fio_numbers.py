@@ -59,7 +59,9 @@ SIZES = [
 
 @pytest.mark.parametrize(("text", "binary", "decimal"), SIZES)
 def test_sizes_as_fio_reads_them(text: str, binary: int, decimal: int) -> None:
-    """With kb_base=1024 kB is 1,024 and KiB 1,000, with 1000 the other way round (HOWTO; tried)."""
+    """A kB is 1,024 bytes and a KiB 1,000 with kb_base=1024, and the other way round with kb_base=1000, as in fio
+    (HOWTO; tried).
+    """
     assert (parse_number(text, 1024), parse_number(text, 1000)) == (binary, decimal)
 
 
@@ -116,7 +118,9 @@ def test_times_as_fio_reads_them(text: str, seconds: float | None) -> None:
     ],
 )
 def test_one_size_however_it_is_given(options: dict[str, str], block_bytes: int) -> None:
-    """Of writes, where directions have sizes of their own; without any fio's 4 KiB."""
+    """The block size is read however it is given. Without an option it is fio's 4 KiB, and writes use the size for
+    writes.
+    """
     known = {"rw": "randwrite"} | options
     text = json.dumps(document(job(writes=1000, block_bytes=block_bytes, options=known)))
     step = step_of(text)
@@ -157,7 +161,9 @@ def test_sizes_that_are_no_cell(options: dict[str, str], block_bytes: int, says:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("block_bytes", [512, 4096, 131_072])
 def test_every_version_gives_the_same_numbers(version: str, block_bytes: int) -> None:
-    """KiB or bytes, us or ns, I/Os counted or not: 5,280 I/Os in 10 s are that."""
+    """Every version of fio gives the same numbers for 5,280 I/Os in 10 s, in KiB or bytes, us or ns, with or without an
+    I/O count.
+    """
     known = {"rw": "randwrite", "bs": str(block_bytes), "iodepth": "8"}
     text = json.dumps(
         document(job(version=version, writes=5280, block_bytes=block_bytes, depth=8, options=known), version=version)
@@ -451,7 +457,7 @@ def test_what_real_fio_verifies_or_reports_as_one_is_no_result(tmp_path: Path) -
 
 
 def test_shapes_are_those_of_the_versions() -> None:
-    """The generator's: io_kbytes from 2.21 on, ns from 2.99 on."""
+    """The generator writes the keys of each version: io_kbytes from 2.21 on, and ns from 2.99 on."""
     has = {version: set(direction(version, 10, 1000, 4096, 5.0)) for version in VERSIONS}
     assert "io_kbytes" not in has["2.10"]
     assert "io_kbytes" in has["2.21"]

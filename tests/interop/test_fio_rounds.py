@@ -62,7 +62,9 @@ def import_files(tmp_path: Path, *files: Path) -> Result:
 
 
 def test_rounds_are_in_the_order_of_their_times() -> None:
-    """Not in the shell's: r1, r10, r11, r2 ... And nothing is to be said about it."""
+    """Rounds are in the order of their times, and not in the shell's order of file names (r1, r10, r11, r2). This
+    causes no warning.
+    """
     in_shells_order = sorted(numbered(12))
     assert in_shells_order[1][0] == "r10.json"
     run = run_of(*in_shells_order)
@@ -129,7 +131,9 @@ def section_names(run: ImportedRun) -> list[str]:
     ],
 )
 def test_what_differs_is_no_round(other: dict[str, Any], options: dict[str, str], tells: str) -> None:
-    """Of another job, runtime, device, purpose or load: a section of its own, named by it."""
+    """A result with another job, runtime, device, purpose or load is no round. It gets a section whose name contains
+    the difference.
+    """
     odd = ("zz.json", written(7, 1e6, options=options, **other))
     run = run_of(*numbered(5), odd)
     rounds = rounds_of(run)
@@ -145,7 +149,7 @@ def test_a_file_named_by_its_purpose_is_no_round() -> None:
 
 
 def test_files_of_several_folders_are_several_series() -> None:
-    """Two drives with the same job: each its own. Folders that are counted are rounds."""
+    """Files of two folders with the same job are two series, one for each drive. Numbered folders are rounds."""
     of_drives = [
         (f"{drive}/r{each}.json", written(each * 10 + at, 60 * each + at))
         for each in (1, 2)
@@ -160,7 +164,7 @@ def test_files_of_several_folders_are_several_series() -> None:
 
 
 def test_jobs_of_different_names_are_no_rounds() -> None:
-    """Whatever the difference: a number in a name may count rounds, drives or anything else."""
+    """Jobs with different names are no rounds, because a number in a name may count rounds, drives or anything else."""
     files = [(f"r{each}.json", written(each, 60 * each, name=f"x{each}-4k")) for each in (1, 2)]
     assert rounds_of(run_of(*files)) == {"fio RND TC1/QD1, job x1-4k": [1], "fio RND TC1/QD1, job x2-4k": [2]}
 
@@ -259,7 +263,9 @@ def test_noise_is_that_of_the_cell(tmp_path: Path) -> None:
 
 
 def test_clones_of_different_times_are_told() -> None:
-    """Their I/Os over the longest runtime, as fio counts a group; with the times."""
+    """Clones with different runtimes count their I/Os over the longest runtime, as fio counts a group. A warning
+    contains the times.
+    """
     known = {"rw": "randwrite", "bs": "4k", "numjobs": "2"}
     clones = [
         job(writes=60_000, runtime_ms=60_000, options=known),
@@ -281,7 +287,7 @@ def test_a_clone_that_did_nothing_spoils_the_load() -> None:
 
 
 def test_threads_of_a_group_are_counted_where_fio_does_not_tell_them() -> None:
-    """group_reporting without numjobs among the options: the time they ran together tells."""
+    """The threads of a group are counted from their total runtime if fio lists no numjobs with group_reporting."""
     of_group = job(writes=10_000, options={"rw": "randwrite", "bs": "4k"}, clones_ran=16)
     run = run_of(("a.json", json.dumps(document(of_group))))
     assert section_names(run) == ["fio RND TC16/QD1"]
@@ -348,7 +354,7 @@ def test_a_short_name_that_differs_is_of_another_job() -> None:
 
 
 def test_a_result_that_fio_was_stopped_in_is_left_out() -> None:
-    """By fio's own word, which stands before the document; others in the text are taken."""
+    """A result in which fio says that it was stopped by a signal is left out. Other results in the text are read."""
     text = f"{written(5, 1)}\n\nfio: terminating on signal 2\n{written(6, 90)}\n{written(7, 180)}"
     run = run_of(("all.txt", text))
     assert rounds_of(run) == {"fio RND TC1/QD1": [5, 7]}
@@ -504,7 +510,7 @@ def test_files_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
 
 
 def test_what_is_said_of_a_thousand_files_is_short(tmp_path: Path) -> None:
-    """Each reason once, with how many; not a line for each file."""
+    """Warnings about a thousand files contain each reason once with the number of files."""
     files = [(f"bad{each}.json", f"no json {each}") for each in range(500)]
     files += [(f"v{each}.json", written(each, each, options={"rw": "trimwrite"})) for each in range(500)]
     run = run_of(*files, ("good.json", written(5)))
@@ -562,7 +568,7 @@ def test_an_odd_file_changes_no_number(files: list[tuple[str, str]], odd: str, a
 
 
 def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
-    """Of a file its results are kept, not its text: 40 files of 0.5 MB take less than 10 MB."""
+    """The import keeps the results of a file and not its text: 40 files of 0.5 MB take less than 10 MB."""
     padding = {"disk_util": [{"name": "x" * 500_000}]}
     for number in range(40):
         text = json.dumps(json.loads(written(1000 + number, 60.0 * number)) | padding)
@@ -619,7 +625,7 @@ def test_a_run_file_that_could_not_be_read_is_not_left(tmp_path: Path, monkeypat
 
 
 def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many files: a transaction a step would sync the disk for each."""
+    """An import needs few transactions, however many files it reads, because each transaction syncs the disk."""
     statements: list[str] = []
 
     def open_traced(path: Path, prepare: Any) -> sqlite3.Connection:
@@ -636,7 +642,9 @@ def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_is_shown_of_the_results_is_data() -> None:
-    """Rates and latencies of each section, a convergence chart for each of its mixes."""
+    """The plan of an import lists what is shown: rates and latencies of each section, and a convergence chart for each
+    of its mixes.
+    """
     plan = run_of(*numbered(5)).tests[0].plan
     assert plan is not None
     assert plan.title == "Results of fio"

@@ -79,7 +79,9 @@ LAYOUTS: dict[str, Callable[[int, int], str]] = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rounds_of_throughput_are_one_series(layout: str) -> None:
-    """Their start offset advances; each cell has all of its rounds, in order, judged, and nothing is in doubt."""
+    """The rounds of a throughput test are one series although their start offset advances. Each cell has all rounds in
+    order, and no warning.
+    """
     files = [
         (LAYOUTS[layout](each, mix), throughput_round(each, mix, block_bytes, name="wdpc"))
         for each in range(1, ROUNDS + 1)
@@ -113,7 +115,7 @@ def test_all_rounds_in_one_file(how: str) -> None:
 
 @given(st.lists(st.integers(0, 1 << 40), min_size=2, max_size=9, unique=True))
 def test_where_a_sequential_round_begins_changes_nothing(starts: list[int]) -> None:
-    """Whatever the addresses: the same rounds."""
+    """The start address of a sequential round does not change the rounds."""
     files = [
         (f"r{each}.json", written(1000 + each, 60.0 * each, options={"rw": "write", "offset": str(start)}))
         for each, start in enumerate(starts)
@@ -209,7 +211,9 @@ def import_(*paths: Path, name: str | None = None) -> Result:
 @pytest.mark.parametrize("name", [*PREPARES, *MEASURES])
 @pytest.mark.parametrize("place", ["job", "file"])
 def test_what_prepares_is_no_headline(tmp_path: Path, name: str, place: str) -> None:
-    """By the names of jobs and files; the rounds until steady state (WDPC) are what is measured."""
+    """A section whose job or file name says that it prepares the drive is no headline and no finding. Rounds until
+    steady state (WDPC) are measurements.
+    """
     of_file = f"{name}_bs128k.json" if place == "file" else "x_bs128k.json"
     fill = sequential_fill(name if place == "job" else "job")
     rounds = [(f"r{each}.json", written(1000 + each, 60.0 * each)) for each in range(1, 6)]
@@ -266,7 +270,9 @@ def test_what_came_before_a_load_is_not_its_purpose(name: str) -> None:
 
 
 def test_what_only_reads_fills_nothing() -> None:
-    """As "fill80" in a job's name gives how full the drive is; a warm-up may be one of reads."""
+    """A job that only reads fills nothing, even if its name contains the fill level, such as "fill80". A warm-up may
+    consist of reads.
+    """
     assert not prepares("fill80-randread", writes=False)
     assert not prepares("fill80-randwrite")
     assert not prepares("read-warm")
@@ -284,7 +290,7 @@ def test_what_only_reads_fills_nothing() -> None:
 
 @pytest.mark.parametrize("section", ["", 'section = "fio SEQ TC1/QD32, fill"\n'])
 def test_claims_never_judge_what_prepares(tmp_path: Path, section: str) -> None:
-    """Nor does a fill make a claim on rounds of the same load ambiguous."""
+    """Claims never judge a section that prepares. A fill does not make a claim on rounds of the same load ambiguous."""
     fill = ("fill.json", sequential_fill("fill", io_size="10g"))
     text = f"""[[claim]]\ntest = "fio"\n{section}read_percent = 0\nblock_size = "128k"
 metric = "iops"\nat_least = 1\n"""
@@ -331,7 +337,9 @@ def test_a_folder_that_says_only_its_purpose() -> None:
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_clones_that_ended_apart_mark_their_cell(tmp_path: Path, grouped: bool) -> None:
-    """With ! and its words; the cell next to it has none."""
+    """A cell is marked with ! and its words if its clones ended at different times. The cell next
+    to it is not marked.
+    """
     known = {"rw": "randwrite", "bs": "4k", "numjobs": "2"}
     clones = [
         job(writes=60_000, runtime_ms=60_000, options=known, name="a"),
@@ -378,7 +386,7 @@ def test_a_figure_of_several_demands_names_its_own(tmp_path: Path) -> None:
 
 
 def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
-    """All JSON and XML below it, hidden ones and others left alone; the run is called like it."""
+    """An imported folder gives all JSON and XML files below it except hidden ones, and its name to the run."""
     drive = tmp_path / "D3-S4510"
     names = ["r1.json", "a/r2.JSON", "a/b/r3.json.3", ".r4.json", ".git/r5.json", "r6.log"]
     for at, name in enumerate(names):

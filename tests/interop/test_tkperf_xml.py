@@ -164,7 +164,7 @@ EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
     ],
 )
 def test_files_that_are_none_of_tkperfs(text: bytes, says: str) -> None:
-    """A clear error with file and place, never a traceback, never an entity expanded."""
+    """A file that is not TKperf's is refused with file and reason. No entity of the file is expanded."""
     with pytest.raises(UsageError, match=says) as raised:
         parse_tkperf_xml(text, file="old.xml")
     assert "old.xml" in str(raised.value)
@@ -179,7 +179,7 @@ def test_files_that_are_none_of_tkperfs(text: bytes, says: str) -> None:
     st.sampled_from(["iops", "lat", "tp", "writesat"]),
 )
 def test_any_json_is_a_run_or_our_error(matrix: object, test: str) -> None:
-    """Whatever stands in roundmat."""
+    """Any JSON in roundmat is a run with steps or a UsageError."""
     root = ET.Element("x")
     ET.SubElement(ET.SubElement(root, test), "roundmat").text = json.dumps(matrix)
     try:
@@ -257,7 +257,7 @@ texts = st.text(st.characters(exclude_categories=()), max_size=20)
 
 @given(st.integers(0, 5), numbers, texts)
 def test_whatever_is_taken_is_a_run_file_that_reports(place: int, odd: str, text: str) -> None:
-    """An odd number and odd text: refused, or a run file that can be exported and drawn."""
+    """A file with an odd number or odd text is refused, or it becomes a run file that can be exported and drawn."""
     values = ["65536", "16", "60", "1e10", "1e6", "2.5"]
     values[place] = odd
     jobs, depth, runtime, iops, longest, mean = values
@@ -285,7 +285,9 @@ def test_whatever_is_taken_is_a_run_file_that_reports(place: int, odd: str, text
 
 
 def test_text_that_is_no_text_is_replaced(tmp_path: Path) -> None:
-    """A lone surrogate and control characters: the report is written, lines stay lines."""
+    """A lone surrogate and control characters in a text are replaced. The report can be written,
+    and line ends remain.
+    """
     file = tmp_path / "odd.xml"
     file.write_bytes(document(head='<devinfo>"a\\ud800b\\u0000c\\r\\nd"</devinfo>'))
     run = imported(tmp_path, file)
@@ -365,7 +367,7 @@ def test_a_name_is_that_of_one_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
 def test_xml_with_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
-    """As editors of Windows save it, whatever the file is called."""
+    """XML with a byte order mark, as editors of Windows write it, is read whatever the name of the file is."""
     file = tmp_path / "old.txt"
     file.write_bytes(document().decode().encode(encoding))
     assert imported(tmp_path, file).tests[0].name == "writesat"
@@ -441,7 +443,7 @@ def test_the_tool_is_named_by_its_own_name(tmp_path: Path) -> None:
 
 
 def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
-    """TKperf kept rates: no amount is made of them, and no chart drawn over one."""
+    """The amount that a stream wrote is not known, because TKperf kept rates only. No chart is drawn over it."""
     (tmp_path / "y.xml").write_bytes(document())
     run = imported(tmp_path, tmp_path / "y.xml")
     (section,) = run.tests[0].sections
@@ -476,7 +478,7 @@ def test_what_the_file_says_is_known(tmp_path: Path) -> None:
 
 
 def test_what_the_file_lacks_is_a_warning() -> None:
-    """A file without length of step, threads and depth: the reader is told what was taken."""
+    """A file without step length, threads or depth causes a warning for each missing fact."""
     text = f"<x><writesat><roundmat>{STREAM}</roundmat></writesat></x>".encode()
     run = parse_tkperf_xml(text, file="x")
     assert run.profile == {"title": "TKperf result XML"}
@@ -520,7 +522,7 @@ def test_notices_of_an_export_come_back(tmp_path: Path, described: str | None) -
     assert back.info.device_description == (described or "M")
     banners = view_of(tmp_path / "test.tkperf").banners
     assert SIMULATED_NOTICE in banners
-    # And once more: what is said already is not lost or doubled.
+    # A second import neither loses nor doubles the notices.
     file.write_text(render_tkperf_xml(back).text.replace("<test>", "<t2>").replace("</test>", "</t2>"))
     twice = imported(tmp_path, file).info
     assert twice.notices[1:] == back.info.notices

@@ -192,10 +192,7 @@ PHASES = {name: [0] for name in NAMES} | {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_as_many_threads_as_fio_starts(name: str, tmp_path: Path, big: Path) -> None:
-    """Those of an engine that waits have depth 1.
-
-    At an offered rate a fast device may answer each I/O before the next one, whatever the depth.
-    """
+    """A converted load has as many threads as fio starts. Threads of an engine that waits have depth 1."""
     text = (JOBS / f"{name}.fio").read_text()
     jobs = run_fio(sections_of(text), tmp_path, f"filename={big}", "number_ios=20", *FEW)
     groups = Counter(job["groupid"] for job in jobs)
@@ -210,7 +207,9 @@ def test_as_many_threads_as_fio_starts(name: str, tmp_path: Path, big: Path) -> 
 
 
 def test_an_offered_rate_is_that_of_fio(tmp_path: Path, big: Path) -> None:
-    """Of several threads, of reads and writes apart, and evenly spaced or at random times."""
+    """The converted rate is the rate that fio offers: for several threads, for reads and writes apart, and for even or
+    random arrival times.
+    """
     added = (f"filename={big}", "runtime=2", "group_reporting=1", "thread=1")
 
     def rates(of: str) -> list[float]:

@@ -98,7 +98,7 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
     ],
 )
 def test_what_is_refused(option: str, reason: str) -> None:
-    """One line with file, line, job, option and reason."""
+    """An option that cannot be converted is refused in one line with file, line, job, option and reason."""
     assert refusals_of(f"[a]\n{TIMED}{option}\n") == [f"a.fio, line 6, [a], {option}: {reason}"]
 
 
@@ -141,7 +141,9 @@ def test_a_default_of_fios_is_refused_like_an_option(text: str, given: str, reas
 
 
 def test_jobs_at_the_same_time_are_refused() -> None:
-    """With the two ways out; stonewall lets one follow the other."""
+    """Jobs that run at the same time are refused. The error names the two ways out, and with stonewall the second job
+    follows the first.
+    """
     text = f"[global]\n{TIMED}rw=randread\n[a]\n[b]\nbs=8k\niodepth=4\n"
     assert refusals_of(text) == [
         "a.fio, line 8, [b], no stonewall: it runs at the same time as [a], and tkperf runs one load at "
@@ -193,7 +195,9 @@ def test_odd_names_stay_text() -> None:
 
 
 def test_any_other_option_is_named() -> None:
-    """Also one that this version of tkperf does not know, and one that does nothing in this job."""
+    """The output names every option that was not carried over, even if tkperf does not know it or if it has no effect
+    in this job.
+    """
     text = f"[global]\n{TIMED}rw=randread\nnew_in_fio=3\n[a]\nverify=0\nrwmixread=70\n[b]\nstonewall\n"
     written, options = convert(text)
     left = [line for line in options if line.startswith("not carried over: ")]
@@ -206,7 +210,7 @@ def test_any_other_option_is_named() -> None:
 
 
 def test_a_waiting_engine_has_no_queue() -> None:
-    """Its iodepth is not carried over, and the output says why there is another one."""
+    """The iodepth of an engine that waits for each I/O is not carried over. The output says why the depth is 1."""
     _, options = convert(f"[a]\n{TIMED}iodepth=32\nioengine=sync\n")
     assert "not carried over: iodepth=32 ([a])" in options
     assert "carried over: ioengine=sync -> io_depth, which is 1 as this engine waits for each I/O ([a])" in (options)
@@ -225,7 +229,7 @@ def test_every_option_is_accounted_for(name: str) -> None:
 
 
 def test_no_option_has_two_fates() -> None:
-    """Carried over, without effect, or refused."""
+    """An option is carried over, has no effect or is refused. No option is in two of these tables."""
     assert not CARRIED_OVER.keys() & REFUSED.keys()
     assert not WITHOUT_EFFECT & (CARRIED_OVER.keys() | REFUSED.keys())
 
@@ -259,7 +263,7 @@ RENAMED = {"dataplacement", "log_alternate_epoch", "log_window_value", "plid_sel
 
 @pytest.mark.fio
 def test_the_tables_have_the_names_of_fio(tmp_path: Path) -> None:
-    """Those of fio itself and of the engines that tkperf uses, with all their aliases."""
+    """The tables contain the option names of fio and of the engines that tkperf uses, with all aliases."""
 
     def ask(*words: str) -> str:
         done = subprocess.run(["fio", *words], check=True, capture_output=True, text=True, cwd=tmp_path)

@@ -25,7 +25,7 @@ def test_a_global_section_holds_for_the_jobs_below_it() -> None:
 
 
 def test_comments_indents_and_blanks() -> None:
-    """; and # end a line anywhere; white space around names and values does not count."""
+    """A ; or # begins a comment anywhere in a line. White space around names and values is ignored."""
     text = "# x\n ; y\r\n[a]; z\n  bs = 4k # four\n\tdirect=1;on\n\nthread\n"
     assert values(text) == [("a", {"bs": "4k", "direct": "1", "thread": None})]
 
