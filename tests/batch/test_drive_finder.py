@@ -193,7 +193,7 @@ def test_a_drive_given_twice(host: Host, make: Callable[[Host], tuple[str, str, 
 
 
 def test_equal_serial_numbers_of_two_models(host: Host) -> None:
-    """Makers number their models independently."""
+    """Two models may have equal serial numbers, because makers number their models independently."""
     first, second = (host.add(name, device__serial="0001", device__model=f"M{name}") for name in ("sda", "sdb"))
     assert not any(drive.fault for drive in host.find(str(first), str(second)))
 

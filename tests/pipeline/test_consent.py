@@ -35,7 +35,7 @@ class StandIn:
         """Always is."""
 
     def find_data(self) -> tuple[Signature, ...]:
-        """As it was when it was first held."""
+        """Return the data as they were when the target was first held."""
         return self.data
 
     def release(self) -> None:
@@ -200,7 +200,9 @@ def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> No
 
 
 def test_the_page_says_what_is_asked(opening: Opening) -> None:
-    """docs/explanation/safety.md, row by row: the answer of each kind, and what force leaves out."""
+    """The table in docs/explanation/safety.md contains the answer that each kind of target needs and the checks that
+    force leaves out, row by row.
+    """
     page = (Path(__file__).parents[2] / "docs/explanation/safety.md").read_text(encoding="utf-8")
     section = page.split("## Confirmation")[1].split("\n## ")[0]
     rows = [

@@ -200,7 +200,9 @@ def stop(lasting_s: float) -> Callable[[CountedDrive], None]:
 
 
 def test_a_stopped_tkperf_is_said(tmp_path: Path) -> None:
-    """For 2 s within a step: nobody looked meanwhile. The seconds that fio reported late raise no other alarm."""
+    """A tkperf that was stopped for 2 s within a step is reported as stopped. The seconds that fio reported late cause
+    no other alarm.
+    """
     record = run(tmp_path, stop(2.0))
     assert codes(record) == {DISTURBED: {"stopped"}}
     assert "stopped" in warned(record)
@@ -208,7 +210,9 @@ def test_a_stopped_tkperf_is_said(tmp_path: Path) -> None:
 
 
 def test_a_tkperf_that_is_stopped_beyond_a_step_leaves_the_device_idle(tmp_path: Path) -> None:
-    """For 8 s, to 3.5 s after the end of the step: the next step begins late."""
+    """A tkperf that is stopped until 3.5 s after the end of a step leaves the device idle. The next step begins late
+    and is flagged.
+    """
     record = run(tmp_path, stop(8.0))
     assert codes(record) == {DISTURBED: {"stopped"}, (3, 0): {"idle-before"}}
     late = next(step for step in record.tests[0].steps if (step.number, step.position) == (3, 0))

@@ -39,7 +39,9 @@ def test_a_scratch_file_goes_where_no_run_begins(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.fio
 def test_a_sparse_file_without_room_is_warned_of(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the question: the run would fill the file system that others write to."""
+    """A sparse file is warned of if the run would fill the file system that others write to. The warning precedes the
+    question.
+    """
     os.truncate(scratch, 1 << 30)
     assert find_shortage(scratch) is None
     usage = shutil.disk_usage(scratch)._replace(free=100_000_000)
@@ -108,7 +110,9 @@ def test_zeroes_written_are_said_to_be(loop_device: object) -> None:
 def test_a_scratch_file_is_confirmed_by_its_path_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str | None
 ) -> None:
-    """--yes-destroy ./x with --size: as DEVICE was given, or its full path; what is new needs neither."""
+    """An existing scratch file is confirmed by its path, as DEVICE was given or in full. A new scratch file needs no
+    confirmation.
+    """
     monkeypatch.chdir(tmp_path)
     plan = tkperf.make_plan("ssd", "./x", size="64MiB", profile="quick", tests=["lat"])
     given = None if confirm is None else confirm.format(folder=tmp_path)

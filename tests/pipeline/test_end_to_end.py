@@ -43,13 +43,13 @@ from tkperf.runner.runner import RunParts, execute_run
 
 pytestmark = pytest.mark.fio
 PROFILE = Path(__file__).parents[1] / "short.toml"
-# Its window, and all rounds that it has.
+# Rounds of the window, which are all rounds of the profile.
 ROUNDS = 2
-# Not a multiple of the fill's block: the remainder must be written, too.
+# The size is not a multiple of the fill's block, so that the remainder must be written, too.
 SIZE_BYTES = (96 << 20) + 36 * 1024
 
 
-# By which programs started here are found among all that run on the host.
+# This variable marks the programs started here among all programs of the host.
 MARK, MARK_VALUE = "TKPERF_TESTED_BY", secrets.token_hex(8)
 
 
@@ -116,7 +116,9 @@ def sections(results: dict[str, object]) -> dict[str, dict[str, object]]:
 
 
 def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
-    """iops, lat, tp, writesat, each complete; the file target is labelled."""
+    """The suite runs iops, lat, tp and writesat in this order to their ends. The run has the notice
+    of a file target.
+    """
     record = read_run(finished)
     assert record.status is RunStatus.COMPLETE
     assert [test.name for test in record.tests] == ["iops", "lat", "tp", "writesat"]
@@ -171,13 +173,13 @@ def test_steps_run_in_the_order_of_the_specification(finished: Path) -> None:
 
 
 def test_mixes_and_block_sizes_are_what_was_asked(finished: Path) -> None:
-    """Each I/O moved a whole block; 65/35 is about 65 % reads; pure steps are pure."""
+    """Each I/O moved a whole block. A mix of 65/35 has about 65 % reads, and a pure step has one direction only."""
     for test in read_run(finished).tests:
         for step in test.steps:
             seen, workload = step.measurement, step.workload
             if step.kind is StepKind.FILL:
                 continue
-            # Of a running stream, fio's byte count may trail its I/O count: see RUNNING_TRAIL_S.
+            # The byte count of a running stream may lag behind its I/O count: see RUNNING_TRAIL_S.
             whole = seen.ios * workload.block_size_bytes
             trailing = 0.5 if step.kind is StepKind.CONTINUOUS else 0
             assert seen.bytes == pytest.approx(whole, rel=trailing)
@@ -353,14 +355,16 @@ def test_a_run_ends_with_its_verdict_and_headlines_which_show_has_with_the_table
 
 
 def test_nothing_keeps_running_and_nothing_is_left(finished: Path) -> None:
-    """No fio, no working folder; the scratch file stays, it is the user's."""
+    """A finished run leaves no fio and no working folder. The scratch file remains, because it belongs to the user."""
     assert what_goes_on() == []
     assert (finished.parent / "scratch").stat().st_size == SIZE_BYTES
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: signal.Signals) -> None:
-    """Ctrl-C, SIGTERM and kill -9: what was measured is kept, readable, and says what happened."""
+    """A run ended by Ctrl-C, SIGTERM or kill -9 keeps what was measured in a readable file that says what happened. No
+    fio remains.
+    """
     process = start_tkperf(
         "ssd",
         "cut",
@@ -417,7 +421,7 @@ def test_what_others_run_is_none_of_ours() -> None:
 
 
 def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:
-    """Whoever writes to the device keeps it locked, also where tkperf is killed."""
+    """fio keeps the device locked as long as it writes, even if tkperf is killed."""
     process = start_tkperf(
         "ssd",
         "cut",
@@ -530,7 +534,9 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
 
 @pytest.mark.root
 def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Path]) -> None:
-    """Two devices preconditioned at once: the kernel counts twice its capacity on each."""
+    """Two devices that are preconditioned at once are each written with twice their own capacity, according to the
+    kernel's counters.
+    """
     devices = [loop_device(size=SIZE_BYTES) for _ in range(2)]
 
     def written_bytes(device: Path) -> int:

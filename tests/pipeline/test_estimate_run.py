@@ -49,7 +49,9 @@ def test_a_stream_writes_no_more_than_the_amount_that_ends_it() -> None:
 
 
 def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -> None:
-    """Its own write saturation ended by the amount: so will this one, at the same time."""
+    """An earlier run gives the rate of each workload. Its write saturation ended by the amount written, so the estimate
+    ends at the same time.
+    """
     plan = plan_of("writesat")
     before = tkperf.run(plan, "before", folder=tmp_path)
     (section,) = before.tests[0].sections
@@ -60,7 +62,7 @@ def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -
     assert estimate.shortest_s == estimate.longest_s == pytest.approx(took_s)
     assert estimate.most_bytes == pytest.approx(before.tests[0].written_bytes or 0, rel=0.03)
     assert estimate.least_bytes == estimate.most_bytes
-    # Of a test that the run does not have, its rate is only a bound.
+    # The rate of a test that the earlier run does not contain is only a bound.
     assert estimate_run(plan_of("tp"), rates).stages[2].least_bytes == 0
     other = tkperf.make_plan("ssd", "sim:nvme-4kn", tests=["writesat"])
     with pytest.raises(UsageError, match="run of simulated sata-ssd, and this device is simulated"):
@@ -68,7 +70,9 @@ def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -
 
 
 def test_the_share_of_a_drives_life() -> None:
-    """Of TBW as it is; of DWPD over the years of the warranty."""
+    """The share of a drive's life is the written amount over the TBW, or over the DWPD times the
+    years of the warranty.
+    """
     plan = plan_of("tp")
     estimate = estimate_run(plan, ASSUMED, parse_rating("100TBW"))
     least, most = estimate.shares or (0, 0)
@@ -89,7 +93,7 @@ def test_what_is_no_rating(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["0.1TBW", "900000PBW"])
 def test_a_rating_that_no_drive_of_this_size_has(text: str) -> None:
-    """Less than written once, or a thousand times a day."""
+    """A rating is refused if it allows less than one write of the drive or a thousand a day."""
     with pytest.raises(UsageError, match=r"impossible for a drive of 240\.1 GB"):
         estimate_run(plan_of("tp"), ASSUMED, parse_rating(text))
 
@@ -112,7 +116,7 @@ def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.fio
 def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
-    """Of a file that may not even be written to."""
+    """The probe reads a file that it may not write to, and changes nothing."""
     path = tmp_path / "scratch.img"
     path.write_bytes(bytes(range(256)) * 32_768)
     path.chmod(0o444)

@@ -66,7 +66,9 @@ def as_if_ended(section: SectionResult, status: str = "interrupted") -> SectionR
 
 @every_test
 def test_what_had_ended_is_as_in_the_whole_run(suite: str, drive: str, test: str, tmp_path: Path) -> None:
-    """After a kill behind each section: verdict, window, figures; what is missing is said; it continues."""
+    """A section that ended before a kill has the verdict, window and figures of the whole run. The results name what is
+    missing, and the run can continue.
+    """
     path = tmp_path / "run.tkperf"
     whole = run(
         plan_of(suite, drive, test, tmp_path), "run", folder=tmp_path, observers=(cuts(path, tmp_path / "cuts"),)
@@ -104,7 +106,7 @@ def test_what_had_ended_is_as_in_the_whole_run(suite: str, drive: str, test: str
 
 @every_test
 def test_a_failure_leaves_what_had_ended(suite: str, drive: str, test: str, tmp_path: Path) -> None:
-    """Not only a kill: an error of the engine within the second section, too."""
+    """A section that ended before an error of the engine keeps its results, as after a kill."""
     told: list[str] = []
 
     def fail(event: Event) -> None:
@@ -174,7 +176,9 @@ SO_FAR = "the section did not end: figures so far"
 
 
 def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) -> None:
-    """Neither that something is not there, nor a mean; what had ended is judged, what is not there named."""
+    """A claim on a section that did not end cannot be judged, neither an absence nor a mean. A claim on a section that
+    ended is judged.
+    """
     first, second, third = "AG1 SEQ 1024k", "AG2 RND 8k", "AG3 SEQ 1024k"
     in_third = [each for each in cut_off if any(in_section([each], third))]
     result = in_third[3]

@@ -91,7 +91,7 @@ def test_areas_begin_at_whole_sectors() -> None:
     ],
 )
 def test_what_no_device_could_do_is_refused_before_one_is_looked_at(wishes: dict[str, object], says: str) -> None:
-    """By the request itself, whoever makes it."""
+    """A request that no device could fulfil is refused when it is made, before a device is looked at."""
     with pytest.raises(UsageError) as raised:
         RunRequest(**{"suite": "ssd", "device": "/dev/x", **wishes})  # type: ignore[arg-type]
     assert says in str(raised.value)
@@ -120,7 +120,9 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(wishes: dict
     ],
 )
 def test_each_number_that_options_change_is_named(wishes: dict[str, Any], found: tuple[str, ...]) -> None:
-    """Once, with what the profile has; a number that the tests do not use is not changed."""
+    """Each number that an option changes is named once with the profile's number. A number that the chosen tests do not
+    use counts as unchanged.
+    """
     changes = tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).changes
     assert (*changes.choices, *changes.alterations) == found
     assert all(text.startswith(("threads", "queue depth")) for text in changes.choices)
@@ -146,7 +148,9 @@ NEEDS = (
 
 
 def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) -> None:
-    """Of whatever cannot be mapped; one piece of the same amount is called altered."""
+    """Segments are refused, with a reason, for every target that cannot be mapped. One piece of the same amount is
+    possible and counts as altered.
+    """
     file = tmp_path / "file"
     file.write_bytes(bytes(1 << 20))
     raid = RaidConfig(devices=("/dev/sdx", "/dev/sdy"), raidlevel=1, type="sw_mdadm")
@@ -176,7 +180,7 @@ def test_altered_numbers_of_a_profile_made_in_python_are_written_out() -> None:
 
 
 def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
-    """It knows no addresses: by the letter, and said."""
+    """A simulated flash drive measures segments as one piece, because it models no addresses. A warning says so."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2")
     assert plan.alterations == ()
     assert plan.active_range.length_bytes == 16 * GIB
@@ -236,12 +240,14 @@ def fit_to_gib(profile: Profile, **wishes: object) -> FittedProfile:
 
 @pytest.mark.parametrize("wanted", ["1GiB", "512MiB", "100%"])
 def test_a_range_that_was_asked_for_is_measured(wanted: str) -> None:
-    """All of the device at most."""
+    """A range that was asked for is measured, up to the whole device."""
     assert fitted(tests=("lat",), active_range=wanted).active_range.length_bytes <= GIB
 
 
 def test_more_than_the_device_is_not_cut_without_a_word() -> None:
-    """Of a profile's size a smaller device is measured whole; who asks for so much has to get it."""
+    """An active range that the user asked for and that exceeds the device is refused. A range of the profile is reduced
+    to a smaller device.
+    """
     assert fitted(profile="quick").active_range.length_bytes == GIB
     with pytest.raises(UsageError, match=r"--active-range 2GiB is more than the 1.1 GB of /dev/x"):
         fitted(tests=("lat",), active_range="2GiB")

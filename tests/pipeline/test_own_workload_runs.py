@@ -145,7 +145,9 @@ rounds = 2
 
 
 def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
-    """Nor a finding, of a run or a comparison, however much faster they are; their figures are shown."""
+    """A section that prepares is no headline and no finding, in a run or a comparison, even if it is much faster. Its
+    figures are shown.
+    """
     file = tmp_path / "own.toml"
     file.write_text(PRECONDITIONED)
     done = call("ssd", "x", "sim:sata-ssd", "--test", file, "--output", tmp_path, "-q", "--no-report")
@@ -171,7 +173,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_output_has_it_without_its_file(two_runs: Path, tmp_path: Path) -> None:
-    """The terminal, HTML, PDF, Markdown, JSON and CSV."""
+    """The terminal, HTML, PDF, Markdown, JSON and CSV show a test of the user's own without its workload file."""
     run = two_runs / "a.tkperf"
     shown = call("show", run)
     assert "Every kind of phase" in shown.output
@@ -205,7 +207,9 @@ def test_every_output_has_it_without_its_file(two_runs: Path, tmp_path: Path) ->
 
 
 def test_runs_of_one_file_compare_and_the_difference_of_two_is_named(two_runs: Path) -> None:
-    """Key by key, as those of a profile."""
+    """Two runs of different workload files can be compared. The comparison names each key that differs, as it does for
+    profiles.
+    """
     done = call("compare", two_runs / "a.tkperf", two_runs / "b.tkperf")
     assert done.exit_code == 0, (done.output, done.exception)
     said = " ".join(done.output.split())
@@ -214,7 +218,7 @@ def test_runs_of_one_file_compare_and_the_difference_of_two_is_named(two_runs: P
 
 
 def test_claims_and_baselines_hold_for_it(two_runs: Path, tmp_path: Path) -> None:
-    """By the name of the test, its sections and loads."""
+    """Claims and baselines apply to a test of the user's own, with the names of its test, sections and loads."""
     claims = tmp_path / "claims.toml"
     claim = (
         "[[claim]]\ntest = 'everything'\nsection = 'Two rounds'\nmetric = 'iops'\nread_percent = 0\nblock_size = '4k'\n"
@@ -265,7 +269,7 @@ def test_a_mistake_leaves_nothing_behind(tmp_path: Path, suite: str, content: st
 
 
 def test_a_name_that_is_neither_test_nor_file_is_a_typo() -> None:
-    """With the closest test."""
+    """A name that is neither a test nor a file is refused with the closest test."""
     done = call("ssd", "n", "sim:sata-ssd", "--test", "ipos")
     assert "did you mean iops?" in str(done.exception)
 
@@ -280,7 +284,9 @@ def test_files_may_follow_ssdt_as_names_do(tmp_path: Path) -> None:
 
 
 def test_the_course_stands_before_the_question(tmp_path: Path) -> None:
-    """As nobody can look it up anywhere."""
+    """The procedure of a test of the user's own is printed before the question, because nobody can look it up
+    elsewhere.
+    """
     (tmp_path / "own.toml").write_text(EVERYTHING)
     for command in (("ssd", "n", "sim:sata-ssd", "--output", tmp_path), ("plan", "ssd", "n", "sim:sata-ssd")):
         done = call(*command, "--test", tmp_path / "own.toml")
@@ -290,7 +296,7 @@ def test_the_course_stands_before_the_question(tmp_path: Path) -> None:
 
 
 def test_every_key_of_a_file_is_listed() -> None:
-    """By a command, as an installed tkperf has no docs folder."""
+    """A command lists every key of a workload file, because an installed tkperf has no docs folder."""
     listed = CliRunner().invoke(cli, ["workload", "keys"]).output
     for table in TABLES_BY_PLACE.values():
         assert all(field in listed for field in table.__struct_fields__)
@@ -374,7 +380,7 @@ def test_what_was_written_before_a_purge_preconditions_nothing(tmp_path: Path, m
 
 
 def test_a_pause_after_a_purge_leaves_it_as_purged(tmp_path: Path) -> None:
-    """Which a purge that overwrites is warned of; a fill's compressible data is told before the question."""
+    """A pause after a purge leaves the drive as purged. The description of a fill contains its compressible share."""
     file = tmp_path / "order.toml"
     file.write_text(ORDER)
     request = RunRequest(suite="ssd", device="sim:sata-ssd", tests=(str(file),))

@@ -67,7 +67,7 @@ def test_kept_results_are_the_results(measured: Path, cache: Path, analyses: lis
 def test_a_changed_file_is_analysed_again(
     measured: Path, cache: Path, analyses: list[RunResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its new entry replaces the former one; so does one by other code."""
+    """A changed file, or other code, analyses the run again. The new entry replaces the old one."""
     read_results(measured)
     os.utime(measured)
     read_results(measured)
@@ -93,7 +93,7 @@ def test_a_damaged_entry_is_made_again(
 
 
 def test_a_run_under_way_has_no_kept_results(measured: Path, cache: Path, analyses: list[RunResult]) -> None:
-    """Neither those of an earlier end, which a resumed run has, nor are its own kept."""
+    """A running run uses no kept results of an earlier end, and its own results are not kept."""
     read_results(measured)
     with measured.open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)

@@ -153,7 +153,7 @@ def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path
 
 
 def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> None:
-    """With what they alter in it."""
+    """A test that is added to a run uses the options of the run. The notices name what these options alter."""
     facts = {"Note": "lab 2"}
     plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), jobs=3, facts=facts)
     run(plan, "run", folder=tmp_path)
@@ -179,7 +179,9 @@ def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> No
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else value,
 )
 def test_every_kind_of_test_goes_on(suite: str, drive: str, tests: tuple[str, ...], tmp_path: Path) -> None:
-    """Also areas, idle times, warm-ups, writes before a round, and the demand that a search found."""
+    """A run of every kind of test continues after a cut, areas, idle times, warm-ups, writes before a round and demand
+    searches included.
+    """
     plan = make_plan(suite, drive, profile=SHORT if suite == "hdd" else "quick", tests=tests)
     run(plan, "run", folder=tmp_path, observers=(cuts(tmp_path / "run.tkperf", tmp_path / "cuts"),))
     made = sorted((tmp_path / "cuts").iterdir())

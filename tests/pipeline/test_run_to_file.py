@@ -35,7 +35,7 @@ def test_a_stop_before_the_beginning_leaves_nothing(tmp_path: Path, monkeypatch:
 
 
 def test_a_stop_while_the_file_is_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tables are written and synced, which takes the most of that time."""
+    """A stop while the run file is created leaves no file."""
     monkeypatch.setattr(writer, "connect_to_write", interrupt)
     with pytest.raises(KeyboardInterrupt):
         begin(tmp_path)

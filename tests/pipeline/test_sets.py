@@ -170,7 +170,9 @@ def test_a_set_that_was_overwritten_is_not_as_new() -> None:
 
 @pytest.mark.usefixtures("tools")
 def test_the_members_behind_a_controller_are_known() -> None:
-    """By address, model, serial number and size; what is filled is the set."""
+    """The members behind a controller are known by address, model, serial number and size. The set is filled, and not
+    its members.
+    """
     plan = plan_megaraid("iops")
     facts = plan.dut.facts.values
     assert facts["preconditioned"] == "set"
@@ -195,7 +197,9 @@ def test_the_members_behind_a_controller_are_known() -> None:
     ],
 )
 def test_what_a_set_will_hold_is_never_said_too_high(level: int, members: list[int], least: int, most: int) -> None:
-    """By the sizes of its members, before there is one."""
+    """The capacity that is stated before a set exists never exceeds the real one. It is computed from the sizes of the
+    members.
+    """
     names = tuple(f"/dev/sd{letter}" for letter in "bcde"[: len(members)])
     config = RaidConfig(devices=names, raidlevel=level, type="sw_mdadm")
     assert least <= MdadmSet(Path("/dev/md0"), config).least_capacity_bytes(members) <= most
@@ -220,7 +224,9 @@ def test_a_software_raid_from_plan_to_results(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With a third loop device in the place of the set that mdadm would make of two."""
+    """A software RAID runs from plan to results. A third loop device replaces the set that mdadm
+    would create from two.
+    """
     members, stand_in = [loop_device(), loop_device()], loop_device()
     made: list[str] = []
 
@@ -307,7 +313,9 @@ def test_a_controllers_set_from_plan_to_results(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With a loop device that comes and goes by another name as the virtual drive does."""
+    """A controller's set runs from plan to results. A loop device appears and disappears under another name, as a
+    virtual drive does.
+    """
     node, loop = tmp_path / "vd", loop_device()
 
     def granted(path: str, _: object) -> SetPermit:
@@ -345,7 +353,9 @@ def test_a_controllers_set_from_plan_to_results(
 def test_somebody_elses_set_is_neither_made_nor_stopped(
     tools: FakeTools, monkeypatch: pytest.MonkeyPatch, taken_when: str
 ) -> None:
-    """Also one that came to be while the question was on the screen."""
+    """The set of somebody else is neither created again nor stopped, even if it appeared while the question was on the
+    screen.
+    """
     config = RaidConfig(devices=("/dev/sdb", "/dev/sdc"), raidlevel=1, type="sw_mdadm")
     made = MdadmSet(Path("/dev/md_tkperf_test"), config)
     if taken_when == "while asked":
@@ -379,7 +389,9 @@ def test_a_controllers_keys_mean_nothing_to_mdadm(loop_device: Callable[..., Pat
 def test_what_becomes_of_a_set_in_the_end(
     began: bool, remove_set: bool, stuck: bool, error: type[BaseException] | None, says: str
 ) -> None:
-    """It goes if that was asked for, or if no run began; what ended the run is said first."""
+    """A set is removed in the end if the user asked for it or if no run began. The first error that is reported is the
+    one that ended the run.
+    """
     request = RunRequest(suite="raid", device="/dev/md0", raid=CONFIG, remove_set=remove_set)
     opened: Any = [SimpleNamespace(began=began)]
     removed: list[bool] = []

@@ -19,7 +19,8 @@ from tkperf.runner.events import Event, Judged, PurgeEnded, RunEnded, SectionEnd
 from tkperf.runner.replay import replay
 
 IOPS = SSD_TESTS["iops"]
-# Of the quick profile's twelve steps of a round: R/W 0/100 of 4 KiB, which is tracked, and one before it.
+# Positions among the twelve steps of a round in the quick profile: R/W 0/100 of 4 KiB, which is tracked, and a step
+# before it.
 TRACKED, UNTRACKED = 10, 9
 
 
@@ -62,7 +63,7 @@ def test_a_window_with_a_doubtful_value_is_not_steady() -> None:
 
 
 def test_a_doubtful_value_is_told_before_a_window_is_full() -> None:
-    """So that nobody waits for hours to hear of it."""
+    """A doubtful value is reported before the window is full, so that nobody waits for hours to hear of it."""
     assert judged("a").reason == "1 of the 5 rounds a window needs; not the device alone in 1: a"
 
 
@@ -94,14 +95,16 @@ def test_rounds_go_on_until_a_window_is_undisturbed() -> None:
     ("chosen", "accept"), [(in_round(3, UNTRACKED), False), (in_round(3, TRACKED), True), (lambda _: False, False)]
 )
 def test_what_is_not_tracked_or_accepted_keeps_no_window(chosen: Callable[[StepStarted], bool], accept: bool) -> None:
-    """Steady in the first window; the mark at the cell stays."""
+    """A disturbed step prevents a window only if its workload is tracked and disturbances are not accepted."""
     events, _ = run(chosen, accept=accept)
     assert outcome_of(events).window == (1, 2, 3, 4, 5)
     assert "window-disturbed" not in {e.warning.code for e in events if isinstance(e, Warned)}
 
 
 def test_a_host_that_always_disturbs_ends_after_the_most_rounds() -> None:
-    """Not steady, for a reason that is told."""
+    """A host that always disturbs ends the section after the most rounds. The section is not steady, and the reason is
+    told.
+    """
     events, _ = run(lambda _: True)
     outcome = outcome_of(events)
     assert outcome.window == (6, 7, 8, 9, 10)
@@ -111,7 +114,9 @@ def test_a_host_that_always_disturbs_ends_after_the_most_rounds() -> None:
 
 
 def test_a_stream_goes_on_until_its_slices_are_undisturbed() -> None:
-    """Of write saturation every fifth slice is judged: disturbed in slice 11, steady in 16 to 36, not 21."""
+    """A stream continues until its judged slices are undisturbed. Write saturation, disturbed in slice 11, is steady in
+    slices 16 to 36 and not in 21.
+    """
     test = SSD_TESTS["writesat"]
     assert test.table is not None
     key = test.table.key
@@ -149,7 +154,9 @@ def attempts(host: BusyHost, number: int, position: int) -> int:
 
 
 def test_a_strict_run_measures_a_disturbed_step_again() -> None:
-    """At once; what is kept was not disturbed, says that it was repeated, and is in a steady window."""
+    """A strict run repeats a disturbed step at once. The kept step is undisturbed, says that it was repeated, and
+    belongs to a steady window.
+    """
     wanted = in_round(2, TRACKED)
     seen: list[StepStarted] = []
 

@@ -96,7 +96,7 @@ def test_what_is_kept_is_told_in_its_order(watch: Callable[..., Watching]) -> No
 
 
 def test_what_drives_tell_is_told(watch: Callable[..., Watching]) -> None:
-    """Each reading once: whoever attaches sees the temperature, too."""
+    """Whoever follows a run receives each reading of the drive's telemetry once."""
     watching = watch("iops", "lat")
     told = of(watching.happened, TelemetrySeen)
     assert told
@@ -112,7 +112,7 @@ def test_every_second_is_told_once(watch: Callable[..., Watching]) -> None:
 
 
 def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watching]) -> None:
-    """By replay alone they come to what the runner knew."""
+    """A follower finds the phases, steps and remaining times that the runner knew, by replaying the run file alone."""
     watching = watch("iops", "lat", "tp", "writesat")
     told = [event for event in watching.happened if isinstance(event, PhaseStarted)]
     found = [event for event in watching.followed if isinstance(event, PhaseStarted)]
@@ -129,7 +129,9 @@ def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watchin
 
 
 def test_a_test_of_the_users_own_and_a_search_are_followed(watch: Callable[..., Watching], tmp_path: Path) -> None:
-    """Their courses come from the run file alone; idle times leave no rows, so they are not told."""
+    """A follower finds the procedures of a user's own test and of a demand search in the run file alone. Idle times
+    leave no rows, so they are not reported.
+    """
     own = tmp_path / "own.toml"
     own.write_text(EVERYTHING)
     watching = watch(str(own), "lat", profile="quick", auto_demand=True)

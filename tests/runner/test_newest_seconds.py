@@ -142,7 +142,9 @@ def test_parts_of_the_next_step_are_read_from_the_first(tmp_path: Path) -> None:
 
 
 def test_a_step_under_way_with_millions_of_seconds_is_shown(tmp_path: Path) -> None:
-    """In a child process with little memory: records of its seconds would take gigabytes."""
+    """A running step with millions of seconds is shown by a process with little memory. One record a second would take
+    gigabytes.
+    """
     path, writer = a_run(tmp_path, 1)
     writer.close()
     seconds = 1000

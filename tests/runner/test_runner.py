@@ -33,7 +33,7 @@ from tkperf.runner.run_watch import Observations, RunWatch
 from tkperf.runner.runner import RunParts, execute_run
 
 RANGE_BYTES = 1 << 30
-# So large that nothing ever has to be collected.
+# The capacity is so large that the drive never has to collect.
 STEADY = FlashModel(capacity_bytes=1 << 40, noise=0.01)
 
 
@@ -182,7 +182,7 @@ def test_after_the_decision_the_next_round_starts_before_anything_is_written() -
 
 
 def test_a_run_says_that_it_followed_the_profile_that_it_followed() -> None:
-    """Whatever was said beside it: the numbers of a result and those that made it are the same."""
+    """A run stores the profile that it really followed, so that its numbers and its results belong together."""
     events = run(SpyEngine(), ["iops"])
     assert run_info().profile == {"title": "t"}
     (started,) = [event for event in events if isinstance(event, RunStarted)]
@@ -291,7 +291,7 @@ def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_step_that_the_device_refutes_is_measured_again_once(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """Its counters say that it did not do what fio says: never kept, however often."""
+    """A step is measured again once if the device's counters refute it. A refuted step is never kept."""
     engine, left = SpyEngine(), [times]
     look = RunWatch.step_ended
 

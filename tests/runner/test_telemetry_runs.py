@@ -57,7 +57,7 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_throttled_drive_is_shown_as_such_everywhere(hot: Path, tmp_path: Path) -> None:
-    """Terminal, JSON, Markdown, CSV: the drive, what it wrote and how hot it was."""
+    """The terminal, JSON, Markdown and CSV show that the drive was throttled, what it wrote and how hot it was."""
     shown = " ".join(run_cli("show", hot).split())
     assert "the drive was throttled for heat in Throughput; altered from SNIA PTS 2.0" in shown
     assert "Write amplification (flash / host)" in shown
@@ -84,7 +84,9 @@ def test_a_throttled_drive_is_shown_as_such_everywhere(hot: Path, tmp_path: Path
 
 
 def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
-    """The same domain, labels of the same width: what lies above each other was at the same time."""
+    """The telemetry charts below the performance chart have its time axis and labels of the same width, so that points
+    above each other have the same time.
+    """
     view = view_of(hot)
     (test,) = view.tests
     charts = {chart.key: chart for chart in (*test.charts, *test.events.charts)}
@@ -137,7 +139,7 @@ def test_each_test_has_what_it_wrote_itself(tmp_path: Path) -> None:
 
 
 def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:
-    """No chart, no table, no zeroes."""
+    """Runs without telemetry, such as those of hard disks, show no chart, no table and no zeroes of telemetry."""
     run_cli("hdd", "d", "sim:hdd", "--profile", "quick", "--output", tmp_path, "-q")
     run_cli(
         "ssd",
