@@ -588,9 +588,10 @@ def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
         (fake_disk / name / "partition").write_text(f"{name[-1]}\n")
     mounts = tmp_path / "proc/self/mountinfo"
     mounts.write_text("1 0 8:2 / /mnt rw - ext4 /dev/sdx2 rw\n")
-    assert objections_to(tmp_path, "8:1") == ["sdx2 is mounted at /mnt"]
-    (fake_disk / "sdx2/start").write_text("200\n")
-    assert objections_to(tmp_path, "8:1") == []
+    # Sectors 100 to 199 are the first partition's. The second one has 100 sectors, too.
+    for start, overlaps in ((150, True), (199, True), (200, False), (1, True), (0, False)):
+        (fake_disk / "sdx2/start").write_text(f"{start}\n")
+        assert objections_to(tmp_path, "8:1") == (["sdx2 is mounted at /mnt"] if overlaps else []), start
 
 
 def test_a_loop_device_that_cannot_be_asked_is_known_by_name(tmp_path: Path) -> None:
