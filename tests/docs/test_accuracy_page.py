@@ -33,7 +33,7 @@ def table(heading: str) -> list[list[str]]:
 
 
 def limit(claim: str) -> str:
-    """Of the only claim that begins so."""
+    """Return the limit of the only claim that begins with this text."""
     (found,) = [row[1] for row in table("claim") if row[0].startswith(claim)]
     return found
 
@@ -44,7 +44,7 @@ def test_the_commands_are_those_of_the_script() -> None:
 
 
 def test_the_commands_can_be_called() -> None:
-    """Their scripts are there, and take their options."""
+    """The commands that the page lists can be called. Their scripts exist and accept the options."""
     for command in bench("accuracy").COMMANDS.values():
         _, script, *options = command.split()
         if script == "-m":

@@ -64,7 +64,7 @@ def read(page: str) -> str:
     return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
-# For each sentence of a page: the numbers in it, in their order.
+# Each sentence of a page is followed by its numbers, in their order.
 NUMBERS = [
     # Import.
     (

@@ -20,7 +20,7 @@ from tkperf.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Its examples are those of the commands' help, which tests/cli checks.
+# The examples of this page come from the help of the commands, which tests/cli checks.
 PAGES.remove(ROOT / "docs/reference/commands.md")
 
 
@@ -78,7 +78,7 @@ def test_examples_can_be_fetched(site: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_on_the_pages(browser: Browser, site: Path, scheme: Literal["light", "dark"]) -> None:
-    """The first page, a long one, generated ones, the search."""
+    """axe finds nothing wrong on the first page, a long page, generated pages and the search."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": 1440, "height": 900})
     for name in ("index", "explanation/method", "how-to/nvme", "reference/commands", "search"):
         page.goto((site / f"{name}.html").as_uri())
@@ -132,7 +132,9 @@ def command_lines() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "line"), sorted(set(command_lines())))
 def test_every_command_line_on_a_page_is_one(page: str, line: str) -> None:
-    """Commands, options and the number of arguments; whether files are there is not asked."""
+    """Every command line on a page has commands, options and a number of arguments that tkperf accepts. The test does
+    not ask whether the files exist.
+    """
     command: click.Command = cli
     # TKperf's way to name several tests, which the command turns into the other.
     words = shlex.split(re.sub(r"(-(?:ssd|hdd)t \w+) (?=\w)", r"\1,", line))[1:]

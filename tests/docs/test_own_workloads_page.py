@@ -22,14 +22,14 @@ EXAMPLE = PAGE.parents[1] / "examples/database.toml"
 
 @pytest.mark.parametrize("table", TABLES_BY_PLACE.values())
 def test_an_optional_key_says_what_is_taken_without_it(table: type[msgspec.Struct]) -> None:
-    """In its meaning."""
+    """The meaning of an optional key contains its default. The meaning of a required key contains none."""
     for field, key in zip(msgspec.structs.fields(table), explain_keys(table), strict=True):
         assert key.meaning, "every key says what it means: give its type a means(...)"
         assert ("default: " in key.meaning) is not field.required, key
 
 
 def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its commands do with the shipped file what they say, and its claim is met."""
+    """The commands of the example do with the shipped file what the page says, and the claim is met."""
     text = PAGE.read_text("utf-8")
     (claims,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     shutil.copy(EXAMPLE, tmp_path / "database.toml")

@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tkperf"
 # Reported before a run, while it is running, of an imported run, or by the analysis, and in none of the run files.
 TOLD_ELSEWHERE = {REFUSAL, "run-file-waiting", "not-searched"}
-# Of which a page says what it is as a whole: facts, and what differs from profile to profile.
+# A page describes these facts as a whole, because they differ from profile to profile.
 AS_A_WHOLE = {"profile", "options", "hosts", "device", "host"}
 
 
@@ -70,7 +70,9 @@ def test_every_kind_of_disturbance_is_on_the_page() -> None:
 
 
 def test_every_code_of_a_warning_is_on_a_page() -> None:
-    """As it is written where the warning is made; those of runs in the table of run-file.md."""
+    """Every code of a warning is on a page, spelled as in the program. The codes of runs are in the table of
+    run-file.md.
+    """
     made = {
         HOST_DISTURBS,
         REFUSAL,
@@ -105,7 +107,7 @@ def test_what_is_kept_of_the_host_is_on_the_page() -> None:
 
 
 def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
-    """And what is named of them is a column, or another table."""
+    """The page lists every table of the exports. Each name in a row is a column or another table."""
     tables = list(build_tables(result, (), lambda *_: ()))
     page = read("reference/exports.md")
     rows = rows_below(page, "table")
@@ -120,7 +122,9 @@ def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
 
 
 def test_tables_of_a_data_set_are_on_the_page(result: RunResult) -> None:
-    """Its own tables with their columns; those of a run are in the table above."""
+    """The page lists the tables of a data set with their columns, and no others. The tables of a run are in the table
+    above.
+    """
     page = read("reference/exports.md")
     rows = rows_below(page[page.index("## A data set of many runs") :], "table")
     tables = list(build_dataset_tables(result, build_run_figures(result)))
@@ -131,7 +135,7 @@ def test_tables_of_a_data_set_are_on_the_page(result: RunResult) -> None:
 
 
 def test_every_series_is_on_the_page() -> None:
-    """By its name, and no other."""
+    """The page names every series over time and no other."""
     page = read("reference/exports.md")
     text = page[page.index("## Series over time") : page.index("TKperf's XML counts")]
     named = {each for each in in_backticks(text) if re.fullmatch(r"tkperf_\w+_\w+", each)}

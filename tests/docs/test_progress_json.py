@@ -105,7 +105,7 @@ def assert_as_on_the_page(text: str) -> set[str]:
 
 
 def test_the_page_has_every_event_and_no_other() -> None:
-    """And of those that are written as they are every field."""
+    """The page lists every event and no other. It lists every field of the events that are written unchanged."""
     assert list(KINDS)[-1] == "EventsDropped"
     assert OBJECTS.keys() >= KINDS.keys()
     # Written otherwise: less of a sample and a step than there is.
@@ -121,7 +121,7 @@ def test_every_object_is_used_and_every_name_explained() -> None:
 
 
 def test_runs_write_what_the_page_says(tmp_path: Path) -> None:
-    """Of every kind of phase; one that continues, too."""
+    """Runs of every kind of phase write what the page says, and so does a run that continues."""
     own = tmp_path / "own.toml"
     own.write_text(EVERYTHING)
     written = StringIO()
@@ -164,7 +164,7 @@ def test_rare_events_are_as_the_page_says() -> None:
 
 
 def test_a_mistake_on_the_page_would_be_found() -> None:
-    """A field too many, too few, or of another type."""
+    """A field too many, a missing field and a field of another type on the page would be found."""
     right = {"samples": 3, "others": 0}
     assert faults(right, "EventsDropped", "e") == []
     assert faults({**right, "more": 1}, "EventsDropped", "e") == ["e.more: only on one side"]
@@ -176,7 +176,7 @@ def test_a_mistake_on_the_page_would_be_found() -> None:
 
 @pytest.mark.fio
 def test_a_real_run_and_its_watching_write_what_the_page_says(tmp_path: Path) -> None:
-    """fio on a scratch file, from the command line."""
+    """A run with fio on a scratch file, and the command that watches it, write what the page says."""
     argv: list[str | Path] = [
         "ssd",
         "n",
