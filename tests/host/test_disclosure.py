@@ -67,7 +67,7 @@ def test_older_runs_are_not_called_audited(tmp_path: Path) -> None:
 
 
 def test_several_drives_are_told_apart() -> None:
-    """By their names, where there are several; rubbish in a file is passed over."""
+    """Findings of several drives contain the name of the drive. Entries of a file that make no sense are skipped."""
     rows = [{"subject": "link", "device": f"/dev/sd{name}", "found": "x"} for name in "ab"]
     host: dict[str, object] = {"audit": [*rows, 3, {"level": "ok"}]}
     assert [one.title for one in host_findings(host)] == ["link of /dev/sda", "link of /dev/sdb"]
@@ -76,7 +76,7 @@ def test_several_drives_are_told_apart() -> None:
 
 
 def test_what_was_set_can_be_compared(tmp_path: Path) -> None:
-    """After an interruption: settings are, the load of the moment is not."""
+    """Settings of the host can be compared after an interruption. The momentary load is not one of them."""
     host = make_host(tmp_path)
     before = found_settings({"audit": audit(host, disk=SATA).as_plain_data()})
     make_host(tmp_path, {f"{SATA}/queue/scheduler": "none [bfq]", "proc/pressure/cpu": "rubbish"})

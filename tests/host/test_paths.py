@@ -130,7 +130,9 @@ def test_a_port_multiplier_shares_its_port(tmp_path: Path) -> None:
 
 
 def test_drives_behind_a_volume_management_device(tmp_path: Path) -> None:
-    """Its bridges lie in a domain of their own; the function that makes the domain is no bridge."""
+    """The bridges of a volume management device are in a PCI domain of their own. The function that creates the domain
+    is no bridge.
+    """
     fake = FakeDrives(tmp_path)
     domain = f"{fake.pci(f'{ROOT_BUS}/0000:64:05.5', '0x010400')}/pci10000:00"
     port = fake.bridge(f"{domain}/10000:00:02.0", "16.0 GT/s PCIe", 4)
@@ -234,7 +236,7 @@ def test_drives_over_a_network_have_no_path(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "gap"), [(TargetKind.FILE, PathGap.FILE), (TargetKind.SIMULATED, PathGap.SIMULATED)])
 def test_files_and_simulated_drives_have_no_path(tmp_path: Path, kind: TargetKind, gap: PathGap) -> None:
-    """Their load meets no link."""
+    """Files and simulated drives have no path, because their load uses no link."""
     identity = DeviceIdentity(path="x", kind=kind, capacity_bytes=1 << 30, logical_block_bytes=512)
     assert read_path(identity, sys_root=tmp_path) == DrivePath(drive="x", gap=gap)
 
@@ -271,7 +273,7 @@ def test_paths_can_be_kept(tmp_path: Path) -> None:
 
 
 def test_cores(tmp_path: Path) -> None:
-    """CPUs of one core; a CPU that is off shows none."""
+    """The CPUs of one core are grouped. A CPU that is off belongs to no core."""
     fake = FakeDrives(tmp_path)
     for cpu, siblings in ((0, "0,4"), (4, "0,4"), (1, "1")):
         fake.write(f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", siblings)

@@ -668,7 +668,9 @@ def test_rubbish_of_an_odd_kernel_is_not_known(tmp_path: Path) -> None:
     ],
 )
 def test_what_systemctl_prints_harms_no_run(stdout: str, stderr: str, found: str, tmp_path: Path) -> None:
-    """However odd: nothing that ends the audit, or that a file or a terminal does not take."""
+    """Odd output of systemctl never ends the audit, and no part of it reaches a file or a terminal unchanged if they
+    cannot take it.
+    """
     run = answering(Completed(exit_status=0, stdout=stdout, stderr=stderr))
     make_host(tmp_path)
     assert find(audit(tmp_path, run=run), "timers due within the run").found == found

@@ -48,7 +48,9 @@ def values(host: Path) -> dict[str, str]:
 
 
 def test_what_is_wanted_of_an_nvme_drive(host: Path) -> None:
-    """Governor and preference of each policy, then the drive's queue; nothing of other drives."""
+    """An NVMe drive gets settings for governor and preference of each CPU policy and for its own queue. Other drives
+    keep their settings.
+    """
     wanted = [(s.path, s.now, s.wanted) for s in settings_of(host) if s.is_changed]
     policies = "/sys/devices/system/cpu/cpufreq/policy"
     assert wanted == [
@@ -79,7 +81,7 @@ def test_the_scheduler_that_is_wanted(now: str, disk: str, wanted: str | None, h
 
 
 def test_of_a_file_only_the_cpus_are_set(host: Path) -> None:
-    """Its drive has other users."""
+    """A file gets only settings of CPUs, because its drive has other users."""
     settings = settings_of(host, replace(drive_of(host), is_file=True))
     assert {s.subject for s in settings} == {"CPU governor", "energy preference"}
 
