@@ -150,5 +150,5 @@ def test_a_branch_by_a_tests_name_is_found(code: str) -> None:
 
 
 def test_a_quantity_is_not_a_test() -> None:
-    """Its key may be the same word."""
+    """The key of a quantity is not taken for the name of a test, even if both are the same word."""
     assert not list(find_names('"""About iops."""\nmatrices = ("iops", "latency_mean_us")'))

@@ -87,7 +87,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def test_what_was_installed_measures_and_reports(made: Made, tmp_path: Path) -> None:
-    """It needs neither the checkout nor anything in the user's environment."""
+    """An installed tkperf measures and reports without the checkout and without the user's environment."""
     tkperf = made.prefix / "bin/tkperf"
     assert f"done: {tkperf}" in made.said
     assert run(tkperf, "--version", cwd=tmp_path).startswith("tkperf, version ")
@@ -105,7 +105,7 @@ def test_what_was_installed_measures_and_reports(made: Made, tmp_path: Path) -> 
 
 
 def test_all_users_can_read_it(made: Made) -> None:
-    """Whatever the umask of who installed it."""
+    """All users can read an installation, whatever umask the installing user had."""
     for path in (made.prefix, *made.prefix.rglob("*")):
         if not path.is_symlink():
             wanted = 0o755 if path.is_dir() else 0o644
@@ -198,7 +198,9 @@ def test_uninstall_leaves_nothing_of_its_own_and_all_else(made: Made) -> None:
 
 
 def test_uninstall_takes_the_folders_that_it_made(tmp_path: Path) -> None:
-    """DESTDIR, as for packages: files are used from PREFIX; and then not one of them is left."""
+    """Files gathered with DESTDIR are used from PREFIX and contain no path of the gathering folder. After uninstall,
+    none of them is left.
+    """
     gathered = tmp_path / "gathered"
     said = make("install", DESTDIR=gathered, PREFIX="/opt/x y", EXTRAS="")
     assert "to be used as /opt/x y/bin/tkperf" in said
@@ -225,7 +227,9 @@ def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
 
 
 def test_an_installation_that_failed_leaves_what_worked(tmp_path: Path) -> None:
-    """Here for want of its packages; nothing of it stays, and one cut off by a power cut goes, too."""
+    """A failed installation, here for lack of its packages, leaves the working one. Neither its own files nor those of
+    an installation that a power cut ended remain.
+    """
     old = tmp_path / HOME / "tree-1"
     (old / "half").mkdir(parents=True)
     (old / "half/made").touch()
@@ -275,7 +279,7 @@ def test_a_python_in_a_home_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_wheel_holds_all_that_is_needed(tmp_path: Path) -> None:
-    """Templates, profiles, man pages; and no path of the machine that it was built on."""
+    """The wheel contains templates, profiles and man pages, and no path of the machine that built it."""
     run_in = {**os.environ, "TMPDIR": str(tmp_path)}
     subprocess.run(
         ["sh", "-c", 'umask 077; exec sh "$0" "$1"', SOURCES / "scripts/wheel.sh", tmp_path / "out"],
@@ -300,8 +304,8 @@ def test_the_wheel_holds_all_that_is_needed(tmp_path: Path) -> None:
 
 
 def test_the_archives_tree_runs_wherever_it_is_put(tmp_path: Path) -> None:
-    """With its own Python, from a moved folder with a space, through a link, and it tells nothing
-    of the machine that it was built on. scripts/try-archive.sh tries the whole of it, without network.
+    """The tree of the archive runs with its own Python from a moved folder with a space and through a link. It contains
+    no path of the machine that built it. scripts/try-archive.sh tests the whole archive without network.
     """
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; import archive\n"

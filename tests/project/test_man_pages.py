@@ -51,7 +51,7 @@ def test_there_is_a_page_of_each_command(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_option_is_in_its_page_as_it_is_in_the_help(folder: Path, name: str) -> None:
-    """With all its spellings, its value and the text of --help."""
+    """The man page contains each option with all its spellings, its value and the text of --help."""
     context = click.Context(cli, info_name="tkperf", **cli.context_settings)
     command = cli.get_command(context, name)
     assert command is not None
@@ -68,7 +68,7 @@ def test_each_option_is_in_its_page_as_it_is_in_the_help(folder: Path, name: str
 
 
 def test_no_page_has_a_fault_of_roff(folder: Path) -> None:
-    """Neither of the two programs that man may be built on complains."""
+    """mandoc and groff, on which man may be built, find no fault in any page."""
     pages = sorted(folder.iterdir())
     lint = subprocess.run(
         ["mandoc", "-T", "lint", "-W", "warning", *pages], check=False, capture_output=True, text=True
@@ -82,7 +82,7 @@ def test_no_page_has_a_fault_of_roff(folder: Path) -> None:
 
 
 def test_pages_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
-    """Whatever the terminal, language, time zone and order of hashing."""
+    """The pages are the same whatever the terminal, language, time zone and order of hashing."""
     again = make_pages(tmp_path / "again", COLUMNS="40", LC_ALL="C", TZ="Asia/Tokyo", PYTHONHASHSEED="7", TERM="dumb")
     assert again == {path.name: path.read_text(encoding="ascii") for path in folder.iterdir()}
 

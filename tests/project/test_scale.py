@@ -30,7 +30,7 @@ def script(name: str) -> ModuleType:
 
 BENCH = script("three_days")
 DAY_S = 86_400
-# Of each slice the answer to it is kept: totals, and a few buckets for percentiles.
+# The answer to each slice is kept: totals, and a few buckets for percentiles.
 MOST_KEPT_BYTES_A_SLICE = 2200
 
 
@@ -68,7 +68,9 @@ def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path
 
 @pytest.mark.parametrize("read_percent", [0, 65])
 def test_a_day_of_seconds_is_small(read_percent: int, tmp_path: Path) -> None:
-    """Every second with the histogram of each direction; what the file has anyway is left out."""
+    """Each second of a day, with the histogram of each direction, takes few bytes. The size that every run file has is
+    left out.
+    """
     profile = BENCH.write_profile(tmp_path, 13 / 60, read_percent)
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(profile), tests=["writesat"])
     sizes: dict[int, int] = {}

@@ -59,7 +59,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def test_it_says_once_how_to_call_tkperf(checkout: Checkout) -> None:
-    """And the second call neither says nor does anything."""
+    """The first setup says once how to call tkperf. The second one says and does nothing."""
     said = checkout.set_up()
     assert said.count(".venv/bin/tkperf") == 1
     assert "sudo make install" in said
@@ -88,7 +88,9 @@ def test_set_up_brings_what_reports_and_serve_need(checkout: Checkout) -> None:
 
 
 def test_system_packages_alone_leave_the_checkout_as_it_is(checkout: Checkout) -> None:
-    """It is what sudo make install calls: nothing of root's may come into a user's checkout."""
+    """Installing the system packages alone changes nothing in the checkout. sudo make install does this, and no file of
+    root may enter a user's checkout.
+    """
     before = set(checkout.folder.rglob("*"))
     checkout.set_up("system")
     assert set(checkout.folder.rglob("*")) == before
