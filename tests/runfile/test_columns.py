@@ -68,7 +68,7 @@ def coarse(stats: IoStats) -> IoStats:
 
 @given(st.lists(st.integers(-(2**63), MOST), max_size=50))
 def test_integers_come_back_as_they_were(numbers: list[int]) -> None:
-    """Whatever they are, and as other programs read them: 64 bits, little-endian."""
+    """Integers are read back unchanged, and other programs can read them as 64 bits, little-endian."""
     blob = pack_integers(np.array(numbers, dtype=np.int64))
     assert unpack_integers(blob, len(numbers)).tolist() == numbers
     planes = zlib.decompress(blob)
@@ -79,7 +79,9 @@ def test_integers_come_back_as_they_were(numbers: list[int]) -> None:
 
 @pytest.mark.parametrize("seconds", [1, 60, 250])
 def test_seconds_come_back_as_they_were(seconds: int) -> None:
-    """A step of any length; the columns are the same seconds as the records."""
+    """The seconds of a step of any length are read back unchanged. The columns contain the same
+    seconds as the records.
+    """
     samples = noise(seconds, ios=200)
     blobs = kept(samples)
     assert decode_samples(*blobs) == tuple(replace(each, write=coarse(each.write)) for each in samples)
@@ -101,7 +103,7 @@ def test_a_direction_may_begin_late() -> None:
 
 @given(st.lists(st.integers(0, 10**12), max_size=30))
 def test_histograms_come_back_as_they_were(latencies_ns: list[int]) -> None:
-    """In fio's full resolution; of nothing there is no blob."""
+    """Histograms are read back in fio's full resolution. A step without I/O has no blob."""
     histogram = io_stats(latencies_ns).histogram if latencies_ns else NO_IO.histogram
     blob = encode_histogram(histogram)
     assert (blob is None) == (not latencies_ns)
@@ -132,7 +134,9 @@ def test_equal_seconds_take_hardly_anything() -> None:
 
 @given(st.integers(0, 10**6), st.binary(min_size=0, max_size=6), st.integers(0, 6), st.booleans())
 def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, inside: bool) -> None:
-    """Never anything else, wherever a blob is damaged: as it is kept, and in what was compressed."""
+    """A damaged blob gives an error or other seconds, wherever it is damaged: in its stored bytes or in the compressed
+    data.
+    """
     whole = kept(noise(3, ios=200))
     for which, blob in enumerate(whole):
         assert blob is not None

@@ -125,12 +125,14 @@ def change_second(path: Path, column: str, value: int) -> None:
         ("start_us", -1, "a second has an impossible time or count"),
         ("write_bytes", -1, "a second has an impossible time or count"),
         ("write_latency_max_ns", -2, "a second has an impossible time or count"),
-        # Of a second's I/Os about all have a latency.
+        # About every I/O of a second has a latency.
         ("write_latency_ios", 1_000_000, "histograms do not fit their seconds"),
     ],
 )
 def test_a_second_that_cannot_be_is_refused(path: Path, column: str, value: int, says: str) -> None:
-    """With all others of its step: one of them less would be read as another."""
+    """An impossible second is refused with all seconds of its step, because without it the seconds after it would be
+    read as others.
+    """
     change_second(path, column, value)
     assert says in read_all(path)
 
@@ -195,7 +197,9 @@ def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, mos
     ],
 )
 def test_impossible_histograms_are_refused(path: Path, data: bytes, says: str) -> None:
-    """It has an I/O count for each of fio's buckets, no more and no less."""
+    """A histogram that does not have an I/O count for each of fio's buckets is refused. So is a histogram with a
+    negative count.
+    """
     change(path, "UPDATE step SET write_histogram = ?", zlib.compress(data))
     said = read_all(path)
     assert "write_histogram of step" in said
@@ -204,7 +208,7 @@ def test_impossible_histograms_are_refused(path: Path, data: bytes, says: str) -
 
 @pytest.mark.parametrize("cut", [b"", b"x", b"\x00" * 4])
 def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
-    """Neither cut short nor with something behind its end."""
+    """A blob that is cut short, or that has bytes after its end, is refused."""
     with closing(sqlite3.connect(path)) as database:
         ((blob,),) = database.execute("SELECT write_histogram FROM step").fetchall()
     change(path, "UPDATE step SET write_histogram = ?", blob + cut if cut else blob[:-1])
@@ -303,7 +307,7 @@ def test_facts_that_are_reckoned_with_are_checked(path: Path, fact: str, value: 
 
 
 def test_facts_of_a_host_are_checked_too(path: Path) -> None:
-    """They are a row of their own; the other facts are there without them."""
+    """Damaged facts of a host are found. The other facts can be read without them."""
     change(path, "UPDATE host SET facts = ?", nested(900))
     assert read_all(path)
     with RunFile(path) as run_file:

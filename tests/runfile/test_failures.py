@@ -81,7 +81,7 @@ for number in range(1, 100000):
 
 @pytest.mark.parametrize("after", [1, 7, 40])
 def test_kill_9_loses_at_most_the_step_under_way(tmp_path: Path, after: int) -> None:
-    """Whatever was acknowledged before the kill is there, and the file says what happened."""
+    """After kill -9, the file contains every step that was acknowledged before, and says what happened."""
     path = tmp_path / "a.tkperf"
     root = str(Path(__file__).parents[2])
     writer = subprocess.Popen([sys.executable, "-c", WRITE_FOR_EVER, path, root], stdout=subprocess.PIPE, text=True)
@@ -133,7 +133,9 @@ def half_written(tmp_path: Path) -> Path:
 
 
 def test_a_step_half_written_is_taken_back(half_written: Path) -> None:
-    """Killed in the middle of writing: reading finds the steps before, and one whole file."""
+    """A step that was being written at the kill is rolled back. The file then contains the steps before it and has no
+    journal.
+    """
     with RunFile(half_written) as run_file:
         numbers = [step.number for step in run_file.record().tests[0].steps]
     assert numbers == [1, 2, 3]
@@ -261,7 +263,7 @@ def test_a_file_cut_short_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_damaged_bytes_never_become_a_traceback(tmp_path: Path) -> None:
-    """Whatever was changed in a file, reading it gives values or our error."""
+    """Changed bytes in a file give values or an error of tkperf, and never a traceback."""
     path, writer = a_run(tmp_path, steps=6)
     writer.close()
     whole = path.read_bytes()

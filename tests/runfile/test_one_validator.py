@@ -72,7 +72,9 @@ def test_impossible_extremes_cost_only_themselves(tmp_path: Path, value: int) ->
 
 
 def test_a_step_that_cannot_be_is_said_not_to_be_kept(tmp_path: Path) -> None:
-    """Its round then lacks it; those before and after are there."""
+    """An impossible step is not kept, and a warning says so. Its round lacks it, and the steps before and after are
+    kept.
+    """
     odd = replace(SEEN, write=replace(SEEN.write, ios=-7))
     path, said = write(tmp_path, a_step(1), a_step(2, measurement=odd), a_step(3))
     record = read_run(path)
@@ -243,7 +245,7 @@ def test_a_cell_that_lacks_a_round_has_no_mean(whole_run: Path, tmp_path: Path, 
 
 
 def test_a_stream_that_lacks_a_slice_has_no_whole(whole_run: Path, tmp_path: Path) -> None:
-    """Neither what was written nor its percentiles can be told without it."""
+    """A stream that lacks a slice has no total, because the written amount and the percentiles need every slice."""
     where = STEP_OF.format("writesat", "continuous", 2, 0)
     before, after = damaged(whole_run, tmp_path, f"UPDATE step SET write_bytes = -1 WHERE sequence = {where}")
     old, new = section(before, "writesat"), section(after, "writesat")
@@ -283,7 +285,7 @@ def test_a_percentile_of_some_rounds_is_none(whole_run: Path, tmp_path: Path) ->
     ],
 )
 def test_each_row_is_left_out_alone(whole_run: Path, tmp_path: Path, statement: str, says: str) -> None:
-    """Its tests, their cells and rounds are there all the same."""
+    """A damaged row is left out alone. Its tests keep their cells and rounds."""
     before, after = damaged(whole_run, tmp_path, statement)
     assert any(says in warning.text for warning in find_warnings(after))
     for old, new in zip(before.tests, after.tests, strict=True):

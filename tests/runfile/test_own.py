@@ -111,7 +111,9 @@ def test_a_link_leads_to_where_the_file_lies(path: Path, tmp_path: Path) -> None
     "change", [lambda path: path.parent.chmod(0o1777), pytest.param(lambda path: give_away(path.parent), marks=root)]
 )
 def test_a_folder_in_which_nobody_can_exchange_content_is_taken(change: Change, path: Path) -> None:
-    """As /tmp, or the home of the user who calls sudo: what is laid there belongs to whoever laid it."""
+    """A run file is accepted in a folder such as /tmp, or in the home of the user who calls sudo, because nobody else
+    can exchange its content there.
+    """
     change(path)
     with RunFile(path, own=True) as run_file:
         assert len(run_file.record().tests) == 1
@@ -142,7 +144,9 @@ def test_a_step_half_written_is_taken_back_by_our_own_journal(change: Change, ha
     "change", [lambda path: give_away(path.with_name(f"{path.name}-journal")), lambda path: path.parent.chmod(0o777)]
 )
 def test_a_journal_that_others_can_have_laid_is_not_played_back(change: Change, half_written: Path) -> None:
-    """By nobody who only looks: root's file would then say what they wrote. Nor does it become root's by that."""
+    """A journal that another user may have placed is not played back by a reader. The file, and the owner of the
+    journal, remain as they were.
+    """
     change(half_written)
     before = half_written.read_bytes()
     journal = half_written.with_name(f"{half_written.name}-journal")

@@ -362,7 +362,9 @@ def test_a_run_is_readable_while_it_is_written(tmp_path: Path) -> None:
 
 
 def test_an_import_was_not_watched(tmp_path: Path) -> None:
-    """Nobody looked for disturbances: they are not known, which is not none; so every output says."""
+    """An imported run has unknown disturbances, which differ from no disturbances, because nobody looked for them.
+    Every output says so.
+    """
     path, writer = a_run(tmp_path, steps=2)
     writer.close()
     for step in read_run(path).tests[0].steps:
@@ -388,7 +390,7 @@ def test_a_finished_file_is_mailed_alone(tmp_path: Path) -> None:
 
 
 def test_a_resumption_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    """And what it set aside is in no test any more, but in the log."""
+    """A resumption is read back as it was written. The steps that it replaced are in the log, but in no test."""
     path = tmp_path / "a.tkperf"
     purges = [PurgeRecord(section="IOPS", started_s=at_s, duration_s=1.0, method="m") for at_s in (1.0, 7.0)]
     resumption = Resumption(

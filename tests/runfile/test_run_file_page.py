@@ -96,7 +96,7 @@ def test_the_version_is_documented() -> None:
 
 
 def test_histograms_of_steps_are_decoded_by_the_documentation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The function that decodes every blob of integers decodes those of steps."""
+    """The documented function that decodes every blob of integers also decodes the histograms of steps."""
     latencies_ns = [1000, 1000, 2000, 50_000, 7_000_000] + [90_000] * 70_000
     histogram = io_stats(latencies_ns).histogram
     integers = run_documented_python(monkeypatch, path)["integers"]

@@ -47,7 +47,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def schema_pages(tmp_path_factory: pytest.TempPathFactory) -> int:
-    """So many pages has a file of nothing but tables."""
+    """Return the number of pages in a file that contains only tables."""
     path = tmp_path_factory.mktemp("empty") / "run.tkperf"
     RunFileWriter(path).close()
     return path.stat().st_size // PAGE_BYTES
@@ -112,7 +112,9 @@ def test_a_page_costs_the_rows_on_it(whole: Path, schema_pages: int, fill: bytes
 
 
 def test_what_is_lost_is_disclosed(whole: Path, schema_pages: int, tmp_path: Path) -> None:
-    """As results with a notice and warnings, and exit code 0; so they are with any leaf of the steps."""
+    """Lost steps are disclosed with a notice and warnings, and show ends with exit code 0. The test damages every leaf
+    page of the steps.
+    """
     for page, was, path in damaged(whole, tmp_path, bytes(PAGE_BYTES)):
         if was[0] != LEAF or page < schema_pages:
             continue

@@ -227,7 +227,9 @@ def test_a_run_that_cannot_be_kept_is_saved_elsewhere(
 def test_even_a_file_that_cannot_be_read_any_more_leaves_the_rest(
     tmp_path: Path, rescues: Path, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its disk has died: what waited in memory is saved as a run of its own, with its facts."""
+    """When the run file cannot be read any more, for instance because its disk died, the events in memory are saved as
+    a run of their own with its facts.
+    """
     _, writer = a_run(tmp_path, steps=2)
     trouble.error = sqlite3.OperationalError("disk I/O error")
     writer(StepEnded(test="iops", record=a_step(3)))
@@ -397,7 +399,7 @@ def test_a_disk_really_full_for_a_while(small_disk: Path) -> None:
 @pytest.mark.root
 @pytest.mark.usefixtures("at_once")
 def test_a_disk_really_full_to_the_end(small_disk: Path, rescues: Path) -> None:
-    """An error, not a loss: what was there stays, and the whole is saved elsewhere."""
+    """A disk that stays full is an error and no loss. The stored steps remain, and the whole run is saved elsewhere."""
     path, writer = a_run(small_disk, steps=2)
     fill(small_disk)
     large = a_step(3, engine_output=os.urandom(200_000))
@@ -437,7 +439,9 @@ def second(number: int) -> SampleSeen:
 
 
 def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
-    """Of two and a half minutes the last whole one at least; it is no step of any result."""
+    """A killed fill of two and a half minutes leaves at least the amount written until its last whole minute. It is no
+    step of any result.
+    """
     path, writer = a_run(tmp_path)
     writer(begun())
     for number in range(150):
@@ -504,7 +508,9 @@ def test_nothing_is_written_shortly_before_a_hand_over(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_shortly_before_the_end_of_a_fill(tmp_path: Path) -> None:
-    """Its end is foretold from what it has written: what follows begins in that moment."""
+    """Nothing is written shortly before the end of a fill, because the next step begins then. The end is predicted from
+    the amount written.
+    """
     path, writer = a_run(tmp_path)
     writer(begun(planned_bytes=62 * 8 * 131072))
     for number in range(61):

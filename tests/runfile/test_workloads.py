@@ -76,7 +76,7 @@ def test_all_of_a_workload_comes_back(section: SectionResult) -> None:
 
 
 def test_workloads_that_differ_in_anything_are_results_of_their_own(section: SectionResult) -> None:
-    """Threads, depth, arrival: none overwrites another."""
+    """Workloads that differ in anything, such as threads, depth or arrival, have results of their own."""
     values = {cell.workload: cell.value(IOPS) for cell in section.cells}
     assert len(values) == len(ODD)
     assert values[work(jobs=2)] != values[work()]
@@ -108,7 +108,7 @@ def test_a_grid_of_threads_and_depths_is_a_table_without_a_line_of_its_own(tmp_p
     ],
 )
 def test_a_workload_that_cannot_be_is_left_out_with_its_reason(tmp_path: Path, column: str, value: object) -> None:
-    """And the others stay."""
+    """An impossible workload is left out with its reason. The others remain."""
     path = tmp_path / "a.tkperf"
     measure(path, (work(), work(jobs=2)))
     with sqlite3.connect(path) as database:
