@@ -116,7 +116,9 @@ def test_no_page_may_be_read_or_embedded_elsewhere(local: TestClient) -> None:
 
 
 def test_scripts_come_from_here_alone() -> None:
-    """Neither a script in a text of a run file nor eval runs."""
+    """The policy of the server permits only its own scripts, so that neither a script in a text of a run file nor eval
+    runs.
+    """
     scripts = dict(part.strip().split(" ", 1) for part in POLICY.split(";"))["script-src"]
     assert scripts == "'self'"
     assert POLICY.startswith("default-src 'none'")

@@ -186,7 +186,7 @@ def test_no_path_leads_to_another_static_file(client: TestClient, name: str) -> 
 
 
 def test_files_that_cannot_be_read_are_named_with_their_reason(client: TestClient) -> None:
-    """And a link out of the folder is none of them."""
+    """A file that cannot be read is named with its reason. A link that leads out of the folder is not listed."""
     unreadable = {each["file"]: each["reason"] for each in client.get("/api/runs").json()["unreadable"]}
     assert "is not a run file" in unreadable["not-sqlite.tkperf"]
     assert all(unreadable.values())
@@ -203,7 +203,7 @@ def test_damaged_files_have_a_page_or_a_reason(client: TestClient) -> None:
 
 
 def test_a_file_that_was_exchanged_is_refused(client: TestClient, folder: Path) -> None:
-    """By a page that gives the reason, and leads back."""
+    """A file that was replaced by a link is refused with a page that contains the reason and a link back."""
     path = folder / f"{NAME}.tkperf"
     aside = path.rename(folder / "aside")
     try:
@@ -222,7 +222,7 @@ def test_a_file_that_was_exchanged_is_refused(client: TestClient, folder: Path) 
 def test_a_job_that_failed_has_a_page_with_the_reason(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, error: type[JobError], status: int
 ) -> None:
-    """As JSON for programs."""
+    """A job that failed has a page with the reason. Programs get the reason as JSON."""
 
     def fail(*_: object) -> None:
         raise error(f"it takes longer: {HOSTILE}")
@@ -270,7 +270,9 @@ def test_errors_have_the_servers_headers(client: TestClient) -> None:
 
 
 def test_a_run_under_way_has_a_page_and_metrics(client: TestClient) -> None:
-    """Its page is made again each time; Prometheus reads its progress, and its latest kept second at its time."""
+    """The page of a running run is made again for each request. The metrics contain its progress, and its latest stored
+    second with the time of that second.
+    """
     runs = client.get("/api/runs").json()["runs"]
     (run_id,) = (run["id"] for run in runs if run["state"] == "running")
     assert client.get(f"/runs/{run_id}?report").status_code == 200

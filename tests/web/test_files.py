@@ -46,7 +46,9 @@ def test_a_file_that_grew_is_the_same(known: KnownFile) -> None:
 
 
 def test_a_link_in_its_place_is_refused(known: KnownFile, tmp_path: Path) -> None:
-    """Even one to the very file: it may lead elsewhere in a moment."""
+    """A link in place of a known file is refused even if it leads to the same file, because it may lead elsewhere a
+    moment later.
+    """
     moved = path_of(known).rename(tmp_path / "elsewhere")
     path_of(known).symlink_to(moved)
     with pytest.raises(RunFileError, match="no longer the file"):

@@ -47,7 +47,7 @@ def places(folders: Sequence[Path]) -> list[str]:
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
-    """Neither of a file nor of a folder, wherever it leads; other files and odd ones are left out."""
+    """No link to a file or a folder is followed, wherever it leads. Files that are not results are left out."""
     served, outside = tmp_path / "served", tmp_path / "outside"
     (served / "below").mkdir(parents=True)
     outside.mkdir()
@@ -198,7 +198,9 @@ def test_runs_of_a_batch_lie_next_to_it() -> None:
 
 
 def test_an_id_is_never_a_text_of_the_file() -> None:
-    """It is a UUID, or a digest: a file may claim anything."""
+    """The identifier of a run is a UUID or a digest, and never a text of the file, because a file
+    may claim anything.
+    """
     ids = {
         find_run_id(run_info(uuid=uuid, name=name))
         for uuid in (None, "../../etc/passwd", "x" * 10_000)
@@ -235,7 +237,9 @@ def start(folder: Path, reader: Reader, index: Path | None = None) -> Library:
 
 
 def test_a_file_is_read_once_for_each_state(tmp_path: Path) -> None:
-    """Also after a new start, which reads none that it knows; a file that has gone is no longer listed."""
+    """A file is read once for each of its states. A restarted server reads no file that it knows, and a deleted file is
+    no longer listed.
+    """
     reader = Reader({"a.tkperf": a_row(1), "b.tkperf": a_row(2)})
     path = tmp_path / "index.sqlite"
     served = tmp_path / "served"
@@ -257,7 +261,7 @@ def test_a_file_is_read_once_for_each_state(tmp_path: Path) -> None:
 
 
 def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
-    """Whatever is damaged: the database, a row of it, or its place."""
+    """A damaged index is created again, whether the database, a row or its folder is damaged."""
     path = tmp_path / "index.sqlite"
     path.write_bytes(b"no database" * 1000)
     index = Index(path)
@@ -280,7 +284,9 @@ def test_an_index_belongs_to_its_folders(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """Its reason is kept for the next start, but not where only the server was too busy."""
+    """A file that cannot be read is named, and its reason is stored for the next start. A busy server is no reason to
+    store.
+    """
     (tmp_path / "a.tkperf").touch()
     path = tmp_path / "index.sqlite"
     for error, kept in ((BusyError("busy"), 0), (FileError("damaged"), 1)):
@@ -392,7 +398,9 @@ def test_a_folder_that_has_gone_is_named(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_is_read_again(tmp_path: Path) -> None:
-    """Its file stays as it is, but nobody writes it any longer; one under way is read once a minute."""
+    """A killed run is read again although its file is unchanged, because nobody writes it any longer. A running run is
+    read once a minute.
+    """
     path, writer = a_run(tmp_path)
     reader = Reader({path.name: a_row(state="running")})
     library = start(tmp_path, reader)

@@ -128,7 +128,7 @@ def test_a_damaged_record_hides_nothing() -> None:
 
 
 def test_a_property_known_of_no_run_is_no_facet() -> None:
-    """It would only take room in the form."""
+    """A property that no run has is no facet, because it would only use room in the form."""
     page = bytes(render_library(listing_of(DRIVES[4]), Query()).body).decode()
     titles = re.findall(r"<summary>([^<]+)", page)
     assert "Form factor" not in titles

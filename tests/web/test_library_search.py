@@ -43,7 +43,7 @@ queries = st.builds(
 
 @given(queries)
 def test_an_address_is_the_whole_query(query: Query) -> None:
-    """Whoever opens a mailed address sees the same runs."""
+    """An address contains the whole query, so that whoever opens a mailed address sees the same runs."""
     address = query.address(page=query.page)
     assert parse_query(parse_qsl(urlsplit(address).query)) == query
 
@@ -71,7 +71,7 @@ def test_runs_are_in_the_order_that_was_asked_for() -> None:
 
 
 def test_a_simulated_run_is_never_counted_as_a_measurement() -> None:
-    """Neither in all nor in a facet."""
+    """A simulated run is never counted as a measurement, neither in the total nor in a facet."""
     selected = select(LISTING, Query())
     assert (selected.measured, selected.simulated) == (3, 1)
     firmware = next(choices for facet, choices in selected.facets if facet.key == "firmware")
@@ -80,7 +80,9 @@ def test_a_simulated_run_is_never_counted_as_a_measurement() -> None:
 
 
 def test_a_facet_counts_what_the_other_facets_leave() -> None:
-    """So that each number is that of the runs after its click."""
+    """The counts of a facet apply the choices of the other facets, so that each number is the number of runs after a
+    click.
+    """
     selected = select(LISTING, Query(chosen={"model": ("INTEL",), "firmware": ("X2",)}))
     counts = {
         facet.key: {one.value: one.measured + one.simulated for one in choices} for facet, choices in selected.facets
@@ -90,7 +92,9 @@ def test_a_facet_counts_what_the_other_facets_leave() -> None:
 
 
 def test_a_batch_is_one_row_with_its_runs() -> None:
-    """Those that were found; one without any is there where nothing narrows."""
+    """A batch is one row with those of its runs that were found. A batch without runs is listed if no choice narrows
+    the list.
+    """
     listing = list_rows(
         {
             "rack7.batch": a_batch("1.tkperf", "2.tkperf"),

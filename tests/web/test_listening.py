@@ -65,7 +65,7 @@ def workers_of(pid: int) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
-    """With exit code 0 and without a word; its workers end, too."""
+    """SIGINT and SIGTERM end the server with exit code 0 and without output. Its workers end too."""
     with started(tmp_path, "--port", "0") as process:
         assert process.stdout is not None
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\n", process.stdout.readline())
@@ -121,7 +121,7 @@ def test_it_takes_as_many_connections_as_it_may(tmp_path: Path) -> None:
 
 
 def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:
-    """Which is in no other line, whatever is asked."""
+    """Requests at another address need the printed token. The token is in no other line of output."""
     with started(tmp_path, "--host", "0.0.0.0", "--port", "0") as process:
         assert process.stdout is not None
         found = re.fullmatch(r"http://[^:/]+:(\d+)/\?token=([\w-]{32,})\n", process.stdout.readline())

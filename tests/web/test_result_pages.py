@@ -91,7 +91,7 @@ def test_runs_that_cannot_be_arranged_so_are_refused(runs: dict[str, KnownFile])
 
 
 def test_cells_of_a_batch_lead_to_the_seconds_of_their_drive(served: Path, runs: dict[str, KnownFile]) -> None:
-    """Each claim of each drive; drives lead to their reports."""
+    """Each claim of each drive on a batch's page leads to the seconds of the drive. Each drive leads to its report."""
     addresses = {name: f"/runs/{number}" for number, name in enumerate(runs)}
     page = make_batch(
         ledger=known(served / "rack.batch"), addresses=addresses, kind="page", frame=FRAME, **runs
@@ -113,7 +113,9 @@ def test_a_mail_about_a_batch_has_its_verdict(served: Path, runs: dict[str, Know
 
 
 def test_a_batch_reads_no_file_that_is_not_served(served: Path, tmp_path: Path) -> None:
-    """Neither by the names in its ledger, nor as the baseline of its claims."""
+    """A batch reads no file outside the served folder, neither through the names in its ledger nor as the baseline of
+    its claims.
+    """
     ledger = make_ledger(tmp_path, f'[baseline]\nrun = "{served / "run.tkperf"}"\nwithin_percent = 5\n')
     (tmp_path / "rack-01.tkperf").symlink_to(served / "rack-01.tkperf")
     with pytest.raises(RunFileError, match="link"):
@@ -148,7 +150,9 @@ def test_a_run_is_watched_to_its_end(served: Path) -> None:
 def test_another_file_in_its_place_is_not_watched(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither of a run under way nor of a batch: a link may lead out of the folder."""
+    """The server stops watching a run or a batch when another file takes its place, because a link may lead out of the
+    folder.
+    """
     monkeypatch.setattr(jobs, "SHOW_EVERY_S", 0.1)
     path = tmp_path / "rack-01.tkperf"
     shutil.copy(served / path.name, path)
@@ -308,8 +312,8 @@ def test_nothing_under_way_has_no_events(browser: TestClient) -> None:
 def test_metrics_read_one_file_at_a_time_and_rest(
     served: Path, state: ServerState, monkeypatch: pytest.MonkeyPatch, error: JobError | None
 ) -> None:
-    """For all who ask at once, and however often a file changes: a long run costs a long look, and pages
-    need workers.
+    """Metrics read one file at a time for all who ask, and pause after each. A long run needs a long look, and pages
+    need the workers.
     """
     at_once, read = 0, []
 

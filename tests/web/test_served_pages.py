@@ -105,7 +105,7 @@ def names(page: Page) -> list[str]:
 
 
 def test_a_run_is_found_narrowed_opened_and_compared(browser: Browser, whole: str) -> None:
-    """By facet and by words, each with an address of its own; two ticks lead to the comparison."""
+    """A run can be found by facets and by words, each with an address of its own. Two ticks lead to the comparison."""
     with opened(browser, whole) as page:
         assert names(page) == ["run-3", "run-2", "run-1"]
         page.locator("summary", has_text="Model").click()
@@ -161,7 +161,7 @@ def test_the_list_works_without_scripts(browser: Browser, whole: str) -> None:
 
 
 def test_ticks_go_along_to_another_choice(browser: Browser, whole: str) -> None:
-    """By a facet, by the order of a column, by links; each can be taken back."""
+    """Ticked runs stay ticked when the reader chooses a facet, another order or a link. Each tick can be removed."""
     with opened(browser, whole) as page:
         bar = page.locator("#compare")
         page.get_by_label("Compare run-1").check()
@@ -184,7 +184,9 @@ def test_ticks_go_along_to_another_choice(browser: Browser, whole: str) -> None:
 
 
 def test_a_report_draws_its_charts_under_the_servers_policy(browser: Browser, whole: str) -> None:
-    """Without eval or a script of its own; a chart can be saved, a figure opens, and the list is one click away."""
+    """A report draws its charts under the policy of the server, without eval and without a script of its own. A chart
+    can be saved, and a figure opens.
+    """
     with opened(browser, f"{whole}/runs/{1:032x}") as page:
         page.wait_for_selector(DRAWN, timeout=120_000)
         assert page.locator("svg.marks").count() > 0
@@ -201,7 +203,7 @@ def test_a_report_draws_its_charts_under_the_servers_policy(browser: Browser, wh
 
 
 def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
-    """Neither an element of a page nor eval: the policy stops what escaping might let through."""
+    """The policy stops a script element, a handler and eval in a page, even if escaping let them through."""
     page = browser.new_page()
     page.goto(whole)
     page.evaluate("""() => {
@@ -271,7 +273,7 @@ def wait_until_listed(browser: Browser, whole: str, name: str) -> str:
 
 
 def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Path) -> None:
-    """Its page becomes the report without a hand."""
+    """The page of a running run becomes its report without any action of the reader."""
     folder = library / "live"
     folder.mkdir()
     address = f"{whole}/runs/{9:032x}"

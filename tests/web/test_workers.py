@@ -89,7 +89,7 @@ def test_a_job_over_its_time_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_given_up_is_killed(tmp_path: Path) -> None:
-    """As when the browser leaves."""
+    """A job whose request ends, as when the browser leaves, is killed."""
     pid_file = tmp_path / "pid"
 
     async def use(workers: Workers) -> None:
