@@ -46,7 +46,7 @@ def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str,
     merging.write_text("2")
     events = [TRACING / "events/block" / f"block_{name}" for name in EVENTS]
     for event in events:
-        # As the kernel packs device numbers for itself.
+        # The kernel packs device numbers in this way for its own use.
         (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
         (event / "enable").write_text("1")
     try:
@@ -67,7 +67,7 @@ def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str,
 
 
 def require_whole(stats: str) -> None:
-    """Of a CPU's buffer as the kernel tells of it: no event was overwritten or dropped."""
+    """Require that the kernel overwrote and dropped no event in the buffer of a CPU."""
     lost = dict(re.findall(r"^((?:commit )?overrun|dropped events): (\d+)$", stats, re.MULTILINE))
     assert set(lost.values()) == {"0"}, f"the trace is not whole: {lost}; use a larger buffer"
 

@@ -116,8 +116,8 @@ def _boot(
         "-cpu",
         "host" if accelerator == "kvm" else "max",
         "-smp",
-        # With two emulated CPUs on a busy host, each uses CPU time to wait for the other: the same cases take twice
-        # as much of it.
+        # With two emulated CPUs on a busy host, each CPU waits for the other one. The same cases then need twice as
+        # much CPU time.
         "2" if accelerator == "kvm" else "1",
         "-m",
         "3072",

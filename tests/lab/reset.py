@@ -14,7 +14,7 @@ from tests.lab.kernel import LabUnavailableError
 from tests.lab.machine import CHECKOUT, run_job
 
 LIMIT_S = 600.0
-# Of the short run: a fill, and six of the eight steps of two rounds.
+# The steps of the short run before the reset: a fill, and six of the eight steps of two rounds.
 RESET_AFTER_STEPS = 7
 _BOTH = f"""
 export PATH=$PWD/.venv/bin:$PATH

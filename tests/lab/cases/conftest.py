@@ -107,7 +107,7 @@ class Drive:
         return int(self.sysfs("size")) * 512
 
     def written_bytes(self) -> int:
-        """By the kernel's counters."""
+        """Return the bytes written, according to the kernel's counters."""
         return int(self.sysfs("stat").split()[6]) * 512
 
 

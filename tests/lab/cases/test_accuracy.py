@@ -25,7 +25,7 @@ MOST_OVERHEAD_US = 3000.0
 # With so many outstanding that those of the step before, which are ahead in the queue at its beginning, are
 # a fiftieth of a second of the ten.
 THROTTLED = {200: 4, 1000: 16}
-# So slow that what an emulated CPU adds to it is less than the hundredth that is allowed.
+# The answer is so slow that an emulated CPU adds less than the allowed hundredth.
 ANSWER_US, OUTSTANDING = 500_000, 16
 # scsi_debug answers each command after a time that is drawn again, evenly up to this.
 LONGEST_ANSWER_US = 100_000
@@ -80,7 +80,9 @@ def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path
 
 
 def test_iops_of_a_drive_of_known_answer_time(tmp_path: Path) -> None:
-    """null_blk with more places than I/Os outstanding: their number over the answer time."""
+    """The IOPS of a null_blk with more places than outstanding I/Os are the number of outstanding I/Os over the answer
+    time.
+    """
     known_iops = OUTSTANDING / (ANSWER_US / 1e6)
     with null_device(ANSWER_US, places=4 * OUTSTANDING) as device:
         cell = measured(tmp_path, device, device)
@@ -102,7 +104,9 @@ def drive_of_random_answers() -> Iterator[Path]:
 
 
 def test_latencies_against_the_kernels_trace(tmp_path: Path) -> None:
-    """Of every single I/O of the window: as many, and their percentiles within 2 % and the stated overhead."""
+    """The window contains as many I/Os as the kernel's trace. The percentiles agree within 2 % and
+    the stated overhead.
+    """
     with drive_of_random_answers() as device:
         consent = json.loads(tkperf("doctor", device, "--json").stdout)["confirm_id"]
         with traced_reads(device) as latencies:

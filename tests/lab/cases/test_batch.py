@@ -172,7 +172,9 @@ def second_path(sas: Drive, monitor: Monitor) -> Iterator[Path]:
 
 
 def test_one_drive_twice(sas: Drive, sata: Drive, second_path: Path, tmp_path: Path) -> None:
-    """Two paths to one drive, two namespaces of one: refused with both names, and nothing is left or written."""
+    """Two paths to one drive are refused with both names, and so are two namespaces of one drive. No file is left and
+    nothing is written.
+    """
     first = find(disks.NVME_TWO).path
     namespaces = (Path(f"{str(first)[:-1]}1"), Path(f"{str(first)[:-1]}2"))
     lines = consent_file(tmp_path, [sas.serial, sata.serial, disks.NVME_TWO.serial])
@@ -207,7 +209,9 @@ def test_one_drive_twice(sas: Drive, sata: Drive, second_path: Path, tmp_path: P
 def test_one_slow_one_failing_one_pulled(
     sata: Drive, scsi: Drive, sas: Drive, drive_of: Callable[[disks.Disk], Drive], tmp_path: Path, monitor: Monitor
 ) -> None:
-    """Four buses at once: the healthy and the slow drive are measured to the end, the others say what failed."""
+    """A batch of four buses measures the healthy and the slow drive to the end. The failing drive and the pulled drive
+    say what failed.
+    """
     pulled = drive_of(disks.NVME_PULLED_OF_BATCH)
     sectors = sas.size_bytes // 512
     monitor("block_set_io_throttle", id=scsi.serial, iops=SLOW_IOPS, **NO_LIMITS)

@@ -85,7 +85,7 @@ def zram(drive: Drive, stack: ExitStack) -> None:
 
 
 def scsi_generic(drive: Drive, stack: ExitStack) -> None:
-    """As a virtual machine has a drive that is passed through to it."""
+    """Open the generic SCSI device of a drive, as a virtual machine does for a drive that is passed through to it."""
     shell("modprobe sg; udevadm settle")
     (generic,) = Path(f"/sys/block/{drive.name}/device/scsi_generic").iterdir()
     mark = Path("/run/opened")

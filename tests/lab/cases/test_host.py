@@ -30,7 +30,9 @@ def queue_of(drive: Drive) -> dict[str, str]:
 
 
 def test_an_nvme_drive(nvme: Drive) -> None:
-    """Its queue, its vectors and queues, and that nobody else hangs on its root port."""
+    """The audit of an NVMe drive has its queue, its interrupt vectors and queues, and says that no other device shares
+    its root port.
+    """
     shell(f"echo mq-deadline > /sys/block/{nvme.name}/queue/scheduler")
     findings = audit_of(nvme)
     scheduler = findings["I/O scheduler"]
@@ -49,7 +51,9 @@ def test_an_nvme_drive(nvme: Drive) -> None:
 
 
 def test_who_shares_a_controller(sata: Drive, drive_of: Callable[[disks.Disk], Drive]) -> None:
-    """Drives of one AHCI controller, idle and busy, and namespaces of one NVMe controller."""
+    """The audit names the other drives of one AHCI controller, idle or busy, and the other namespaces of one NVMe
+    controller.
+    """
     second = drive_of(disks.SATA_SECOND)
     users = audit_of(sata)["other users of its link"]
     assert users["level"] in ("note", "advice")
@@ -73,7 +77,9 @@ def test_who_shares_a_controller(sata: Drive, drive_of: Callable[[disks.Disk], D
 
 
 def test_paths_of_drives(drive_of: Callable[[disks.Disk], Drive]) -> None:
-    """Parts of each bus by the real drivers: links, shared controllers, and why a bandwidth is not known."""
+    """The real drivers of each bus show the parts of a path: links and shared controllers. They also show why a
+    bandwidth is not known.
+    """
     listed = (
         disks.NVME,
         disks.NVME_TWO,

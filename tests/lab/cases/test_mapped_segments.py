@@ -57,7 +57,7 @@ def traced(drive: Drive) -> Iterator[list[Issued]]:
     (TRACING / "trace").write_text("")
     (TRACING / "buffer_size_kb").write_text("65536")
     event = TRACING / "events/block/block_rq_issue"
-    # As the kernel packs device numbers for itself.
+    # The kernel packs device numbers in this way for its own use.
     (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
     (event / "enable").write_text("1")
     requests: list[Issued] = []
@@ -251,7 +251,9 @@ def test_a_mapping_costs_little(tmp_path: Path) -> None:
 
 
 def test_what_is_written_through_a_mapping_lies_in_its_segments(tmp_path: Path) -> None:
-    """Of a loop device: byte for byte. Another mapping of root's is found by the next look."""
+    """Data written through a mapping are in its segments of the loop device, byte for byte. The next check finds
+    another mapping of root's.
+    """
     shell(f"truncate -s 64M {tmp_path}/image && losetup /dev/loop7 {tmp_path}/image")
     try:
         identity = read_identity("/dev/loop7")

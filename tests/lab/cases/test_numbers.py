@@ -17,7 +17,7 @@ import pytest
 
 from tests.lab.cases.conftest import Drive, shell, tkperf
 
-# So slow that what an emulated CPU on a busy host adds to it is little.
+# The answer is so slow that an emulated CPU on a busy host adds little.
 ANSWER_US = 50_000
 THROTTLED_ANSWER_US = 20_000
 PROFILE = Path(__file__).parent / "lab.toml"
@@ -67,9 +67,8 @@ def null_device(answer_us: int, *, places: int) -> Iterator[Path]:
 
 @pytest.mark.core
 def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -> None:
-    """One I/O at a time: no latency below 50 ms, a mean just above, and so below 20 IOPS.
-
-    The upper limits are wide, as an emulated CPU takes its time.
+    """A device that answers after 50 ms has no latency below 50 ms, a mean just above, and less than 20 IOPS. The upper
+    limits are wide, because an emulated CPU is slow.
     """
     ended = tkperf(
         "ssd",
@@ -122,7 +121,7 @@ def _run(folder: Path, device: Path, test: str, consent: object, *options: objec
 
 
 def test_the_limit_of_a_throttled_device(throttled_device: Path, tmp_path: Path) -> None:
-    """50 IOPS at most, levels of 10: the last without a backlog lies within one of it."""
+    """The last level without a backlog on a device of at most 50 IOPS is within one level of 10 IOPS."""
     result = _run(tmp_path, throttled_device, "demand", throttled_device, "--active-range", "8MiB")
     found = {
         each["key"]: each["value"] for section in result["tests"][0]["sections"] for each in section["characteristics"]

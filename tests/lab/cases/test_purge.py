@@ -33,7 +33,7 @@ def purged(folder: Path, drive: Drive, method: str) -> tuple[str, str]:
     ],
 )
 def test_nvme(nvme: Drive, tmp_path: Path, method: str, says: str) -> None:
-    """NVMe, every method that the controller claims."""
+    """An NVMe drive is purged by every method that its controller claims, and the purge is verified."""
     title, note = purged(tmp_path, nvme, method)
     assert title.startswith(says)
     assert "verified" in note
@@ -56,21 +56,23 @@ def test_nvme_4kn_keeps_its_lba_format(nvme_4kn: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["discard", "write-zeroes"])
 def test_sata(sata: Drive, tmp_path: Path, method: str) -> None:
-    """SATA: TRIM, and zeroes for who asks for them."""
+    """A SATA drive is purged by TRIM, or by zeroes if the user asks for them."""
     _, note = purged(tmp_path, sata, method)
     assert "verified" in note
 
 
 @pytest.mark.parametrize("method", ["discard", "write-zeroes"])
 def test_scsi(scsi: Drive, tmp_path: Path, method: str) -> None:
-    """SCSI behind virtio: UNMAP, and zeroes for who asks for them."""
+    """A SCSI drive behind virtio is purged by UNMAP, or by zeroes if the user asks for them."""
     _, note = purged(tmp_path, scsi, method)
     assert "verified" in note
 
 
 @pytest.mark.parametrize("method", ["discard", "write-zeroes", "scsi-format"])
 def test_sas(sas: Drive, tmp_path: Path, method: str) -> None:
-    """SAS: UNMAP, zeroes, and Format Unit, which the emulation may not carry out: it is noticed."""
+    """A SAS drive is purged by UNMAP, zeroes or Format Unit. The emulation may not carry out Format Unit, and tkperf
+    notices that.
+    """
     sas.write_pattern()
     ended = tkperf(
         "ssd",

@@ -71,7 +71,7 @@ def test_level(members: list[Drive], tmp_path: Path, level: int, count: int, tes
 
 @pytest.mark.core
 def test_a_member_in_use_stops_it_before_anything_is_touched(members: list[Drive], tmp_path: Path) -> None:
-    """One mounted member: refused by name, the others untouched."""
+    """A mounted member is refused by name before anything is written. The other members remain untouched."""
     used = members[1]
     shell(f"mkfs.ext4 -q -F {used.path} && mkdir -p /mnt/case && mount {used.path} /mnt/case")
     before = [member.written_bytes() for member in members]

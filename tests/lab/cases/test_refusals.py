@@ -397,7 +397,7 @@ def test_data_that_nobody_uses_needs_the_serial(drive_of: Callable[..., Drive], 
 
 
 def test_other_namespaces_are_not_formatted(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """Two namespaces of one controller: one is erased, the other keeps its data."""
+    """The purge of one namespace leaves the data of the other namespace of the same controller."""
     drive_of(disks.NVME_TWO)
     names = shell("lsblk -nrdo PATH,SERIAL | awk '$2 == \"LABNVMETWO\" {print $1}'").split()
     first, second = sorted(names)

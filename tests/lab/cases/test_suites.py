@@ -34,7 +34,9 @@ def check_everything_measured(results: dict[str, Any], drive: Drive, names: tupl
 
 @pytest.mark.core
 def test_nvme(nvme: Drive, tmp_path: Path) -> None:
-    """NVMe: purged by Format NVM and verified; cache off for the run and on again after it."""
+    """An NVMe drive is purged by Format NVM, which is verified. Its write cache is off in the run and on again
+    afterwards.
+    """
     results = measure(tmp_path, nvme)
     check_everything_measured(results, nvme)
     device = results["info"]["device"]
@@ -49,8 +51,8 @@ def test_nvme(nvme: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_sata(sata: Drive, tmp_path: Path) -> None:
-    """SATA on AHCI: purged by discard, as it claims neither security nor sanitize; one test, as above the driver all
-    drives are alike.
+    """A SATA drive on AHCI is purged by discard, because it claims neither security nor sanitize. One test is enough,
+    because all drives are alike above the driver.
     """
     results = measure(tmp_path, sata, "-ssdt", "lat")
     check_everything_measured(results, sata, ("lat",))
@@ -64,7 +66,9 @@ def test_sata(sata: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_sas(sas: Drive, tmp_path: Path) -> None:
-    """SAS behind an mptsas adapter; one test, likewise."""
+    """A SAS drive behind an mptsas adapter is measured. One test is enough, because all drives are alike above the
+    driver.
+    """
     results = measure(tmp_path, sas, "-ssdt", "lat")
     check_everything_measured(results, sas, ("lat",))
     device = results["info"]["device"]

@@ -27,7 +27,7 @@ def told(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_an_nvme_drive_tells(nvme: Drive, tmp_path: Path) -> None:
-    """Its temperature, and what the host wrote, which is what fio wrote."""
+    """An NVMe drive tells its temperature and the amount that the host wrote, which is the amount that fio wrote."""
     results = measure(tmp_path, nvme, "-ssdt", "iops")
     drive, (facts,) = told(results), results["info"]["device"]["telemetry"]
     assert (facts["drive"], facts["serial"]) == (str(nvme.path), nvme.serial)
@@ -42,7 +42,9 @@ def test_an_nvme_drive_tells(nvme: Drive, tmp_path: Path) -> None:
 
 
 def test_a_sata_drive_tells(sata: Drive, tmp_path: Path) -> None:
-    """Its temperature; what it counts in is in nobody's database, so that nothing is made of it."""
+    """A SATA drive tells its temperature. No database contains the units of its counters, so no amount is computed from
+    them.
+    """
     results = measure(tmp_path, sata, "-ssdt", "iops")
     drive, (facts,) = told(results), results["info"]["device"]["telemetry"]
     assert facts["serial"] == sata.serial
@@ -56,7 +58,9 @@ def test_a_sata_drive_tells(sata: Drive, tmp_path: Path) -> None:
 def test_a_drive_without_a_log_is_measured_all_the_same(
     drive_of: Callable[[Disk], Drive], disk: Disk, tmp_path: Path
 ) -> None:
-    """A USB stick, an emulated SCSI disk: nothing is said that would be a warning."""
+    """A drive without a log, such as a USB stick or an emulated SCSI disk, is measured without a warning about
+    telemetry.
+    """
     results = measure(tmp_path, drive_of(disk), "-ssdt", "iops", "--no-purge")
     assert results["status"] == "complete"
     assert "telemetry" not in {warning["code"] for warning in results["warnings"]}
@@ -79,7 +83,7 @@ def test_a_hot_drive_is_called_throttled(nvme: Drive, tmp_path: Path, monitor: M
 
 
 def test_members_tell_each_for_itself(nvme: Drive, nvme_pulled: Drive, tmp_path: Path) -> None:
-    """A mirror of two NVMe drives: each has its own counter, which counts what the set wrote."""
+    """Each NVMe drive of a mirror has a counter of its own, which counts what the set wrote."""
     config = {"type": "sw_mdadm", "devices": [str(nvme.path), str(nvme_pulled.path)], "raidlevel": 1}
     (tmp_path / "raid.json").write_text(json.dumps(config))
     ended = tkperf(
