@@ -27,7 +27,7 @@ class BusyHost:
     began: list[StepStarted] = field(default_factory=list)
 
     def __call__(self, event: Event) -> None:
-        """As an observer: a step begins."""
+        """Observe an event. A step that begins decides whether the host is busy."""
         if isinstance(event, StepStarted):
             self._pass()
             self.began.append(event)

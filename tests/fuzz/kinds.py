@@ -199,7 +199,7 @@ def _read_workload(data: bytes) -> None:
     profile = with_workload(load_profile("quick"), "ssd", table, file="mine.toml")
     (test,) = own_tests(profile)
     test.describe(profile, Circumstances())
-    # As large as the range that it was gone through with: parts of a smaller one may be nothing.
+    # The range is as large as the range of the forecast, because parts of a smaller range may be empty.
     length_bytes = 1 << 40
     forecast(test.procedure(profile, length_bytes), (), Case.BEST, active_range_bytes=length_bytes)
 

@@ -20,7 +20,7 @@ from tests.fuzz.kinds import KINDS
 from tkperf.model.errors import TkperfError
 
 MUTATIONS, SEED = 1000, 1
-# Of a case, in CPU time: a busy machine must not look like a hang.
+# The limit of a case is in CPU time, so that a busy machine does not look like a hang.
 MOST_CPU_S = 10.0
 # Beyond what Python and its libraries have mapped before.
 MOST_BYTES = 1 << 30

@@ -40,7 +40,7 @@ def test_a_module_of_ours_does_not_outlive_us() -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as ours:
         assert ours.stdout is not None
         pid = int(ours.stdout.readline())
-        # Neither the fork of us that it is at first, nor setpriv.
+        # The process is neither the fork of this one, which it is at first, nor setpriv.
         command = Path(f"/proc/{pid}/cmdline")
         _wait_until(lambda: command.read_bytes().split(b"\0")[1:4] == [b"-P", b"-m", b"json.tool"])
         os.kill(pid, signal.SIGSTOP)
@@ -106,7 +106,7 @@ def test_a_program_whose_child_goes_on_has_ended() -> None:
 
 
 def test_a_program_that_does_not_end_is_ended() -> None:
-    """Also where it prints all the time."""
+    """A program that does not end in time is killed, even if it prints all the time."""
     with pytest.raises(EngineError, match="did not end within 1 s"):
         run_command(["sh", "-c", "while :; do echo x; done"], timeout_s=1)
 

@@ -49,7 +49,7 @@ def test_a_removed_folder_is_made_again(places: list[Path]) -> None:
 
 
 def test_a_full_place_is_left_for_another(places: list[Path]) -> None:
-    """And taken again when there is room."""
+    """A full folder is avoided and used again when it has room."""
     folder = WorkFolder(places)
     full = True
 
@@ -237,7 +237,7 @@ def test_what_somebody_lives_in_or_nobody_can_tell_stays(places: list[Path], tmp
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's folder")
 def test_what_belongs_to_another_user_stays(places: list[Path]) -> None:
-    """Dead or not: each user's next run takes away that user's own."""
+    """A folder of another user remains, whether its run is dead or not. The next run of that user removes it."""
     left = killed_run(places[0])
     os.chown(left, 65534, 65534)
     remove_dead(places[0])
