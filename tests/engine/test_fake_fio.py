@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.builders import FreeTarget, run_info
+from tests.engine import fake_fio as scripted
 from tests.engine.conftest import Scenario, workload
 from tkperf.engine import Execution, Next, fio_process, waiting
 from tkperf.engine.fio import FioEngine
@@ -150,6 +151,14 @@ def test_a_lie_is_not_kept_and_the_step_is_measured_again(fake_fio: Play, make_e
     assert "next step, RND 8k" in text
     first = next(event.record for event in events if isinstance(event, StepEnded))
     assert first.measurement.ios == 2 * 2000 * LENGTH_S
+
+
+def test_a_report_that_lacks_a_job_is_refused(fake_fio: Play, make_engine: MakeEngine) -> None:
+    """Two jobs were started. The values of one job are no measurement of the workload."""
+    one_job = scripted.document(scripted.read_job("[step]\nrw=randwrite\nbs=4096\niodepth=4\n"), LENGTH_S)
+    fake_fio({"*": [[["run", {"jobs": one_job["jobs"]}]]]})
+    with pytest.raises(StepFailedError, match="reports 1 job where 2 were started"):
+        measure(make_engine())
 
 
 def test_a_lie_told_twice_ends_the_run(fake_fio: Play, make_engine: MakeEngine) -> None:
