@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from tests.builders import io_stats, latency_lists
 from tkperf.model.histogram import REPORTED_PERCENTILES
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, add_all, as_answer, explain_rare
+from tkperf.model.quantity import combine
+from tkperf.model.workload import Access, Workload
 
 
 @given(latency_lists, latency_lists)
@@ -90,3 +92,16 @@ def test_an_answers_histogram_is_a_few_buckets() -> None:
     assert len(reads.histogram.indices) > 500
     most = 3 * len(REPORTED_PERCENTILES) + 1
     assert len(kept.read.histogram.indices) <= most >= len(kept.write.histogram.indices)
+
+
+def test_throughput_is_in_decimal_megabytes_and_an_extreme_is_of_all_ios() -> None:
+    """10^6 bytes are a MB. If reads have no extremes, those of the writes are not shown as those of all I/Os."""
+    load = Workload(access=Access.RANDOM, read_percent=50, block_size_bytes=4096, jobs=1, io_depth=1)
+    known = IoStats(
+        ios=2, bytes=3_000_000, latency_ios=2, latency_sum_ns=6000, latency_min_ns=2000, latency_max_ns=4000
+    )
+    whole = combine([Measurement(duration_s=2.0, read=known, write=known)], load)
+    assert (whole["megabytes_per_s"], whole["latency_min_us"], whole["latency_max_us"]) == (3.0, 2.0, 4.0)
+    unknown = replace(known, latency_min_ns=None, latency_max_ns=None)
+    part = combine([Measurement(duration_s=2.0, read=unknown, write=known)], load)
+    assert (part["megabytes_per_s"], part["latency_min_us"], part["latency_max_us"]) == (3.0, None, None)
