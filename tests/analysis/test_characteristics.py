@@ -74,7 +74,9 @@ def check(run: RunResult, test: str, metric: str, limit: str) -> tuple[ClaimStat
     ],
 )
 def test_a_limit_that_was_not_found_is_bounded(done: tuple[float, ...], words: str, saturated: str) -> None:
-    """Beyond the last level without a backlog, below the first with one; never 0."""
+    """A limit that was not found is given as above the last level without a backlog, or below the first level with one.
+    It is never 0.
+    """
     assert found_in(demand(*done))["no_backlog_iops"].workload == WORK
     *_, table = build_section_tables(demand(*done).tests[0], None)
     assert (table.columns[1], table.columns[-1]) == ("no backlog up to (IOPS)", "saturates at (IOPS)")
@@ -83,7 +85,9 @@ def test_a_limit_that_was_not_found_is_bounded(done: tuple[float, ...], words: s
 
 
 def test_claims_on_an_offered_rate_use_its_bounds() -> None:
-    """Where it can only be decides; where that does not, it was not measured."""
+    """A claim on a limit uses the bounds of the limit. If the bounds do not decide the claim, the limit was not
+    measured.
+    """
     key = "no_backlog_iops"
     assert check(demand(1000, 1500), "demand", key, "at_least = 1000")[0] is ClaimState.MET
     assert check(demand(1000, 1500), "demand", key, "at_least = 1001")[0] is ClaimState.NOT_MET
@@ -146,7 +150,9 @@ def test_a_claim_that_several_sections_have_an_answer_to_names_one() -> None:
 
 
 def test_levels_drops_and_spikes_have_their_numbers() -> None:
-    """Fresh out of box is looked for after a purge alone; of slices places are seconds."""
+    """Levels, drops and spikes have characteristics. A fresh level is looked for only after a purge, and the places of
+    slices are in seconds.
+    """
     phases = (
         RateLevel(kind=LevelKind.FRESH, start=0, end=540, value=88_800),
         RateLevel(kind=LevelKind.SECOND, start=540, end=900, value=60_000),

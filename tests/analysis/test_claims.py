@@ -62,7 +62,9 @@ def never(_path: Path) -> RunResult:
 
 
 def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
-    """At the limit is met with margin 0; beyond it on the wrong side is not, and says by how much."""
+    """A value at its limit meets the claim with a margin of 0. A value beyond the limit does not, and its margin is
+    negative.
+    """
     cell = at(result.tests[0].sections[0], 100, 4096)
     assert cell is not None
     value, mean_us = cell.value(IOPS), cell.value(LATENCY_MEAN)
@@ -124,7 +126,7 @@ def test_steady_state_not_reached_is_noted(result: RunResult) -> None:
 
 
 def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None:
-    """Every cell of the earlier run becomes a claim; the same run has margin 5 % everywhere."""
+    """Every cell of an earlier run becomes a claim. The same run meets these claims with a margin of 5 %."""
     text = '[baseline]\nrun = "run.tkperf"\nwithin_percent = 5\n'
     seen: list[Path] = []
 
@@ -182,7 +184,7 @@ def test_a_baseline_of_an_impossible_name_is_a_clear_error(result: RunResult, tm
 
 
 def test_the_command(result: RunResult, folder: Path, tmp_path: Path) -> None:
-    """Table, JSON and JUnit tell the same; the exit code is 1 unless all is met."""
+    """The table, JSON and JUnit of check agree. The exit code is 1 unless all claims are met."""
     claims = tmp_path / "claims.toml"
     claims.write_text(claim("at_least = 1") + claim("at_least = 1e12"))
     arguments = ["check", str(folder / "run.tkperf"), str(claims)]
@@ -322,7 +324,7 @@ def test_the_report_has_the_warnings_below_its_claims(result: RunResult) -> None
 
 
 def test_documents_say_what_the_run_says(result: RunResult) -> None:
-    """SIMULATED stands in JSON and JUnit; a name that XML cannot hold leaves it well formed."""
+    """JSON and JUnit contain the notice SIMULATED. A name that XML cannot hold does not damage the JUnit document."""
     notice = "SIMULATED: <model> \x1b[2J\ud800"
     info = replace(result.info, name="x\0<y>", notices=(notice,))
     earlier = replace(result, info=replace(info, fio_version="fio-3.1"))
@@ -343,7 +345,9 @@ def test_documents_say_what_the_run_says(result: RunResult) -> None:
 
 
 def test_a_section_of_the_report(result: RunResult, folder: Path, tmp_path: Path) -> None:
-    """The HTML has the claims with their state and margin; without claims, no such section."""
+    """The report contains a section with the claims, their states and their margins. Without claims it has no such
+    section.
+    """
     claims, page = tmp_path / "claims.toml", tmp_path / "page.html"
     claims.write_text(claim("at_least = 1e12"))
     arguments = ["report", str(folder / "run.tkperf"), "-o", str(page)]
@@ -380,7 +384,7 @@ def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path)
 
 
 def test_a_claim_may_be_of_any_test_that_somebody_knows(result: RunResult) -> None:
-    """One of this run, of tkperf, or imported; another name is a typo, and said so."""
+    """A claim may name a test of the run, of tkperf or of an import. Any other name is refused as a typo."""
     text = claim("at_least = 1")
     newer = replace(result, tests=(replace(result.tests[0], name="xyz"),))
     for test, run, state in (
@@ -454,7 +458,9 @@ BESIDE = {
 
 @pytest.mark.parametrize("condition", BESIDE)
 def test_a_claim_names_what_tells_workloads_apart(condition: str) -> None:
-    """Beside another load of the same mix and size; without a word about it nothing is judged."""
+    """A claim can name the condition that distinguishes two workloads with the same mix and size. Without that
+    condition the claim is not judged.
+    """
     named_one = BESIDE[condition]
     other = replace(work(), offered_iops=1000.0) if named_one.offered_iops else work()
     cells = {other: (10.0,), named_one: (70.0,)}

@@ -102,7 +102,9 @@ def test_each_value_is_the_results_own(slow: RunResult, fast: RunResult) -> None
 
 
 def test_different_conditions_are_named(slow: RunResult, fast: RunResult) -> None:
-    """Profile and fio by name and value; what is the same is not mentioned."""
+    """A comparison names a profile and a fio version that differ, with their values. It does not mention equal
+    conditions.
+    """
     warnings = texts(compare([slow, fast]))
     assert any(each.startswith("profile differs (slow: quick, fast: tkperf") for each in warnings)
     assert any(each.startswith("fio is not known of every run (slow: not known, fast") for each in warnings)
@@ -277,7 +279,9 @@ def iops_section(**changes: Any) -> SectionResult:
 
 
 def test_profiles_of_one_name_with_other_numbers_are_named() -> None:
-    """Each number behind a test in common, with its values; those of other tests do not matter."""
+    """Profiles with the same name and other numbers differ by each number that a common test uses. Numbers of other
+    tests do not count.
+    """
     tests = {"iops": [iops_section()]}
     same = {
         **PROFILE,
@@ -301,7 +305,7 @@ def test_profiles_of_one_name_with_other_numbers_are_named() -> None:
 
 
 def test_hard_disks_are_compared_by_their_own_table() -> None:
-    """Steps of one second against ten differ; what is for tests that did not run does not matter."""
+    """Hard disk runs differ by the numbers of their own table. Numbers for tests that did not run do not count."""
     tests = {"iops": [iops_section(areas=2, steady=None)]}
     table = {"areas": 128, "step_s": 10, "throughput_block_sizes_kib": [1024]}
     short = {"areas": 128, "step_s": 1, "throughput_block_sizes_kib": [4]}
@@ -342,7 +346,9 @@ def test_other_purges_and_fills_are_named() -> None:
 
 
 def test_what_only_some_runs_have_is_named() -> None:
-    """A test without its sections, a section without its cells, a cell; of many only a handful."""
+    """A test without some of its sections, a section without some cells, and a cell that only some runs have are named.
+    Of many such cells only a few are listed.
+    """
     few = {FOUR_KIB_WRITES: (10.0,)}
     many = {work(mix, 4096): (10.0,) for mix in range(8)}
     stream = made_up_section("Write Saturation", few, stream=True)
@@ -392,7 +398,7 @@ def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
 
 
 def test_a_section_says_what_each_run_did() -> None:
-    """Steady in every run needs no more words; else each run has its own."""
+    """A section that is steady in every run says so once. Otherwise the section states the result of each run."""
     view = build_comparison_page(compare(made_up_pair()))
     assert [(each.state, each.summary) for test in view.tests for each in test.sections] == [
         ("reached", "in every run"),
@@ -440,7 +446,9 @@ def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
 
 
 def test_streams_are_compared_over_drive_fills_and_by_their_tails(slow: RunResult, fast: RunResult) -> None:
-    """The last slice lies at its amount over the range; exceedance falls to less than 1 %."""
+    """Streams are compared over drive fills, with each slice at its written amount over the range. Exceedance falls
+    below 1 %.
+    """
     view = build_comparison_page(compare([slow, fast]))
     charts = {each.key: each for test in view.tests for chart in test.charts for each in chart.views}
     last = slow.tests[3].sections[0].slices[-1]
@@ -489,7 +497,9 @@ def test_names_from_outside_are_text_in_the_terminal() -> None:
 
 
 def test_the_csv_has_every_value_with_its_run() -> None:
-    """A row for each value, with what was measured; text that a spreadsheet would run is inert."""
+    """The CSV of a comparison has a row for each value of each run. A text that a spreadsheet would execute is made
+    harmless.
+    """
     hostile = '=HYPERLINK("x")'
     section = iops_section(name="+S")
     runs = [
@@ -525,7 +535,7 @@ def test_the_csv_has_every_value_with_its_run() -> None:
 
 
 def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: Path) -> None:
-    """Table, CSV and page from run files; a missing file is one clear error."""
+    """The command compare writes a table, a CSV file and a page. A missing run file is one clear error."""
     files = [str(folder / name / "run.tkperf") for name in ("slow", "fast")]
     table, page = tmp_path / "c.csv", tmp_path / "c.html"
     ran = CliRunner().invoke(cli, ["compare", *files, "--csv", str(table), "--html", str(page)])
@@ -541,7 +551,7 @@ def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: P
 
 
 def test_a_folder_with_everything(slow: RunResult, fast: RunResult, folder: Path, tmp_path: Path) -> None:
-    """-f writes all forms, -z packs them; -z alone is a mistake."""
+    """The option -f writes every format into a folder, and -z packs them. The option -z without -f is a mistake."""
     files = [str(folder / name / "run.tkperf") for name in ("slow", "fast")]
     ran = CliRunner().invoke(cli, ["compare", *files, "-f", str(tmp_path / "out"), "-z"])
     assert ran.exit_code == 0, ran.exception

@@ -243,7 +243,9 @@ def test_a_model_with_a_device_is_not_comparable() -> None:
 
 
 def test_a_comparison_is_no_better_than_its_runs() -> None:
-    """Runs with the same reason are named together; a failed one makes it not comparable."""
+    """A comparison is only as good as its runs. Runs with the same reason are named together, and a failed run makes it
+    not comparable.
+    """
     unsteady = made_up_section("IOPS", {FOUR_KIB_WRITES: around(100)}, steady=False)
     first, *others = (made_up_run(name, {"iops": [unsteady]}, **MEASURED) for name in ("A", "B"))
     steady = iops_run("C", around(100))
@@ -450,7 +452,9 @@ def test_a_greatest_of_few_slices_cannot_be_told(fresh: int, change: Change) -> 
 
 
 def test_the_specifications_window_stands_for_the_steady_phase() -> None:
-    """Where it was reached in every run; fresh out of box is beside it."""
+    """The window of the specification replaces the steady phase if every run reached it. The fresh phase remains beside
+    it.
+    """
 
     def judged(factor: float) -> SectionResult:
         section = falling(factor)
@@ -478,7 +482,9 @@ def test_a_level_stream_is_compared_as_a_whole() -> None:
 
 
 def test_headlines_are_what_a_data_sheet_names() -> None:
-    """4 KiB reads, the mix, writes; two tests with one load are told apart."""
+    """The headlines of a comparison are 4 KiB reads, the mix and writes. If two tests have the same load, each headline
+    names its test.
+    """
     cells = {work(mix, size): (10.0, 11.0) for mix in (100, 65, 50, 0) for size in (4096, 8192)}
     tests = {"iops": [made_up_section("IOPS", cells)]}
     both = compare([made_up_run("A", tests), made_up_run("B", tests)])
@@ -789,7 +795,9 @@ def test_a_new_firmware_is_marked() -> None:
 
 
 def test_many_runs_are_told_by_their_ends() -> None:
-    """The least and the greatest with their names; a row for each run with short names."""
+    """A comparison of many runs names the least and the greatest run. The table for each run has short names and fits
+    80 columns.
+    """
     runs = [iops_run(f"lab-{n:02}", around(100 + n), device=drive(None)) for n in range(20)]
     many = compare(runs)
     assert next(find_conclusions(many)) == (
@@ -832,7 +840,7 @@ def test_no_two_runs_are_called_alike() -> None:
 
 @pytest.mark.parametrize("told", ["NaT", "now", "today", "12345678901234567890", "2026-13-01", ""])
 def test_what_is_no_date_is_not_known(told: str) -> None:
-    """A history is over dates; of an imported run the day alone is known."""
+    """A text that is no date gives no day. An imported run may have a day without a time."""
     assert find_day(iops_run("A", (1, 2), started_utc=told)) is None
     day = find_day(iops_run("A", (1, 2), started_utc="1970-01-03"))
     noon = find_day(iops_run("A", (1, 2), started_utc="1970-01-03T12:00:00+00:00"))

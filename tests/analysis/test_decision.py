@@ -88,7 +88,7 @@ def test_the_best_beyond_noise_ranks_first() -> None:
 def test_less_than_noise_or_3_percent_is_never_better(
     value: float, half_percent: float | None, standing: Standing, sign: Sign
 ) -> None:
-    """Such a value is neither in the ranking nor in the title."""
+    """A difference within noise or below 3 % never makes a run the best, and the title then calls no run better."""
     runs = [run_of(name, {READ: of}, half_percent=half_percent) for name, of in (("A", 100.0), ("B", value))]
     if half_percent is None:
         runs = [replace_rounds(run) for run in runs]
@@ -123,7 +123,9 @@ def replace_rounds(run: RunResult) -> RunResult:
     ],
 )
 def test_what_is_not_the_drives_alone_is_not_ranked(changes: Mapping[str, object], reason: Unranked | None) -> None:
-    """The cell has its value and the reason; the others rank without it."""
+    """A value that others influenced is shown with the reason and is not ranked. The other runs are
+    ranked without it.
+    """
     flagged = run_of("B", {READ: 900.0})
     (test,) = flagged.tests
     (section,) = test.sections

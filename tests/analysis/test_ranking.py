@@ -83,7 +83,7 @@ def test_other_conditions_are_not_ranked(changes: Mapping[str, object], conditio
 
 
 def test_a_reason_is_not_longer_than_it_has_to_be() -> None:
-    """Parts at the end of two values that are equal are left out; a condition is not named as the cause of another."""
+    """A reason leaves out the equal ends of two values. It does not name a condition as the cause of another reason."""
     unsteady = run_of("C", steady=False, active_range_length_bytes=1 << 29)
     (other,) = rank_runs([run_of("A"), run_of("B"), unsteady], "random_read").others
     assert describe_unranked(other) == "not steady, other conditions: active range 50 %, not 100 %"
@@ -157,7 +157,7 @@ def test_what_is_not_steady_or_measured_is_marked() -> None:
 
 
 def test_a_drive_counts_once() -> None:
-    """The newest run of a drive that can be ranked counts; other files of that run are copies."""
+    """A drive counts once, with its newest run that can be ranked. Another file of the same run is a copy."""
     uuid = "12345678-1234-5678-1234-567812345678"
     drive: dict[str, object] = {"device": {"serial": "X"}}
     runs = [

@@ -23,7 +23,9 @@ def test_the_modified_z_score_is_iglewicz_and_hoaglins() -> None:
 
 
 def test_where_more_than_half_are_alike_the_mean_stands_for_mad() -> None:
-    """MAD 0 would make an outlier of any other value; of values that are all alike there is none."""
+    """If more than half of the values are equal, the mean deviation replaces the MAD, because a MAD of 0 would make
+    every other value an outlier. Equal values contain no outlier.
+    """
     assert describe_distribution([1, 1, 1, 1, 2]).scores == pytest.approx((0, 0, 0, 0, 1 / (1.2533 * 0.2)))
     assert describe_distribution([3.0] * 6).scores == (0.0,) * 6
 

@@ -68,7 +68,7 @@ def test_levels_that_saturate_are_no_course_in_time() -> None:
 
 
 def test_a_level_of_which_nothing_is_known_is_left_out() -> None:
-    """Such a level counts neither as a level with a backlog nor as a level without one."""
+    """A level without a known backlog counts neither as a level with a backlog nor as a level without one."""
     unknown = level(3000, 3000)
     unknown = replace(unknown, all={**unknown.all, "backlog_ios": None})
     levels = [level(1000, 1000), level(2000, 2000), unknown, level(4000, 4000)]
@@ -135,7 +135,9 @@ def test_random_arrivals_are_offered_to_within_a_percent() -> None:
 
 
 def test_a_single_level_with_a_backlog_is_passed_over() -> None:
-    """A drive may be busy with itself for a minute; two in a row are its limit."""
+    """A single level with a backlog is ignored, because a drive may be busy with itself for a minute. Two such levels
+    in a row are the limit.
+    """
     levels = [level(1000, 1000), level(2000, 1500), level(3000, 3000)]
     beyond = [level(4000, 3100), level(5000, 3100)]
     assert found(raised(*levels, *beyond))[NO_BACKLOG.key] == (3000, None, None)
@@ -144,7 +146,9 @@ def test_a_single_level_with_a_backlog_is_passed_over() -> None:
 
 
 def test_what_was_not_reached_is_bounded() -> None:
-    """Beyond the last level, below the first; the rate of saturation is then known by a bound, or as it is."""
+    """A limit outside the offered levels is bounded by the last or the first level. The saturation rate is then a bound
+    or the measured rate.
+    """
     kept = raised(level(1000, 1000), level(2000, 2000))
     assert found(kept) == {NO_BACKLOG.key: (None, 2000, None), SATURATED.key: (None, 2000, None)}
     never = raised(level(1000, 500), level(2000, 500))
@@ -162,8 +166,8 @@ def test_rates_that_fall_with_each_offer_have_no_mean() -> None:
 
 
 def test_no_bound_contradicts_a_level_without_a_backlog() -> None:
-    """The lowest two levels have a backlog and the higher levels have none: neither "below 1,000"
-    nor a rate is true of all levels.
+    """A bound never contradicts a level without a backlog. If only the lowest levels have a
+    backlog, no limit is given.
     """
     done = {1000: 500, 2000: 1000, 3000: 3000, 4000: 4000}
     section = raised(*(level(offered, iops) for offered, iops in done.items()))

@@ -75,8 +75,8 @@ def noise_signals() -> list[Series]:
 
 
 def test_of_a_thousand_signals_without_any_less_than_one_in_a_hundred_alarms() -> None:
-    """White, correlated and heavy-tailed noise has one level, or one range if it is wide; no drop,
-    no period. Few values may be too few to tell.
+    """Fewer than 1 of 100 noise signals raises an alarm: white, correlated or heavy-tailed noise has one level or one
+    range, and no drop or period. Few values may be too few to tell.
     """
     alarms = []
     for number, signal in enumerate(noise_signals()):
@@ -307,7 +307,7 @@ SWINGS: dict[str, tuple[FloatArray, float, float, float]] = {
 @pytest.mark.parametrize("how", SWINGS)
 @pytest.mark.parametrize("seed", range(5))
 def test_a_rate_that_swings_is_not_called_a_level(how: str, seed: int) -> None:
-    """The seconds are hardly ever at the level; the words give the range and the mean."""
+    """A rate that swings is described by its range and its mean, because its seconds are hardly ever at a level."""
     values, low, high, mean = SWINGS[how]
     values = values * (1 + 0.01 * np.random.default_rng(seed).normal(size=values.size))
     found = find_levels(make_series(_AT.astype(float), values, np.ones(1800)))
@@ -457,8 +457,8 @@ def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
 
 @pytest.mark.parametrize(("seconds", "stall_at"), [(1800, None), (1800, 600), (9000, None), (40, None), (40, 15)])
 def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: int | None) -> None:
-    """Slow, fast for 19 s, then where it stays, as after a pause; by its noise the fall looks one second late, or it
-    never settles.
+    """The end of a burst after idle time is no drop. The test begins slowly, then runs fast for 19 s and then at its
+    lasting rate.
     """
     random = np.random.default_rng(1)
     at = np.arange(seconds)

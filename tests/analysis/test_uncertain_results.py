@@ -451,7 +451,9 @@ def test_measures_that_are_as_uncertain_are_named_together() -> None:
 
 
 def test_an_uncertainty_as_great_as_the_figure_gives_no_number() -> None:
-    """Ten thousand percent say no more than a hundred; the data keep them."""
+    """An uncertainty above 100 % is given as "at least ± 100 %", because a greater number says no more. The data keep
+    the number.
+    """
     vague = even(10, 1000)
     assert describe_interval(10, vague) == "at least ± 100 %"
     assert add_interval(10, vague) == "10.00, at least ±\u00a0100 %"

@@ -103,7 +103,9 @@ def test_without_regard_to_correlation_it_would_cover_far_less() -> None:
 
 @pytest.mark.parametrize(("correlation", "least"), [(0.0, 0.98), (0.31, 0.94), (0.6, 0.92)])
 def test_five_rounds_hold_the_mean_of_the_next_ten(correlation: float, least: float) -> None:
-    """At the correlation that is assumed, within 3 points; bench/coverage.py has steady windows and drift."""
+    """The interval from five rounds contains the mean of the next ten rounds as often as stated, for the assumed
+    correlation. bench/coverage.py covers steady windows and drift.
+    """
     series = ar1(np.random.default_rng(2), 4 * TRIALS, 15, correlation)
     held = np.mean(
         [
@@ -284,7 +286,9 @@ def test_percentiles_of_five_rounds_cover_the_true_one(percent: float, ios: int,
 
 
 def test_of_one_step_percentiles_are_known_by_counting_alone() -> None:
-    """I/Os may come in bursts: a lower limit."""
+    """A single step gives percentiles an uncertainty from counting alone. It is a lower limit, because I/Os may arrive
+    in bursts.
+    """
     whole = IoStats(histogram=histogram_of(np.linspace(1e5, 2e5, 10_000)))
     found = uncertainties_of_percentiles(whole, [whole.histogram], Basis.ROUNDS)
     by_percent = dict(zip(REPORTED_PERCENTILES, found, strict=True))
@@ -376,8 +380,8 @@ def test_a_ratio_to_what_has_no_uncertainty_has_none(other: Uncertainty | None) 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.95, 1.3])
 def test_a_slower_device_has_mirrored_intervals_as_iops_and_as_latency(share: float) -> None:
-    """The same noise, in percent, has the same consequence for both; a few rounds that differ much are
-    no reason for 0.
+    """The same noise in percent gives IOPS and latency the mirrored interval. A few rounds that differ much do not make
+    a limit 0.
     """
     rate = build_ratio(25.0, normal(25, 25 * share), 100.0, normal(100, 1))
     latency = build_ratio(400.0, normal(400, 400 * share), 100.0, normal(100, 1))

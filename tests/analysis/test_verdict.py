@@ -204,7 +204,9 @@ def test_the_method_has_the_table_of_severities() -> None:
 
 @pytest.mark.parametrize("code", BADGES)
 def test_a_badge_has_the_weight_of_its_reason(code: ReasonCode) -> None:
-    """A file target is a caution in both: its file system is part of the figures."""
+    """A badge has the severity of its reason. A file target is a caution in both, because its file system influences
+    the results.
+    """
     said = find_level(f"{BADGES[code]}: why")
     assert said is level_of(code.severity)
     assert code is not ReasonCode.FILE_TARGET or said is NoteLevel.CAUTION

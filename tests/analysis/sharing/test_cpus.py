@@ -37,7 +37,9 @@ def test_each_drive_gets_its_own_near_its_node() -> None:
 
 
 def test_drives_of_a_node_are_treated_alike() -> None:
-    """Where one would get none of its own, all of that node share, and are marked; another node's do not."""
+    """If a drive of a node would get no CPU of its own, all drives of the node share their CPUs and are marked as
+    shared. Drives of another node keep their own CPUs.
+    """
     plan = assign_cpus(drives(0, 0, 0, 0, 1), {}, set(range(8)), {})
     assert cpus_of(plan) == [(1, 2, 3)] * 4 + [(4,)]
     assert [one.is_shared for one in plan.assignments] == [True] * 4 + [False]
@@ -62,7 +64,9 @@ def test_a_node_whose_cpus_may_not_be_used() -> None:
 
 
 def test_cores_come_before_their_siblings() -> None:
-    """Two drives get two cores; a third shares one of them, which is marked; the core of the rest comes last."""
+    """Drives get separate cores first. A third drive on two cores shares one of them and is marked, and the core of the
+    other work is the last choice.
+    """
     cores = {0: (0, 4), 4: (0, 4), 1: (1, 5), 5: (1, 5), 2: (2, 6), 6: (2, 6)}
     allowed = {0, 1, 2, 4, 5, 6}
     two = assign_cpus(drives(None, None), {}, allowed, cores)
@@ -90,7 +94,9 @@ def test_hosts_with_one_or_two_cpus() -> None:
     st.lists(st.integers(0, 4), min_size=8, max_size=8),
 )
 def test_assignments_are_what_they_say(nodes: list[int | None], allowed: set[int], counts: list[int]) -> None:
-    """Only CPUs that may be used, never none; not marked as shared only where no other drive has them."""
+    """Each drive gets at least one CPU that may be used. A drive is marked as shared exactly if another drive has one
+    of its CPUs.
+    """
     threads = {f"d{n}": count for n, count in enumerate(counts)}
     plan = assign_cpus(drives(*nodes), threads, allowed, {})
     for one in plan.assignments:

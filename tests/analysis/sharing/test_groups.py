@@ -99,7 +99,9 @@ def test_a_drive_whose_link_is_not_known() -> None:
 
 
 def test_drives_without_a_path_are_not_judged() -> None:
-    """A loop device may share anything with the others; alone it shares nothing."""
+    """A loop device without a path is not judged in a group, because it may share anything with the others. A single
+    loop device shares nothing.
+    """
     loop = DrivePath(drive="loop0", gap=PathGap.LOOP)
     (group,) = group_drives([NVME[0], loop], "auto")
     assert (group.without_path, group.state) == (("loop0",), BudgetState.NOT_KNOWN)
@@ -110,7 +112,7 @@ def test_drives_without_a_path_are_not_judged() -> None:
 
 
 def test_each_drive_is_judged_by_its_own_parts() -> None:
-    """A drive whose parts are within budget is not marked for those of others; reads count more than budgets."""
+    """A drive is judged by its own parts and not by the parts of others. Compared reads decide over budgets."""
     (group,) = group_drives([*NVME[:3], *SHELF[:2]], "all")
     assert judge_sharing(group, {}) == {
         "nvme0n1": SharingState.OVER_BUDGET,
