@@ -79,7 +79,9 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
 def test_wrong_use_gets_one_clear_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], code: int, says: str
 ) -> None:
-    """The message says what is wrong; the exit code says which kind of wrong."""
+    """A wrong call is one clear line that says what is wrong, with the exit code for the kind of mistake. It leaves no
+    file.
+    """
     monkeypatch.chdir(tmp_path)
     assert_clear(tkperf(*argv), code, says)
     assert [path.name for path in tmp_path.iterdir()] == []
@@ -125,7 +127,9 @@ def test_a_file_system_without_direct_io_is_named(tmp_path: Path) -> None:
 
 
 def test_a_device_smaller_than_a_step_needs_is_refused(tmp_path: Path) -> None:
-    """Four jobs of 1 MiB blocks do not fit into 2 MiB; the scratch file is not left behind."""
+    """A device too small for a step is refused: four jobs with blocks of 1 MiB do not fit into 2 MiB. The scratch file
+    is removed.
+    """
     scratch = tmp_path / "s"
     done = tkperf("ssd", "n", scratch, "--size", "2MiB", "--output", tmp_path)
     assert_clear(done, 2, str(scratch), "too small for 4 jobs")

@@ -170,7 +170,9 @@ def test_a_link_over_its_budget() -> None:
 
 
 def test_warnings_of_the_host_are_said_once() -> None:
-    """The host was looked at for each drive, and showed other numbers each time; names in words stay apart."""
+    """Warnings of the host about the same matter are printed once for all drives, although their numbers differ.
+    Warnings with different words remain separate.
+    """
     estimate = look("sim:sata-ssd", "sim:sata-ssd", "sim:sata-ssd")
 
     def warned(drive: Any, *texts: str) -> Any:
@@ -199,7 +201,9 @@ def test_much_of_a_life_names_the_drives() -> None:
 
 
 def test_conditions_of_all_drives_are_said_once(tmp_path: Path) -> None:
-    """A line that differs only in the drive's own path is the same; others name the drives for which they hold."""
+    """Conditions that all drives share are printed once, even if they differ in the path of the drive. Other conditions
+    name their drives.
+    """
     estimate = look("sim:sata-ssd", "sim:sata-ssd", "sim:client-tlc", parallel=2, stagger_s=30.0)
     drives_with_host = tuple(
         replace(

@@ -251,7 +251,9 @@ def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(fo
 def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
     folder: Path, loop_device: Callable[..., Path]
 ) -> None:
-    """One whose run has begun, and one that waited; both have another serial number at the old path."""
+    """A resumed batch refuses drives with another serial number at the old path, whether their run had begun or waited.
+    The other drives continue.
+    """
     drives = [loop_device(size=16 * MIB) for _ in range(4)]
     consent = folder / "yes.txt"
     consent.write_text("loop0\nloop1\nloop2\nloop3\n")

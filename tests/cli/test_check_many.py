@@ -195,7 +195,9 @@ def test_files_of_one_run_count_once(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_fullest_file_of_a_run_is_shown(good: RunResult) -> None:
-    """A copy from the middle of a run is the same run; runs without a seed are alike only if their values are."""
+    """A copy from the middle of a run counts as the same run, and the fuller file is shown. Runs without a seed are the
+    same only if their values are.
+    """
     (test, *_) = good.tests
     early = replace(good, tests=(replace(test, steps=test.steps[:1]),))
     seeded = [replace(one, info=replace(one.info, seed=7)) for one in (early, good)]

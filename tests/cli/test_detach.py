@@ -122,7 +122,9 @@ def descendants_of(pid: int) -> list[int]:
 
 @fio
 def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_path: Path) -> None:
-    """Plan, question and answer are there; then the run has a session, a log and no terminal."""
+    """A detached run shows plan, question and answer on the terminal. It then continues in its own session with a log
+    and without a terminal.
+    """
     with_report = [each for each in options(image, "-rt", "3") if each != "--no-report"]
     terminal = Terminal(*with_report)
     terminal.read_until("Type its")
@@ -416,7 +418,7 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.mark.root
 def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> None:
-    """Who may not look at a process may not stop it either; that it runs everybody sees."""
+    """A run of another user is named with its process and not stopped, because the user may not stop that process."""
     path = a_run(open_folder)
     stranger = ["setpriv", "--reuid", "65534", "--clear-groups"]
     source = str(Path(tkperf_package.__file__).parents[1])

@@ -68,7 +68,9 @@ def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:
 
 
 def test_a_simulated_drive_is_called_one() -> None:
-    """doctor answers for the model; there is no setting of a host to tune, and no password to clear."""
+    """doctor says of a simulated drive that it is a model and can be tested. Such a drive has no
+    host settings to tune.
+    """
     done = CliRunner().invoke(cli, ["doctor", "sim:client-tlc"])
     assert done.exit_code == 0, done.output
     assert done.output.startswith("SIMULATED. Can be tested: a model, no device; ")
@@ -83,7 +85,9 @@ def test_a_simulated_drive_is_called_one() -> None:
 
 
 def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
-    """What has to be done has its reason and remedy; what is as it should be has a line of its own each."""
+    """The findings that disturb are printed first, with reason and remedy. Each finding that needs no action has one
+    line.
+    """
     text = drawn(build_device_page(a_device(OK, UNKNOWN, ADVICE, DISTURBS)))
     assert 0 < text.index("link: would disturb, x1") < text.index("idle states: advice, C6")
     assert text.index("why: narrow") < text.index("do:  move") < text.index("why: sleep")
@@ -114,8 +118,8 @@ def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
     ],
 )
 def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLevel) -> None:
-    """Each objection is named, in the verdict or below it; only of a device that can be tested is told how to confirm
-    it.
+    """The verdict on a device names each objection, there or below. Only a device that can be tested has a line about
+    its confirmation.
     """
     page = build_device_page(device)
     assert (page.verdict.text, page.verdict.level) == (says, level)
@@ -209,7 +213,7 @@ def test_settings_have_a_verdict() -> None:
 
 
 def test_lines_have_whole_words_and_commands_can_be_copied() -> None:
-    """At 80 columns, with paths that are longer than their place; a shell reads a long command as one."""
+    """Lines break between words at 80 columns. A long command is broken so that a shell reads it as one command."""
     command = f"echo performance | sudo tee /sys/{'devices/' * 6}scaling_governor"
     words = "a word next to another word " * 8
     finding = replace(DISTURBS, found=words, why=words, command=command, otherwise=None)

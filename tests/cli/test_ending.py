@@ -47,7 +47,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 
 def test_a_run_leaves_its_report_and_says_where(tmp_path: Path) -> None:
-    """A page of tkperf's, beside the run file; the last line names it."""
+    """A run writes its report beside the run file, and the last line of output names the report."""
     ran = run(tmp_path)
     assert ran.exit_code == 0, ran.output
     page = (tmp_path / "n.html").read_bytes()

@@ -211,7 +211,9 @@ def test_each_code_is_given(code: ExitCode, run_file: Path, tmp_path: Path) -> N
 
 
 def test_what_the_page_says_is_no_error(run_file: Path, tmp_path: Path) -> None:
-    """A run that was stopped is shown; what was not measured is a verdict; one file of two is imported."""
+    """Showing a stopped run is no error. Claims that were not measured count as not met, and importing one file of two
+    is a success.
+    """
     assert stopped(run_file, tmp_path) == ExitCode.STOPPED
     cut_off = tmp_path / "long.tkperf"
     assert tkperf("show", cut_off).returncode == ExitCode.DONE

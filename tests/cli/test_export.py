@@ -230,7 +230,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_others(runs: Path, tmp_path: P
 
 
 def test_links_in_a_data_set_lead_nowhere(runs: Path, tmp_path: Path) -> None:
-    """Neither a folder of a run nor a folder that a killed export left is deleted through a link."""
+    """No export deletes a folder through a link, neither the folder of a run nor a folder that a killed export left."""
     dataset, outside = tmp_path / "fleet", tmp_path / "outside"
     export(runs, "--parquet", dataset)
     outside.mkdir()
@@ -324,7 +324,9 @@ def test_other_code_exports_again(runs: Path, tmp_path: Path, monkeypatch: pytes
 
 
 def test_report_does_not_replace_the_tables_of_another_run(runs: Path, tmp_path: Path) -> None:
-    """The same run may be written again; another run, a file of another program and a data set are refused."""
+    """report writes the tables of the same run again. It refuses to replace those of another run, a file of another
+    program and a data set.
+    """
 
     def report(name: str, folder: Path) -> Exception | None:
         result = CliRunner().invoke(cli, ["report", str(runs / f"{name}.tkperf"), "--parquet", str(folder)])

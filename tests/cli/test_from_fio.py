@@ -47,7 +47,7 @@ def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path:
 
 
 def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None:
-    """tkperf never overwrites the job file, even with this option."""
+    """A workload file is replaced only with --force. The job file that is read is never overwritten."""
     output = tmp_path / "mine.toml"
     output.write_text("precious")
     assert_clear(tkperf("workload", "from-fio", job, "-o", output), 2, "pass --force to replace it")

@@ -158,7 +158,9 @@ def test_only_an_outputs_own_folder_is_made(tmp_path: Path) -> None:
 
 
 def test_own_links_are_followed(tmp_path: Path) -> None:
-    """A user may have put the report elsewhere; the link stays a link."""
+    """An output is written through the user's own link, and the link remains, because the user may have placed the
+    report elsewhere.
+    """
     (tmp_path / "www").mkdir()
     link = tmp_path / "x.html"
     link.symlink_to("www/../www/x.html")
@@ -212,7 +214,9 @@ def test_no_line_of_progress_or_log_is_obeyed_or_forged(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
-    """A path with bytes that are no UTF-8: in every output, no traceback, the right exit code."""
+    """A path with bytes that are not UTF-8 is spelled out in every output. It causes no traceback and no wrong exit
+    code.
+    """
     folder = tmp_path / os.fsdecode(b"od\xffd")
     folder.mkdir()
     simulate(folder, run_info(name="odd", notices=("from od\udcffd",)))

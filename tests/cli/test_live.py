@@ -113,7 +113,7 @@ def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
 
 
 def test_the_newest_second_is_always_the_last_of_its_line() -> None:
-    """Older values disappear at the left."""
+    """The newest second is always the last value of its line. Older values disappear at the left."""
     state = in_a_round()
     for number in range(300):
         state.take(second(1 if number < 299 else 88_000, 16_030 + number))
@@ -206,7 +206,9 @@ def test_a_terminal_without_blocks_gets_ascii() -> None:
 
 
 def test_warnings_are_told_apart_and_earlier_ones_are_counted() -> None:
-    """Two paragraphs of the same colour read as one; a third would push the figures away."""
+    """The view shows the last two warnings in separate lines and counts the earlier ones, because more would push the
+    figures away.
+    """
     state = RunState()
     for text in ("one", "two", "three", "four"):
         state.take(Warned(warning=RunNote(code="telemetry", text=text)))

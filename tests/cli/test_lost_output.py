@@ -187,7 +187,7 @@ def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path: Path) -> None:
 @pytest.mark.fio
 @pytest.mark.parametrize("progress", ["live", "plain"])
 def test_a_stopped_terminal_holds_up_nothing(tmp_path: Path, progress: str) -> None:
-    """Ctrl-S as soon as the run has begun; Ctrl-Q when it is over."""
+    """A stopped terminal (Ctrl-S) does not delay the run. Its output appears after Ctrl-Q."""
     terminal, ours = pty.openpty()
     running = start_on_a_file(tmp_path, "--progress", progress, "-d", stderr=ours)
     try:

@@ -93,7 +93,9 @@ def test_the_results_are_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
 def test_a_report_that_cannot_be_made_holds_up_no_mail(
     tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, module: str | None, says: str
 ) -> None:
-    """The text says why; the results and the run file are there."""
+    """A report that cannot be created does not delay the mail. The mail says why the report is missing and contains the
+    results.
+    """
     if module is None:
 
         def fails(*_: object) -> str:
@@ -119,7 +121,7 @@ def test_a_report_that_cannot_be_made_holds_up_no_mail(
 def test_what_is_too_large_for_a_mail_stays_out(
     tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both count together; what is left out is named."""
+    """Attachments that are together too large for a mail are left out and named in its text."""
     monkeypatch.setattr("tkperf.cli.ending.MOST_ATTACHED_BYTES", 10)
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     assert run(tmp_path, "-m", "me@example.org", "-s", server).exit_code == 0
@@ -131,7 +133,7 @@ def test_what_is_too_large_for_a_mail_stays_out(
 
 
 def test_a_mail_server_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
-    """The run has succeeded; the user reads who was not told."""
+    """An unreachable mail server is a warning that names the recipient. The run keeps its success."""
     ran = run(tmp_path, "-m", "me@example.org", "-s", "127.0.0.1:9")
     assert ran.exit_code == 0
     assert "warning: the mail to me@example.org was not sent" in ran.stderr

@@ -25,7 +25,7 @@ TESTS = ("iops", "lat", "tp", "writesat")
     ],
 )
 def test_several_tests_may_follow_one_flag(given: list[str], expanded: list[str]) -> None:
-    """``-ssdt iops lat`` is ``-ssdt iops -ssdt lat``; a NAME that is a test's name stays one."""
+    """``-ssdt iops lat`` means ``-ssdt iops -ssdt lat``. A NAME that is also the name of a test stays the NAME."""
     assert expand_lists(given, ("-ssdt", "--ssd-type"), TESTS) == expanded
 
 
@@ -92,7 +92,7 @@ def test_completion_offers_the_suites_tests(begun: str, offered: list[str]) -> N
 
 
 def test_completion_offers_profiles() -> None:
-    """Shipped ones by name; anything else may be a TOML file in some folder."""
+    """Completion offers the shipped profiles by name. For a path it lets the shell complete files in a folder."""
     (option,) = (each for each in ssd.params if each.name == "profile")
     context = click.Context(ssd, **cli.context_settings)
     assert [item.value for item in option.shell_complete(context, "pts-2")] == ["pts-2.0", "pts-2.0-client"]

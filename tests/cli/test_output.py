@@ -79,7 +79,9 @@ def test_a_new_file_can_be_read_by_those_who_may(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["see [/b]", "[bold]", "a\x1b[2Jb", "a\x1b]0;title\x07b", "a\u202eb"])
 def test_text_from_outside_is_shown_and_not_obeyed(tmp_path: Path, text: str) -> None:
-    """Brackets stay, control characters go; in the tables of a run as in single lines."""
+    """Brackets in a foreign text are shown and control characters are dropped, in the tables of a run and in single
+    lines.
+    """
     device = {"model": text, "serial": text, "kind": "simulated drive"}
     info = run_info(name=text, device=device, notices=(text,), fio_version=text)
     simulate(tmp_path, info)
@@ -114,7 +116,7 @@ def test_text_from_outside_is_printed_as_it_is(text: str) -> None:
 
 
 def test_control_and_direction_characters_are_dropped() -> None:
-    """Escape sequences, bells, carriage returns and right-to-left overrides; lines stay lines."""
+    """Escape sequences, bells, carriage returns and direction overrides are dropped from a text. Line ends remain."""
     assert plain("a\x1b[31mb\x07\r\u202e\u2066\x9bc\nd") == "a[31mbc\nd"
     assert plain("[red]") == "\\[red]"
     assert plain(7) == "7"

@@ -129,8 +129,9 @@ def test_charts_that_could_not_be_drawn_are_found_before_anything_is_written(
 
 
 def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The .venv of scripts/setup.sh has no pip, nor has what make install made; a package index
-    may have something else by our name."""
+    """The command that installs a missing package fits the installation. It never names tkperf on a package index,
+    where another project may have this name.
+    """
     checkout = Path(tkperf.__file__).parents[2]
 
     def said(extra: str = "parquet") -> str:

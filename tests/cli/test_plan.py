@@ -72,7 +72,7 @@ def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
 
 
 def test_a_quiet_run_warns_of_its_cost_alone(tmp_path: Path) -> None:
-    """It may be confirmed beforehand and shows no other warning, so it promises neither a question nor
+    """A quiet run that may be confirmed beforehand warns only of its cost. The warning promises no question and no
     warnings below.
     """
     target = tmp_path / "target.img"

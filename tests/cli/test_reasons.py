@@ -127,7 +127,7 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", PROVOKED)
 def test_a_provoked_error_is_told_in_words(run_file: Path, tmp_path: Path, name: str) -> None:
-    """One line with what is wrong; nothing of Python's or the kernel's notation."""
+    """A provoked error is one line that says what is wrong. It contains no notation of Python or the kernel."""
     (tmp_path / "run.tkperf").write_bytes(run_file.read_bytes())
     make, code, says = PROVOKED[name]
     done = tkperf(*(str(word) for word in make(tmp_path)))
@@ -138,7 +138,7 @@ def test_a_provoked_error_is_told_in_words(run_file: Path, tmp_path: Path, name:
 
 
 def test_a_mail_server_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
-    """After a run: a warning."""
+    """A mail server that cannot be reached after a run is a warning in words."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -347,7 +347,7 @@ def test_a_file_that_became_another_meanwhile(run_file: Path) -> None:
 
 @pytest.mark.fio
 def test_an_engine_that_fio_would_load_as_a_library(on_a_file: tuple[Path, Path]) -> None:
-    """``external:PATH`` is code for fio; the name is one of tkperf's own or none."""
+    """The I/O engine of a resumed run must be one of tkperf's, because fio would load ``external:PATH`` as code."""
     path, _ = on_a_file
     edit(path, ioengine="external:/tmp/x.so")
     assert_refused(path, 2, "I/O engine 'external:/tmp/x.so'")

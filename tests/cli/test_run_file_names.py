@@ -56,7 +56,7 @@ def test_a_run_file_is_found_by(folder: Path, given: str, found: str) -> None:
 
 
 def test_several_that_could_be_meant_are_listed(folder: Path) -> None:
-    """The whole name still means one of them; nothing is chosen behind the user's back."""
+    """A name that fits several run files is refused with a list of them. The full name of a file selects it."""
     (folder / "demo").mkdir()
     for name in ("a", "b"):
         shutil.copy("demo.tkperf", f"demo/{name}.tkperf")

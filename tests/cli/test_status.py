@@ -120,7 +120,9 @@ def test_of_many_runs_none_is_judged_but_those_named(tmp_path: Path, monkeypatch
 
 
 def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
-    """Fills included, each step once however many kinds there are; a step that was only repeated is none."""
+    """Every output counts the same disturbed steps: fills included, each step once, and no step
+    that was only repeated.
+    """
     path, writer = a_run(tmp_path)
     found = [(FOREIGN, GAP), (FOREIGN,), (REPEATED,)]
     for number, disturbances in enumerate(found, 1):
@@ -140,7 +142,9 @@ def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
 
 
 def test_a_disturbed_step_that_was_set_aside_does_not_count(tmp_path: Path) -> None:
-    """It was measured again after an interruption, and no result is computed from it."""
+    """A disturbed step that was measured again after an interruption does not count, because no result is computed from
+    it.
+    """
     path, writer = a_run(tmp_path)
     writer(StepEnded(test="iops", record=a_step(1, disturbances=(FOREIGN,), foreign_read_bytes=0)))
     writer.close()

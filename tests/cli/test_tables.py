@@ -72,7 +72,9 @@ FOOTNOTE = "fewer than 10 I/Os expected beyond that percentile"
 
 
 def test_a_percentile_left_out_is_explained_where_its_dash_is(result: RunResult) -> None:
-    """Terminal, Markdown, report: a footnote for each table with such a dash, and for no other."""
+    """The terminal, Markdown and the report put a footnote below each table that leaves out a percentile, and below no
+    other table.
+    """
     latency = result.tests[1].sections[0]
     shown_of = [QUANTITIES[key] for key in matrix_keys(latency.plan) if key.startswith("p")]
     known = [[cell.value(each) is not None for cell in latency.cells] for each in shown_of]
@@ -127,7 +129,7 @@ FINDING = ClaimResult(
 
 @pytest.mark.parametrize("width", [50, 80, 200])
 def test_claims_are_legible_at_any_width(result: RunResult, width: int) -> None:
-    """No line is wider than the terminal, no word is cut; a margin has separators."""
+    """Claims fit any width: no line is wider than the terminal and no word is cut."""
     file = io.StringIO()
     quiet = replace(result, info=replace(result.info, notices=()))
     view = build_claims_page(Checked(claim_results=(FINDING,), result=quiet))
@@ -186,7 +188,9 @@ def test_disturbed_figures_are_marked_everywhere(tmp_path: Path) -> None:
 
 
 def test_the_longest_gap_is_between_any_two_steps(tmp_path: Path) -> None:
-    """Planned pauses are none; those above the limit are counted."""
+    """The longest gap is the longest time between any two steps, planned pauses excluded. Gaps above the limit are
+    counted.
+    """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
     test = record.tests[0]
@@ -215,7 +219,9 @@ def test_steps_that_overlap_have_no_gap(tmp_path: Path) -> None:
     ("gap_s", "said"), [(2.5, "2500.0 ms, none flagged"), (0.02, "20.0 ms, none flagged"), (0.0, "none")]
 )
 def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float, said: str) -> None:
-    """A cold start may take longer than a hand-over; terminal and report say the same of it."""
+    """A gap is called too long only above the limit of its place, because a cold start may take longer than a
+    hand-over. The terminal and the report agree.
+    """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
     test = record.tests[0]
@@ -228,7 +234,9 @@ def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float
 
 
 def test_a_run_whose_other_io_nobody_could_tell_does_not_pass_for_undisturbed(tmp_path: Path) -> None:
-    """A file has no counters of its own: watched, but not compared. A simulated drive is nobody else's."""
+    """A run on a file is not called undisturbed, because a file has no counters to compare with. A simulated drive has
+    no other users.
+    """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
     assert analyse(record).tests[0].not_compared_steps == 0

@@ -29,7 +29,9 @@ def finding_of(monkeypatch: pytest.MonkeyPatch, *findings: AuditResult) -> None:
 
 
 def test_strict_refuses_and_names_each_command(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit 3, before anything is asked or written; what only may disturb does not count."""
+    """--strict refuses with exit code 3 before anything is asked or written, and names each command. A finding that
+    only may disturb does not count.
+    """
     finding_of(monkeypatch, BUSY, SLOW, SWAP)
     with pytest.raises(RefusedError) as caught:
         tkperf.make_plan("ssd", str(scratch), profile="quick", strict=True)

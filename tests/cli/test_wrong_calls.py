@@ -72,7 +72,9 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
     ],
 )
 def test_a_wrong_call_is_told_in_a_line_and_the_usage(words: list[str], says: str) -> None:
-    """Nothing else is said; the usage is that of the command that was meant."""
+    """A wrong call prints one line with the mistake, the usage of the command that was meant, and
+    the call of its help.
+    """
     done = tkperf(*words)
     assert (done.returncode, done.stdout) == (2, "")
     message, usage, help_ = done.stderr.splitlines()
