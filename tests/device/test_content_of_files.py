@@ -184,7 +184,9 @@ def write_holes(image: Path, size: int) -> None:
 
 
 def test_what_was_not_read_to_its_end_counts_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Zeros are read up to a limit; data before the limit is recognised as such."""
+    """A file whose content was not read to its end counts as data, even if it began with zeros. Data before the limit
+    is recognised as data.
+    """
     monkeypatch.setattr(content, "READ_LIMIT_BYTES", 8 * MIB)
     image = tmp_path / "image"
     image.write_bytes(bytes(8 * MIB))
@@ -228,7 +230,9 @@ def test_a_volume_on_a_loop_device_leads_to_the_whole_file(tmp_path: Path) -> No
 
 @pytest.mark.root
 def test_a_block_device_with_data_in_a_sample_is_recognised(loop_device: Callable[..., Path], tmp_path: Path) -> None:
-    """A drive has no map of a file system: its beginning, its end and samples must read as zeros."""
+    """A block device with data at its beginning, at its end or in a sample contains data. All of these must read as
+    zeros.
+    """
     under = loop_device(size=8 * MIB)
     with loop_on(under) as device:
         assert data_on(device)

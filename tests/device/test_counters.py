@@ -87,7 +87,7 @@ def test_what_is_not_there_is_not_counted(made_up_sysfs: Path) -> None:
 
 
 def test_a_set_made_anew_is_counted_again(made_up_sysfs: Path) -> None:
-    """While it is gone there are no counts; then those of the new device by the same number."""
+    """A set that was removed and created again is counted again. There are no counts while it is missing."""
     files = StatFiles(["8:16"], made_up_sysfs)
     node = made_up_sysfs / "dev/block/8:16"
     assert files.counts(files.read()) is not None

@@ -175,7 +175,9 @@ def permit(scratch: Path) -> Iterator[ErasePermit]:
 
 
 def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) -> None:
-    """Between the holds it is out of reach; then fills go to it, and nothing that needs the hold."""
+    """A drive is out of reach between the two holds. Under a mapping it can be filled, but nothing that needs the
+    exclusive hold is possible.
+    """
     permit.lend(shared=True)
     with pytest.raises(RefusedError, match="lent to another program"):
         _ = permit.path
@@ -208,7 +210,7 @@ SEGMENTS = Segments(seed=1, length_bytes=8192, within_bytes=1 << 20, starts_byte
 
 
 def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(kernel: FakeKernel, permit: ErasePermit) -> None:
-    """In sectors, in the order of their places; the claim goes to the mapping."""
+    """Segments are mapped in sectors, in the order of their places. The mapping holds the drive while it exists."""
     assert build_table(SEGMENTS, "8:16") == (Target(0, 16, "linear", "8:16 8"), Target(16, 16, "linear", "8:16 128"))
     mapping = SegmentMapping(permit, SEGMENTS)
     with pytest.raises(DeviceError, match="not mapped at the moment"):
@@ -225,7 +227,9 @@ def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(kernel: Fa
 def test_who_takes_the_drive_between_the_holds_keeps_it(
     kernel: FakeKernel, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel makes no mapping of what is claimed; nothing is written, the run ends."""
+    """A program that takes the drive between the two holds keeps it, because the kernel maps no claimed drive. The run
+    then ends, and nothing more is written.
+    """
     real: Callable[..., int] = kernel.__call__
 
     def claimed(descriptor: int, request: int, buffer: bytearray, mutate: bool) -> int:

@@ -94,7 +94,9 @@ SECOND = DeviceIdentity(
 
 
 def test_the_serial_number_of_two_namespaces_confirms_neither() -> None:
-    """The message contains the exact words of the answer; a partition needs its path as before."""
+    """A serial number that two namespaces share confirms neither of them. The message contains the exact answer, and a
+    partition is confirmed with its path.
+    """
     assert SECOND.confirm_id == "S1/namespace-2"
     assert replace(SECOND, partition=1, path="/dev/nvme0n2p1").confirm_id == "/dev/nvme0n2p1"
     question = Question(devices=(SECOND.path,), ids=(SECOND.confirm_id,), shares_serial=True)

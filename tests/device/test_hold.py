@@ -217,7 +217,9 @@ def test_a_held_device_is_claimed_except_while_it_is_lent(loop_device: Callable[
 
 
 def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Path) -> None:
-    """mdadm and vendors' tools need it for themselves; what comes back is the same device."""
+    """A lent device cannot be used until it is taken back. The permit then reaches the same device, even if another
+    file has its name.
+    """
     permit = permit_for(scratch)
     permit.lend()
     with pytest.raises(RefusedError, match="lent to another program"):
@@ -277,7 +279,7 @@ def found_in(path: Path) -> str:
 
 
 def test_an_existing_file_is_looked_into(tmp_path: Path) -> None:
-    """A file's content is something to lose; holes, and what tkperf wrote itself, are not."""
+    """An existing file with content counts as data. Holes, and what tkperf itself wrote, do not."""
     path = tmp_path / "x"
     path.write_bytes(b"%PDF-1.4\n" + os.urandom(MIB))
     assert found_in(path).endswith(f"on {path}")
@@ -291,7 +293,7 @@ def test_an_existing_file_is_looked_into(tmp_path: Path) -> None:
 
 
 def test_a_loop_device_is_looked_into_like_the_file_behind_it(loop_device: Callable[..., Path]) -> None:
-    """Data that libblkid does not recognise also counts as data; zeros do not."""
+    """Data that libblkid does not recognise on a loop device also counts as data. Zeros do not."""
     device = loop_device(size=8 * MIB)
     assert "data " in found_in(device)
     device.write_bytes(bytes(8 * MIB))
@@ -299,7 +301,9 @@ def test_a_loop_device_is_looked_into_like_the_file_behind_it(loop_device: Calla
 
 
 def test_a_scratch_file_is_asked_for_once_it_was_written_to(tmp_path: Path) -> None:
-    """Blocks that are only allocated hold nothing; whose the first byte is nobody can tell."""
+    """A scratch file needs a confirmation after its first written byte, because nobody can tell whose byte it is.
+    Allocated blocks alone contain nothing.
+    """
     path = tmp_path / "s.img"
     create_file_target(path, MIB)
     assert found_in(path) == ""
@@ -400,7 +404,7 @@ def test_what_could_not_be_looked_at_is_said_before_the_question(scratch: Path, 
 
 @pytest.mark.fio
 def test_a_path_is_confirmed_as_it_was_given(scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user may give the relative path of DEVICE again; another way to write it is no answer."""
+    """The relative path of DEVICE confirms it if it is spelled the same way. Another spelling is refused."""
     monkeypatch.chdir(scratch.parent)
     words = ("--profile", "quick", "-ssdt", "iops", "--purge-command", "false {device}")
     for given, status in ((scratch.name, 4), (f"./{scratch.name}", 3)):

@@ -137,7 +137,9 @@ def test_each_fact_has_its_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "2.13", "2.16", "3.0-rc1"])
 def test_every_nvme_cli_tells_the_controller(tmp_path: Path, version: str) -> None:
-    """The controller pads its texts with blanks."""
+    """Every version of nvme-cli gives model, firmware and security of the controller. The blanks that pad these texts
+    are removed.
+    """
     nvme_disk(tmp_path)
     tool = answering(text("nvme", "id-ctrl", version, OACS=3))
     facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=tool)  # type: ignore[arg-type]

@@ -452,9 +452,8 @@ def test_a_drive_that_refuses_its_sanitize_log_is_waited_for(
 
 @pytest.mark.parametrize("state", ["(2) Restricted Failure State", "(4) Unrestricted Failure State"])
 def test_an_nvme_drive_in_a_failure_state_is_refused(tools: FakeTools, state: str, scratch: Path) -> None:
-    """Such a drive accepts no reads and writes; nvme-cli reports the state since 2.12.
-
-    The message has the commands that end the state.
+    """An NVMe drive in a failure state, which nvme-cli reports since 2.12, is refused. The message contains the
+    commands that end the state.
     """
     tools.update(ends=3, state=state)
     with pytest.raises(DeviceError, match=r"the last sanitize of \S+ failed") as refused:
@@ -524,7 +523,9 @@ def test_nvme_commands_that_the_drive_refuses(
 def test_nvme_methods_by_capability(
     tools: FakeTools, drive: DeviceIdentity, disk: Path, capabilities: dict[str, int], siblings: bool, first: str
 ) -> None:
-    """What the controller claims decides; user data erase before sanitize before crypto erase."""
+    """The capabilities of an NVMe controller decide its purge. User data erase precedes sanitize, and sanitize precedes
+    crypto erase.
+    """
     tools.update(controller=capabilities, namespace={})
     if siblings:
         add_sibling(disk)
@@ -559,7 +560,9 @@ def test_nvme_format_of_all_namespaces_is_refused(
 def test_nvme_format_keeps_format_and_protection(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
 ) -> None:
-    """LBA format 17 of an extended list, metadata at the end of data, protection type 1 first; six hours in ms."""
+    """Format NVM keeps the LBA format (17, in the extended list), the place of metadata and the protection. Its limit
+    is six hours in ms.
+    """
     tools.update(controller={"oacs": 2}, namespace={"flbas": 0b0110001 | 1 << 4, "dps": 0b1001, "dlfeat": 0})
     run_purge(permit, chosen(nvme.offer_nvme(drive, disk)))
     (call,) = tools.commanded("format")
@@ -570,7 +573,9 @@ def test_nvme_format_keeps_format_and_protection(
 
 
 def test_scsi_sanitize(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """Block erase where the operation codes have it; the progress indication is followed."""
+    """A SAS SSD that supports block erase is sanitized with it, and the progress indication of the
+    drive is followed.
+    """
     sas = replace(drive, interface="SAS", rotational=False)
     tools.update(sanitize=[2], erase_takes_polls=2)
     best = chosen(scsi.offer_scsi(sas))
@@ -688,7 +693,7 @@ def test_sense_data_of_both_formats(dump: str, reads: tuple[int, int, int, float
 
 
 def test_scsi_format_by_kind_of_drive(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """SAS SSDs are formatted; a USB bridge is never sent such a command."""
+    """A SAS SSD may be purged by Format Unit. A USB bridge is never sent such a command."""
     assert chosen(scsi.offer_scsi(replace(drive, interface="SAS", rotational=False))).name == ("scsi-format")
     usb = by_name(scsi.offer_scsi(replace(drive, interface="USB")))
     assert all("bridges" in because(offer) for offer in usb.values())
@@ -718,7 +723,7 @@ def test_an_interruption_waits_for_the_erase(tools: FakeTools, drive: DeviceIden
 
 
 def test_a_left_password_is_cleared_at_the_next_start(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """A SATA drive that a cut-off purge left locked is unlocked; others are not asked."""
+    """A SATA drive that an interrupted purge left locked is unlocked at the next start. Other drives are not asked."""
     tools.update(supported=True, enabled=True, locked=True, password=ata.PASSWORD)
     assert not ata.clear_left_password(replace(drive, interface="SAS"))
     assert not tools.calls

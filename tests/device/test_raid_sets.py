@@ -225,7 +225,9 @@ def test_what_was_made_in_vain_is_taken_away_again(tools: FakeTools, tmp_path: P
 
 
 def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) -> None:
-    """The wrong serials give no permit; a drive exchanged in its slot afterwards stops the act."""
+    """The serial numbers of a set must be the confirmed ones. A drive that is exchanged in its slot afterwards stops
+    the creation.
+    """
     raid = make_set(tmp_path)
     with pytest.raises(RefusedError, match="expected 'SERIAL0,SERIAL1'"):
         grant_controller_permit(raid.serials(), confirmed_id="SERIAL1,SERIAL0")
@@ -311,7 +313,9 @@ def test_addresses_must_be_enclosure_and_slot(tools: FakeTools, tmp_path: Path) 
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_members_are_purged_at_once_with_their_notes_on_record(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Notes are written by the run's own thread, before the act; one that cannot be stops its purge only."""
+    """Members are purged at the same time, and each note is written before its purge. A note that cannot be written
+    stops only its own purge.
+    """
     both_there, erased, reports = threading.Barrier(2, timeout=30), [], []
 
     def run_purge(permit: Any, _: object, *, watch: PurgeWatch) -> str:

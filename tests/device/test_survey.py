@@ -68,7 +68,9 @@ def test_nothing_is_said_where_everything_can_be_seen(trees: dict[str, Path]) ->
     ],
 )
 def test_a_private_pid_namespace(trees: dict[str, Path], mark: str, content: str, says: str) -> None:
-    """Only the first namespace has threads of the kernel; who made another is said if known."""
+    """A private PID namespace is named as a blind spot, because only the first namespace has threads of the kernel. Its
+    creator is named if it is known.
+    """
     write(trees["proc_root"] / "2/stat", "2 (kthreadd) S 1 0 0 0 -1 4194304 0 0\n")
     write(trees["root"].parent / mark, content)
     assert spots(BLOCK, trees) == {
@@ -99,7 +101,7 @@ def test_the_first_pid_namespace_by_its_number(
 
 @pytest.mark.parametrize("option", ["hidepid=2", "hidepid=invisible", "hidepid=1", "subset=pid"])
 def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
-    """/proc may be mounted so that an ordinary user sees his own processes only; who may trace any process sees all."""
+    """A /proc that hides the processes of others is named as a blind spot, unless the user may trace any process."""
     proc = trees["proc_root"]
     write(proc / "self/mountinfo", f"1 0 0:5 / {proc} rw - proc proc rw,gid=4,{option}\n")
     assert spots(BLOCK, trees) == {}
@@ -305,7 +307,9 @@ def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> N
 @needs_root
 @pytest.mark.root
 def test_an_ordinary_user_on_the_image_behind_a_loop_device(own_file: Path) -> None:
-    """He may not ask the loop driver; the kernel counts that the file is open."""
+    """An ordinary user who may not ask the loop driver is still told of the use of the image, because the kernel counts
+    it as open.
+    """
     with loop_on(own_file):
         hidden = own_file.rename(own_file.with_name("other"))
         os.link(hidden, own_file)

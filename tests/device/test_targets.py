@@ -37,7 +37,9 @@ def test_a_disk_too_small_leaves_no_file_behind(tmp_path: Path) -> None:
 
 
 def test_direct_io_is_tried_for_real(scratch: Path) -> None:
-    """The block size comes from a read that worked; without direct I/O the file system is named."""
+    """The block size for direct I/O is one with which a read worked. Without direct I/O, the error names the file
+    system.
+    """
     assert find_direct_io_block_bytes(str(scratch)) in (512, 4096)
     with pytest.raises(DeviceError, match="proc file system does not support it"):
         find_direct_io_block_bytes("/proc/cpuinfo")

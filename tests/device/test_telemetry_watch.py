@@ -133,7 +133,7 @@ def test_an_nvme_drive_by_nvme_cli(nvme: MadeUp, tools: Tools) -> None:
 
 
 def test_without_ocps_log_it_is_asked_for_once(nvme: MadeUp, tools: Tools) -> None:
-    """A drive that refuses it is not asked again and again; what goes to its flash is not known."""
+    """A drive that refuses OCP's log is asked for it once. The amount written to its flash is then not known."""
     tools.answers["ocp"] = Completed(exit_status=1, stdout="", stderr="NVMe status: Invalid Log Page")
     log = nvme.log(tools)
     log.look_first(lambda: 0.0)
@@ -183,7 +183,7 @@ def test_a_sas_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
 
 
 def test_hwmon_is_the_kernels_thermometer(disk: MadeUp, tools: Tools) -> None:
-    """Thousandths of a degree, with the drive's limits; it is there without any tool."""
+    """hwmon gives the temperature in thousandths of a degree, with the limits of the drive. It needs no tool."""
     for name, text in (("name", "drivetemp"), ("temp1_input", "41500"), ("temp1_max", "70000")):
         disk.write(f"device/hwmon/hwmon3/{name}", text)
     log = disk.log(tools)
@@ -280,7 +280,9 @@ def test_a_drive_without_smart_is_no_news(disk: MadeUp, tools: Tools, watch_of: 
 def test_failures_that_pass_are_tried_again_some_times(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """Three in a row are the end; said at the first and at the last."""
+    """A failed reading is tried again. After the third failure in a row it stops, and the first and the last failure
+    are reported.
+    """
     watch = watch_of(disk.log(tools), log_every_s=0.02)
     tools.answers["--json"] = "rubbish"
     before = len(tools.calls)
@@ -310,7 +312,9 @@ def test_logs_are_read_now_and_then_and_when_asked(
 def test_nothing_is_read_while_a_drive_is_purged(
     nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """What was asked for before comes first; an erase must not meet SMART commands."""
+    """No log is read while a drive is purged, because SMART commands must not meet an erase. Readings that were asked
+    for before are made first.
+    """
     watch = watch_of(nvme.log(tools), log_every_s=0.02, temperature_every_s=0.02)
     with watch.paused():
         before = len(tools.calls)
@@ -323,7 +327,7 @@ def test_nothing_is_read_while_a_drive_is_purged(
 def test_members_that_answer_slowly_are_left_alone_in_a_purge(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A purge waits for a limit; then no other drive's log is begun any more, until it is over."""
+    """A purge waits for running readings up to a limit. No other drive's log is read until the purge is over."""
     monkeypatch.setattr("tkperf.device.telemetry_watch.PAUSE_LIMIT_S", 0.1)
     watch = watch_of(*(disk.log(tools) for _ in range(5)), log_every_s=3600)
     document = tools.answers["--json"]
@@ -346,7 +350,7 @@ def test_members_that_answer_slowly_are_left_alone_in_a_purge(
 def test_a_hanging_tool_holds_nobody_up_for_long(
     nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run's end and a purge wait for a limit; taking what was read never waits."""
+    """The end of a run and a purge wait for a hanging tool up to a limit. Taking the readings never waits."""
     watch = watch_of(nvme.log(tools), log_every_s=3600)
     watch.take()
     monkeypatch.setattr("tkperf.device.telemetry_watch.FINISH_LIMIT_S", 0.2)

@@ -176,8 +176,8 @@ def wait_for_node(node: Path) -> None:
 
 
 def test_a_new_file_of_the_same_name_and_inode(tmp_path: Path) -> None:
-    """ext4 gives the inode number to the next file at once. The birth times distinguish the two
-    files.
+    """A new file with the name and inode number of the recorded one is refused, because its birth time differs. ext4
+    may reuse an inode number at once.
     """
     path = tmp_path / "a.img"
     path.write_bytes(bytes(MIB))

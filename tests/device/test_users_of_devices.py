@@ -64,7 +64,9 @@ def mounted(device: Path, folder: Path) -> Iterator[None]:
 
 @pytest.mark.root
 def test_a_loop_device_with_a_file_system_on_a_block_device(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """The loop driver has no claim and no descriptor; what it says of itself refuses the device."""
+    """A device below a mounted loop device is refused with what the loop driver says, because the driver has neither a
+    claim nor a descriptor.
+    """
     under = loop_device()
     with loop_on(under, "-o", str(8 * MIB)) as upper, mounted(upper, tmp_path / "mnt"):
         assert f"[loop-backing] {under.name} is behind loop device {upper.name}" in said(under)
@@ -115,7 +117,9 @@ def test_a_loop_device_during_a_run(loop_device: MakeLoop) -> None:
 
 @pytest.mark.root
 def test_loop_devices_on_partitions_and_their_disk(loop_device: MakeLoop) -> None:
-    """One on a partition refuses it and the disk, one on the disk all; the neighbour stays free."""
+    """A loop device on a partition refuses the partition and its disk. A loop device on the disk refuses all, and a
+    neighbour partition stays free.
+    """
     disk = loop_device()
     with partition_of(disk, 1, 2048, 20480) as first, partition_of(disk, 2, 40960, 20480) as second:
         with loop_on(first) as upper:
@@ -462,7 +466,9 @@ def test_what_the_kernel_exports_by_path(tmp_path: Path, scratch: Path, attribut
 @pytest.mark.root
 @pytest.mark.parametrize("attribute", [PATH_ATTRIBUTES[0][0], PATH_ATTRIBUTES[3][0]])
 def test_a_block_device_exported_under_another_name(loop_device: MakeLoop, tmp_path: Path, attribute: str) -> None:
-    """An own node of the device is as good as any name; a disk is exported with its partitions."""
+    """A block device that is exported under another node counts as in use. A disk is in use if a
+    partition is exported.
+    """
     device = loop_device()
     os.mknod(tmp_path / "node", 0o60600, device.stat().st_rdev)
     entry = tmp_path / "sys" / attribute

@@ -143,7 +143,7 @@ def test_a_loaded_library(tmp_path: Path) -> None:
 @pytest.mark.root
 @pytest.mark.parametrize("name", ["a\tb", "a b", "a\nb", "a\\b", "a\\040b", "plain (deleted)"])
 def test_swap_files_of_any_name(tmp_path: Path, name: str) -> None:
-    """The kernel escapes such names in its list; the file is found by its inode."""
+    """A swap file is found by its inode, because the kernel escapes its name in the list."""
     image = tmp_path / name
     image.write_bytes(bytes(16 << 20))
     image.chmod(0o600)
@@ -241,7 +241,7 @@ def test_a_layer_that_was_renamed_is_still_part_of_its_overlay(tmp_path: Path) -
 @needs_root
 @pytest.mark.root
 def test_a_file_of_an_overlay_reached_through_a_bind_mount(tmp_path: Path) -> None:
-    """The folders above the file are others there; its place in the file system is the same."""
+    """A file that belongs to an overlay is found through a bind mount too, by its place in the file system."""
     for name in ("lower/deep", "upper", "work", "bound"):
         (tmp_path / name).mkdir(parents=True)
     image = tmp_path / "lower/deep/image"
@@ -272,7 +272,9 @@ def test_a_loop_device_on_a_file_of_an_overlay(loop_device: MakeLoop, tmp_path: 
 @needs_root
 @pytest.mark.root
 def test_a_file_of_an_overlay_of_another_mount_namespace(tmp_path: Path) -> None:
-    """Containers mount their overlays where we do not see them; their processes show them."""
+    """An overlay in another mount namespace, such as a container's, is found through the processes
+    in that namespace.
+    """
     for name in ("lower", "upper", "work", "merged"):
         (tmp_path / name).mkdir()
     image = tmp_path / "lower/image"
@@ -296,7 +298,7 @@ os.close(handle)
 
 
 def test_a_descriptor_on_its_way_through_a_socket(foreign: Foreign, scratch: Path) -> None:
-    """No process has it, the kernel has: it does not let us be alone with the file."""
+    """A file whose descriptor is on its way through a socket is in use, although no process has it open."""
     foreign(IN_FLIGHT, scratch)
     assert "in use by something that cannot be seen from here" in said(scratch)
     assert_refused(scratch, "something that cannot be seen")
@@ -378,7 +380,7 @@ def test_names_of_processes_are_harmless(foreign: Foreign, scratch: Path) -> Non
 
 
 def test_what_tkperf_started_is_its_own(scratch: Path) -> None:
-    """A child, and a child of a child, are no strangers; an orphan is."""
+    """A child of tkperf, and a child of that child, is no foreign user of a file. An orphan is one."""
     script = f"sleep 60 < {scratch} > /dev/null & echo $!; wait"
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -425,7 +427,7 @@ def test_locks_of_processes_that_show_nothing_else(scratch: Path, tmp_path: Path
 
 
 def test_processes_that_vanish_while_they_are_looked_at(scratch: Path, tmp_path: Path) -> None:
-    """Half a process is no reason to fail; whoever is still there is found."""
+    """A process that ends while it is inspected causes no failure. The other processes are still found."""
     proc = tmp_path / "proc"
     for number in range(101, 108):
         (proc / str(number) / "fd").mkdir(parents=True)

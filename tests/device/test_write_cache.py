@@ -60,7 +60,9 @@ def test_set_and_put_back(
 
 
 def test_set_again_after_a_purge_that_reset_the_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An erase may put the cache back on; the state from before the run is not forgotten."""
+    """The write cache is switched off again after a purge that switched it on. Its state from before the run is
+    restored at the end.
+    """
     switch = FakeSwitch(True)
     cache = a_cache(tmp_path, monkeypatch, switch, "off")
     cache.apply()
@@ -81,7 +83,9 @@ def test_a_drive_that_does_not_do_as_told(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_drive_that_is_gone_does_not_hide_why_the_run_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run's own error stays first; what could not be put back is added."""
+    """A drive that disappeared does not hide why the run ended. What could not be restored is added to the run's own
+    error.
+    """
     switch = FakeSwitch(True)
     cache = a_cache(tmp_path, monkeypatch, switch, "off")
 
