@@ -58,7 +58,7 @@ def open_command(words: list[str]) -> tuple[click.Command, list[str]]:
 def test_every_command_of_the_pages_is_accepted(
     page: Path, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command exists with these options and values. Of a synopsis, only the options are looked at."""
+    """Every command of the pages exists with its options and values. Only the options of a synopsis are checked."""
     monkeypatch.chdir(tmp_path)
     if _SYNOPSIS.search(call):
         command, _ = open_command(re.findall(r"^[a-z-]+(?: batch| ssd| show| check)?", call)[0].split())

@@ -523,7 +523,7 @@ def find_command(words: list[str]) -> tuple[click.Command | None, list[str]]:
 
 
 def test_every_command_in_a_sentence_is_accepted() -> None:
-    """A command in backticks exists and has the options named with it; so do scripts and targets of make."""
+    """A command in backticks exists and has the options named with it. So do the scripts and the targets of make."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for page in EVERY_PAGE:
         for span in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):

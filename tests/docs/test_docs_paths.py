@@ -53,7 +53,9 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_no_line_of_prose_is_longer_than_100_columns(page: Path) -> None:
-    """Tables, code and headings may be; so may a line that is one link or one piece of code."""
+    """Prose lines have at most 100 columns. Tables, code, headings and lines with one link or one piece of code may be
+    longer.
+    """
     is_code = False
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
         if line.lstrip().startswith("```"):

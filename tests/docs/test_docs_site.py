@@ -35,7 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_in_the_site_and_the_menu(site: Path) -> None:
-    """A page that no menu has would be found by nobody; Sphinx itself ends at a link that leads nowhere."""
+    """Every page of docs is in the site and in its menu. Sphinx itself reports links that lead nowhere."""
     menu = (site / "index.html").read_text(encoding="utf-8")
     for page in sorted((ROOT / "docs").glob("**/*.md")):
         name = page.relative_to(ROOT / "docs").with_suffix(".html")

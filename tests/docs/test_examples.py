@@ -57,7 +57,9 @@ def test_the_heating_workload_is_one() -> None:
 
 
 def test_the_code_on_the_page_about_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rehearsal makes the run file that the first block reads; the last block would erase a drive."""
+    """The blocks of Python on the page run: the rehearsal creates the run file that the first block reads. The last
+    block is not run, because it would erase a drive.
+    """
     page = (EXAMPLES.parent / "how-to/python.md").read_text(encoding="utf-8")
     read, rehearse, measure = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(tmp_path)
@@ -67,7 +69,7 @@ def test_the_code_on_the_page_about_python_runs(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_sample_report_is_of_no_device_and_no_machine() -> None:
-    """The page says SIMULATED, and has the four tests. It contains no facts about the host and no dates."""
+    """The sample report says SIMULATED and has the four tests. It contains no facts about the host and no dates."""
     page = (EXAMPLES / "sample-report.html").read_text(encoding="utf-8")
     assert "<strong>SIMULATED. Valid</strong>" in page
     assert re.findall(r'<section id="(iops|lat|tp|writesat)"', page) == ["iops", "lat", "tp", "writesat"]

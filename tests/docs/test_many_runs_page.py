@@ -186,7 +186,9 @@ def test_every_query_of_the_page_was_asked(fleet: Fleet) -> None:
 
 
 def test_a_run_of_an_older_version_hides_no_column(fleet: Fleet, tmp_path: Path) -> None:
-    """A run whose file is gone stays as an older tkperf exported it: its missing columns are null in the views."""
+    """A run that an older tkperf exported has null for the columns that it lacks. Its tables hide no column of the
+    views.
+    """
     older, newer = sorted(fleet.folder.glob("run_id=*"))[:2]
     for folder in (older, newer):
         shutil.copytree(folder, tmp_path / folder.name)

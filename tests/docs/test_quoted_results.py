@@ -120,7 +120,7 @@ def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder:
 
 
 def test_the_comparison_says_what_its_page_quotes(folder: Path) -> None:
-    """The page quotes the title, lines of the decision, and the verdict."""
+    """The command prints the title, the lines of the decision and the verdict that the page quotes."""
     said = call("compare", folder / "rehearsal.tkperf", folder / "nvme.tkperf").replace("rehearsal", "sata")
     text = read("docs/how-to/comparing.md")
     (title,) = re.findall(r"nvme is better at \d of \d figures, sata at \d", text)
@@ -142,7 +142,9 @@ def settled(folder: Path) -> RunResult:
 
 
 def test_the_sample_report_has_the_words_of_the_program(settled: RunResult) -> None:
-    """If this fails, run scripts/sample_report.py: it makes the page and its pictures again."""
+    """The sample report contains the headlines and findings of the program. If this fails, run
+    scripts/sample_report.py, which creates the page and its pictures again.
+    """
     page = html.unescape((EXAMPLES / "sample-report.html").read_text(encoding="utf-8"))
     text = " ".join(re.sub(r"<[^>]+>", "", page).split())
     for line in headlines(settled):

@@ -43,7 +43,7 @@ def quoted(cell: str) -> set[str]:
 
 
 def test_the_sentences_made_of_parts_are_those_of_the_code() -> None:
-    """The reference names sentences that the code puts together: holders, the system's disks, processes."""
+    """The composed sentences of the reference are those of the code: for holders, the system's disks and processes."""
     composed = {str(reason): set(entry.composed) for reason, entry in refusal_messages.REASONS.items()}
     source = ROOT / "src/tkperf/device"
     safety = (source / "safety.py").read_text(encoding="utf-8")
