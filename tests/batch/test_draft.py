@@ -32,7 +32,7 @@ def refused(folder: Path, text: str, name: str = "lab") -> str:
 
 
 def test_every_key(tmp_path: Path) -> None:
-    """Everything in the file is in the request; relative paths begin in the file's folder."""
+    """Every key of the batch file reaches the request. Relative paths begin in the folder of the file."""
     (tmp_path / "claims.toml").write_text(CLAIMS)
     request = settle(
         tmp_path,

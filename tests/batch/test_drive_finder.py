@@ -98,7 +98,7 @@ def test_a_serial_number_that_no_drive_has(host: Host) -> None:
 
 
 def test_a_serial_number_of_several(host: Host) -> None:
-    """The finder chooses neither drive, as with two paths to one drive."""
+    """A serial number that two devices share selects neither of them. The error names both devices."""
     host.add("sda", device__serial="X1")
     host.add("sdb", device__serial="X1")
     assert_fault(host.find("X1")[0], UsageError, "of 2 devices", "/dev/sda", "/dev/sdb")
@@ -245,7 +245,7 @@ def test_a_drive_given_twice_in_a_batch(host: Host) -> None:
 
 
 def test_a_drive_that_the_kernel_has_named_anew(host: Host) -> None:
-    """A batch that goes on finds it by its serial number; a partition is never taken for its disk."""
+    """A resumed batch finds a renamed drive by its serial number. It never takes a partition for its disk."""
     disks = [host.add(name, device__serial=f"S{name}") for name in ("sda", "sdb")]
     part = host.add("sda1", under="sda")
     drives = tuple(
@@ -284,7 +284,7 @@ def test_how_many(host: Host, count: int) -> None:
 
 
 def test_names_that_no_file_system_takes(host: Host) -> None:
-    """Such names are wrong calls, not defects."""
+    """A name that no file system accepts is an error about that name, and no defect of tkperf."""
     with pytest.raises(UsageError, match="zero byte"):
         host.find("a\0b")
     assert_fault(host.find("x" * 5000)[0], DeviceError)

@@ -290,7 +290,9 @@ def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> Non
 def test_connections_that_end_at_once_are_made_with_growing_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For example the connection of a host that crashes at each snapshot."""
+    """The pauses between connections that end at once grow. Such connections occur if a host
+    crashes at each snapshot.
+    """
     pauses: list[float] = []
     take = HostWork._take_order
 
@@ -309,7 +311,9 @@ def test_connections_that_end_at_once_are_made_with_growing_pauses(
 
 
 def test_each_reason_for_silence_is_said(tmp_path: Path) -> None:
-    """A connection that was cut may come back as another machine or with another version: something to act on."""
+    """Each reason for the silence of a host is reported, because the user may have to act: the host may be another
+    machine or have another version.
+    """
     work = work_with(tmp_path, follows=f"{_say(NOW, RUNNING)}\nexit 0")
     script = tmp_path / "host.sh"
     other = _say(msgspec.structs.replace(HELLO, tkperf_version="2.9"))
@@ -406,8 +410,8 @@ def test_a_host_without_any_wanted_drive_is_left_alone(tmp_path: Path) -> None:
 def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run files of a host may be in its memory, and gone with a reboot; what came here before is not
-    written over.
+    """A batch does not begin again on a host that lost its run files, for instance with a reboot, and creates no folder
+    there.
     """
     lab3, lab4 = (work.begin for work in _resume(tmp_path)._works)
     assert (lab3.has_begun, lab4.has_begun) == (True, False)

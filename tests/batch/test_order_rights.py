@@ -65,8 +65,8 @@ def plan_of(request: BatchRequest, files: dict[str, str] | None = None) -> PlanB
 
 
 def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Path) -> None:
-    """An error about a profile quotes the first unknown key. For a path on the host, this key would
-    be a line of root's file.
+    """A profile that is named by a path on the host is refused and not read. An error about its content would quote a
+    line of root's file.
     """
     (tmp_path / "secret.toml").write_text(SECRET)
     code, messages = call(plan_of(request_of(profile=str(tmp_path / "secret.toml"))), tmp_path)
@@ -104,8 +104,8 @@ def test_an_input_file_has_the_name_that_its_content_gives(name: str) -> None:
 
 
 def test_what_is_sent_or_shipped_is_accepted(tmp_path: Path) -> None:
-    """An order may contain the content or the shipped name of a profile, or no profile. It may
-    contain the content of a workload.
+    """An order may contain the content or the shipped name of a profile, or no profile. It may also contain the content
+    of a workload.
     """
     text = QUICK.read_text()
     name = name_input(text)
