@@ -244,7 +244,7 @@ def test_a_fill_writes_all_of_it_and_its_follower_begins_at_its_end(rig: Rig) ->
 
 
 def test_a_stream_has_no_gaps_and_ends_in_its_time(rig: Rig) -> None:
-    """A slice ends with a report of fio; all together are as long as asked."""
+    """A stream has no gaps: each slice ends with a report of fio, and all slices together last as long as asked."""
     slices = [measure_slice(rig, stream("S"), then) for then in (None, Next.for_certain(SECOND))]
     rig.leave_alone()
     second = measure(rig, SECOND)
@@ -282,7 +282,9 @@ def test_a_stream_is_handed_over_to_like_a_step(rig: Rig) -> None:
 
 
 def test_a_stream_that_is_decided_to_end_is_cut_there(rig: Rig) -> None:
-    """At the slice's end, long before its own; what follows begins at once."""
+    """A stream that is decided to end is cut at the end of the slice, long before its longest time. The next step
+    begins at once.
+    """
     then = uncertain(SECOND, choose=lambda _: SECOND)
     phase = stream("S", slices=100)
     slice_ = measure_slice(rig, phase, then)

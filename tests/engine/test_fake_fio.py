@@ -233,7 +233,7 @@ def test_a_fio_that_goes_on_after_its_end_is_stopped(
 def test_a_fill_that_moves_nothing_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """fio reports, but no byte moves. It is not started again."""
+    """A fill that moves no byte is stopped although fio reports. It is not started again."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]
     fake_fio({"*": [reports]})
@@ -279,7 +279,9 @@ def stream(slices: int, duration_s: float = 1.0) -> Continuous:
 
 
 def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """A report that came 3 s late covers three slices; the next two are cut at the next ones."""
+    """A slice in which no time passed waits for the next report. A report that arrives 3 s late covers three slices,
+    and the next two slices end at the next reports.
+    """
     late: Acts = [["status", {"elapsed_s": 0.3}], ["sleep", 3.5], ["status", {"elapsed_s": 3.6}]]
     more: Acts = [act for n in range(1, 5) for act in (["sleep", 0.2], ["status", {"elapsed_s": 3.6 + n / 5}])]
     fake_fio({"*": [[*late, *more, ["sleep", 30]]]})
@@ -292,7 +294,9 @@ def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(fake_fio: Pla
 
 
 def test_a_stream_in_which_a_job_does_nothing_ends_the_run(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """Streams cannot be repeated; a job that never did anything fails the first slice."""
+    """A job that never did I/O in a stream fails the first slice and ends the run, because a stream
+    cannot be repeated.
+    """
     nothing: dict[str, Any] = {"job 1 write": {"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {}}}
     fake_fio({"*": [[["sleep", 1], ["status", {"elapsed_s": 1.0, **nothing}], ["sleep", 30]]]})
     events, failure = run_rounds(make_engine(), phase=stream(3))
@@ -302,7 +306,9 @@ def test_a_stream_in_which_a_job_does_nothing_ends_the_run(fake_fio: Play, make_
 
 
 def test_a_stream_whose_reports_came_too_late_is_measured_to_its_end(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """A device that hung from the first slice to the last: its slice is long, the last one is new."""
+    """A stream whose reports arrived too late is measured to its end: the slice of the delay is long, and a new fio
+    measures the last slice.
+    """
     hangs = [["status", {"elapsed_s": 1.0}], ["sleep", 0.1], ["status", {"elapsed_s": 3.0}], ["exit", 0]]
     fake_fio({"4096": [hangs, [["run"]]]})
     engine = make_engine()
@@ -316,7 +322,7 @@ def test_a_stream_whose_reports_came_too_late_is_measured_to_its_end(fake_fio: P
 def test_a_stream_whose_reports_stand_still_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reports come, but their time does not pass: not waited for without end."""
+    """A stream is stopped if its reports arrive but their time stands still."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     still: Acts = [["status", {"elapsed_s": 0.1}], ["sleep", 0.1]] * 100
     fake_fio({"*": [still]})
@@ -426,7 +432,7 @@ def little_memory() -> Iterator[None]:
 
 @pytest.mark.usefixtures("little_memory")
 def test_a_flood_on_stderr_is_taken_and_forgotten(fake_fio: Play, make_engine: MakeEngine, tmp_path: Path) -> None:
-    """600 MB cost neither memory nor room in /dev/shm; its first words are kept."""
+    """A flood of 600 MB on stderr uses neither memory nor space in /dev/shm. The error contains its first words."""
     fake_fio({"*": [[["flood", "stderr", 600 << 20], ["exit", 3]]]})
     with pytest.raises(EngineError, match="exit status 3; it said: xxxx") as raised:
         measure(make_engine())
@@ -473,7 +479,7 @@ def test_nan_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine) -> No
 
 
 def test_samples_of_a_lie_may_be_shown_but_nothing_is_kept(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """Views get seconds as they come; the run file gets steps that were judged."""
+    """Views may show the seconds of a step that is later refuted. The run file gets only steps that were judged."""
     fake_fio({"4096": [LIES["10^6 s"]]})
     events, failure = run_rounds(make_engine())
     assert failure is not None

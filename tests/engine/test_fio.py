@@ -136,7 +136,9 @@ def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
 def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, victims: int
 ) -> None:
-    """fio exits 0 and reports all jobs; one, or each, of them did nothing."""
+    """A job whose helper dies as the gate opens is noticed although fio exits with 0 and reports all jobs, because the
+    job did no I/O.
+    """
     opened = Gate.open
 
     def kill_and_open(gate: Gate) -> None:
@@ -171,7 +173,7 @@ def test_a_stream_with_a_dead_job_is_not_believed(make_engine: MakeEngine, monke
 
 
 def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
-    """While fio runs its counters trail each other; that is no reason for doubt."""
+    """An honest slice is believed although the counters of a running fio lag behind each other."""
     phase = Continuous(section="S", number=1, workload=workload(), duration_s=1.0, longest_s=5.0)
     plan = RequestedLoad(workload=phase.workload, duration_s=1.0, running=True)
     engine = make_engine()

@@ -89,7 +89,9 @@ def test_pure_reads_and_writes_have_no_mix(access: Access, read_percent: int, rw
 
 
 def test_sequential_jobs_own_disjoint_regions_and_go_on_where_they_stopped() -> None:
-    """Job n covers its quarter of the range, from its start to the region's end: not all from 0."""
+    """Each sequential job has a region of its own. It starts at its own position and continues to the end of its
+    region.
+    """
     step = Step(workload=workload(access=Access.SEQUENTIAL, read_percent=0), duration_s=1)
     quarter = (1 << 30) // 4
     job = parse(render_step_job(step, TARGET, starts_bytes=(0, 4096, 8192, 0)))
@@ -143,7 +145,7 @@ def test_a_gate_stands_before_the_first_io() -> None:
 
 
 def test_a_colon_in_a_path_is_not_a_list_of_files() -> None:
-    """fio splits file names at colons; ours is one name."""
+    """A colon in a path is escaped, because fio would split the path into a list of files."""
     target = FioTarget(path="/tmp/a:b", ioengine="libaio", active_range=RANGE)
     assert "filename=/tmp/a\\:b\n" in render_step_job(Step(workload=workload(), duration_s=1), target)
 
@@ -217,7 +219,9 @@ def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
     [(1.0, 1), (50.0, 50), (1000.0, 1000), (2343.75, 2341), (20_000.0, 19_607), (66_000.0, 62_500)],
 )
 def test_random_arrivals_come_at_the_rate_asked(asked: float, setting: int) -> None:
-    """fio 3.33 cuts off fractions of a us: 66,666 asked for gave 69,002 (null engine, 5 s)."""
+    """Random arrivals have the asked rate: the setting corrects that fio 3.33 cuts off fractions of a us (66,666 gave
+    69,002, null engine, 5 s).
+    """
     rates = {"read_percent": 100, "jobs": 1, "offered_iops": asked, "arrival": Arrival.POISSON}
     found = find_poisson_setting(asked)
     assert poisson_iops(found) == pytest.approx(asked, rel=0.01 if asked < 60_000 else 0.03)

@@ -99,7 +99,7 @@ def test_the_scripted_fio_prints_only_what_the_real_one_does(version: str, monke
 
 
 def test_text_before_the_json_is_kept_apart() -> None:
-    """fio prints lines about the prerun first; they are notes, not errors."""
+    """The lines that fio prints about the prerun are notes and no errors."""
     splitter = DocumentSplitter()
     assert len(list(splitter.feed(STREAM))) == 5
     assert splitter.notes == ["step : Saving output of prerun in step.prerun.txt"] * 2
@@ -129,7 +129,9 @@ def test_a_document_gives_fios_own_numbers() -> None:
 
 
 def test_percentiles_of_one_job_are_those_fio_prints() -> None:
-    """Our percentile from the buckets is the value fio computes itself; some too rare are left out."""
+    """Percentiles computed from the buckets equal the values that fio prints. Those with too few I/Os beyond are left
+    out.
+    """
     raw = json.loads(documents()[-1])
     raw["jobs"] = raw["jobs"][:1]
     stats = parse_document(json.dumps(raw).encode()).write
@@ -208,7 +210,9 @@ def test_a_flood_is_refused_before_it_fills_the_memory(
 
 
 def test_cpu_time_that_cannot_be_is_not_measured() -> None:
-    """A negative or huge share of one thread says nothing about the others: None."""
+    """A negative or impossible CPU share of one thread gives no CPU time at all (None), because it says nothing about
+    the other threads.
+    """
     for impossible in (-0.1, 250.0):
         raw = json.loads(documents()[-1])
         raw["jobs"][1]["sys_cpu"] = impossible
@@ -255,7 +259,7 @@ def test_a_number_that_cannot_be_is_refused_in_words(key: str, to: object) -> No
 
 
 def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
-    """The recorded step passes; with those of a vanished drive it does not (docs/adr/0014)."""
+    """A recorded step is plausible. The same step with the numbers of a vanished drive is not (docs/adr/0014)."""
     workload = Workload(access=Access.RANDOM, read_percent=65, block_size_bytes=4096, jobs=2, io_depth=16)
     raw = json.loads(documents()[-1])
 
@@ -289,7 +293,9 @@ def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> No
     ("io_depth", "name"), [(1, "1"), (3, "2"), (8, "8"), (32, "32"), (63, "32"), (64, ">=64"), (256, ">=64")]
 )
 def test_the_depth_that_was_reached_has_fios_name(io_depth: int, name: str) -> None:
-    """fio sorts depths into powers of two, and all from 64 on together; no name at all means not known."""
+    """A depth was reached if fio's name for its range has a share. fio sorts depths into powers of two, and all from 64
+    on together. Without names the answer is not known.
+    """
     depths = dict.fromkeys(("1", "2", "4", "8", "16", "32", ">=64"), 0.0)
 
     def reached(percents: dict[str, float]) -> bool | None:

@@ -18,7 +18,7 @@ def waiter(gate_command: str) -> subprocess.Popen[bytes]:
 
 
 def test_all_wait_until_the_gate_opens_and_late_comers_pass(tmp_path: Path) -> None:
-    """Several threads wait at one gate; who comes late is not stuck."""
+    """Several threads wait at one gate until it opens. A thread that arrives later passes at once."""
     gate = Gate(tmp_path, "a")
     waiting = [waiter(gate.command) for _ in range(3)]
     time.sleep(0.3)
@@ -29,7 +29,7 @@ def test_all_wait_until_the_gate_opens_and_late_comers_pass(tmp_path: Path) -> N
 
 
 def test_who_waits_and_who_died_is_known(tmp_path: Path) -> None:
-    """A helper that is killed is missed; so is the gate if its folder is removed."""
+    """The gate knows how many wait and whether a helper was killed. It also counts as lost if its folder is removed."""
     gate = Gate(tmp_path, "a")
     assert (gate.waiting, gate.lost) == (0, False)
     waiting = [waiter(gate.command) for _ in range(2)]

@@ -19,7 +19,7 @@ def step(read_percent: int, access: Access = Access.SEQUENTIAL) -> Step:
 
 
 def test_each_stream_goes_on_where_it_stopped() -> None:
-    """Reads and writes are streams of their own; each starts where its last step ended."""
+    """Reads and writes are separate sequential streams. Each continues where its last step ended."""
     cursors = SequentialCursors(RANGE)
     assert cursors.starts_bytes(step(0)) == (0, 0)
     cursors.advance(step(0), (0, 0), (10 * BLOCK, 12 * BLOCK))
@@ -29,7 +29,9 @@ def test_each_stream_goes_on_where_it_stopped() -> None:
 
 
 def test_a_rest_too_short_for_a_step_starts_over() -> None:
-    """fio would wrap to where it started; so near the end a step begins at the region's start."""
+    """A step begins at the start of the region if the rest is too short, because fio would otherwise wrap to where the
+    step started.
+    """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (0, 0), (900 * BLOCK, 100 * BLOCK))
     assert cursors.starts_bytes(step(0)) == (0, 100 * BLOCK)

@@ -54,7 +54,9 @@ def steady_sata() -> SimulatedEngine:
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 @pytest.mark.parametrize(("jobs", "io_depth"), [(1, 1), (2, 4), (4, 32), (32, 32)])
 def test_littles_law(preset: str, read_percent: int, jobs: int, io_depth: int) -> None:
-    """Rate x mean latency is the number of I/Os outstanding: in the whole and in each second."""
+    """The rate times the mean latency equals the number of outstanding I/Os, in the whole and in each second (Little's
+    law).
+    """
     work = replace(RANDOM_WRITES, read_percent=read_percent, jobs=jobs, io_depth=io_depth)
     seen = measure(make(PRESET_MODELS[preset]), work)
     outstanding = seen.both.latency_sum_ns / 1e9 / seen.duration_s
@@ -95,7 +97,7 @@ def test_a_purge_makes_it_as_new() -> None:
 
 
 def test_it_recovers_while_idle_and_only_for_a_while() -> None:
-    """A minute's rest yields a burst above the steady rate; then it is as before."""
+    """A minute of rest gives a burst above the steady rate. After the burst, the rate is as before."""
     engine = steady_sata()
     steady = measure(engine, RANDOM_WRITES, 60).iops
     engine.idle(60.0, then=None)
@@ -117,7 +119,9 @@ def test_a_longer_rest_recovers_more() -> None:
 
 
 def test_a_cache_of_one_bit_cells_is_full_some_time_and_folded_while_idle() -> None:
-    """Sequential writes: fast, then at what the cells take; fast again after a rest."""
+    """Sequential writes are fast until the cache of one-bit cells is full, and then as slow as the cells. They are fast
+    again after a rest.
+    """
     qlc = PRESET_MODELS["client-qlc"]
     engine = make(qlc)
     seen = measure(engine, SEQUENTIAL_WRITES, 600)
@@ -132,7 +136,9 @@ def test_a_cache_of_one_bit_cells_is_full_some_time_and_folded_while_idle() -> N
 
 
 def test_a_small_map_costs_random_reads_of_a_wide_range_only() -> None:
-    """Sequential reads do not mind; neither do random ones in what the map's memory covers."""
+    """A small map slows down random reads of a wide range only. Sequential reads, and random reads of what the map's
+    memory covers, are not slower.
+    """
     wide = measure(make(TLC), replace(READS, jobs=1, io_depth=1)).latency_mean_us or 0
     narrow_region = ActiveRange(offset_bytes=0, length_bytes=32 * 10**9)
     narrow = replace(READS, jobs=1, io_depth=1, region=narrow_region)
@@ -168,7 +174,9 @@ def test_writes_beside_them_slow_reads_down() -> None:
 
 @pytest.mark.parametrize("arrival", Arrival)
 def test_an_offered_rate_is_kept_up_with_or_not(arrival: Arrival) -> None:
-    """Up to what the drive can do; its latency then grows up to that of a full queue."""
+    """The drive keeps up with an offered rate up to its own rate. Beyond it, the latency grows up to the latency of a
+    full queue.
+    """
     engine = steady_sata()
     most = measure(engine, RANDOM_WRITES).iops
     latencies = []
@@ -184,7 +192,9 @@ def test_an_offered_rate_is_kept_up_with_or_not(arrival: Arrival) -> None:
 
 
 def test_reads_of_a_mix_wait_longer_the_more_is_offered() -> None:
-    """A full queue bounds the mean of all I/Os; reads, which take longest, are not cut to it."""
+    """The reads of a mix wait longer when more is offered. A full queue limits the mean latency of all I/Os, and not
+    the latency of reads, which take longest.
+    """
     engine = make(SATA)
     mixed = replace(MIXED, jobs=4, io_depth=1)
     most = measure(engine, mixed).iops
@@ -204,7 +214,9 @@ def test_a_mix_of_blocks_moves_each_size_as_often_as_asked() -> None:
 
 
 def test_a_hot_drive_is_throttled_and_cools_down() -> None:
-    """Long sequential reads of a drive without cooling; the rate falls to its share of it at once."""
+    """A drive without cooling is throttled during long sequential reads: its rate falls at once to the share of the
+    model. After a rest the full rate returns.
+    """
     engine = make(TLC)
     work = replace(SEQUENTIAL_WRITES, read_percent=100)
     rates = np.array([each.bytes_per_s for each in measure(engine, work, 1200).samples])
@@ -227,7 +239,7 @@ def test_housekeeping_comes_at_its_times() -> None:
 
 
 def test_a_disk_is_faster_outside() -> None:
-    """Sequential reads of the first and the last hundredth: the ratio of the two rates of its model."""
+    """Sequential reads of the first and the last hundredth of a disk have the ratio of the two rates of its model."""
     assert isinstance(DISK, DiskModel)
     hundredth = DISK.capacity_bytes // 100
 

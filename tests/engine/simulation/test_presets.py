@@ -44,7 +44,9 @@ def test_unsteady_is_in_no_window_steady(step_s: float, others: tuple[Workload, 
 
 @pytest.mark.parametrize("every_min", [1, 2, 30, 31])
 def test_unsteady_is_not_steady_in_a_stream_either(every_min: int) -> None:
-    """Minutes of write saturation: each of them, every other, or one in half an hour."""
+    """The unsteady preset is not steady in a stream either, whether each minute, every other or one in half an hour is
+    judged.
+    """
     engine = make(PRESET_MODELS["unsteady"])
     rates = [engine.drive.serve(RANDOM_WRITES, 1.0).rate for _ in range(12 * 3600)]
     minutes = np.array(rates).reshape(-1, 60).mean(axis=1)
@@ -77,7 +79,9 @@ def test_spikes_come_every_13_minutes() -> None:
 
 
 def test_dying_gets_slower_with_every_fill_and_then_fails() -> None:
-    """Each fill takes 30 % of the rate; after six every I/O is an error, and the drive says so."""
+    """Each fill of the dying preset costs 30 % of the rate. After six fills every I/O is an error, and the drive says
+    so.
+    """
     model = replace(PRESET_MODELS["dying"], capacity_bytes=10**10)
     engine = make(model)
     work = replace(READS, io_depth=8)

@@ -62,7 +62,9 @@ def test_what_is_mapped_is_what_was_written_once() -> None:
 
 @pytest.mark.parametrize("spare", [0.07, 0.28])
 def test_sequential_writes_copy_nothing_once_they_went_over_all_of_it(spare: float) -> None:
-    """After random writes there is something to copy; the second pass finds whole superblocks empty."""
+    """The second sequential pass over the drive copies nothing, because it finds whole superblocks empty. The first
+    pass after random writes does copy.
+    """
     translation = FlashTranslation(USER_BYTES, spare, USER_BYTES)
     write_random(translation, 4)
     first, second, third = (write_sequential(translation) for _ in range(3))
