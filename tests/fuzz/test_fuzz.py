@@ -13,7 +13,9 @@ from tests.fuzz.run import MUTATIONS, SEED, find_failures
 
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_no_mutation_gets_through(kind: str) -> None:
-    """The same ones in every run; more with tests/fuzz/run.py."""
+    """No mutation of an input file causes a failure. The mutations are the same in every run, and tests/fuzz/run.py
+    makes more.
+    """
     failures = find_failures(kind, range(MUTATIONS), SEED)
     assert not failures, "\n".join(failures[:3])
 
