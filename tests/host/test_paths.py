@@ -25,7 +25,9 @@ def shown(path: DrivePath) -> list[tuple[str, str | None, object]]:
 
 
 def test_each_link_of_a_switch_counts_once(tmp_path: Path) -> None:
-    """Both ends of a link show it; the drive's own link and the switch's uplink are two parts."""
+    """Each link of a switch counts once although both ends show it. The drive's link and the switch's uplink are two
+    parts.
+    """
     fake = FakeDrives(tmp_path)
     path = read_path(nvme_behind_switch(fake)[1], sys_root=tmp_path)
     assert shown(path) == [
@@ -50,7 +52,7 @@ def test_phys_of_a_wide_port_add_up(tmp_path: Path) -> None:
 
 
 def test_expanders_one_after_the_other(tmp_path: Path) -> None:
-    """Each expander is a part; one whose link is down in part is not known."""
+    """Each of two expanders in a row is a part. The bandwidth of one with a link partly down is not known."""
     fake = FakeDrives(tmp_path)
     adapter = fake.pci(f"{ROOT_BUS}/0000:00:02.0", "0x010700", "8.0 GT/s PCIe", 8)
     first = f"{fake.sas_port(f'{adapter}/host6', '6', '6:0', 8)}/expander-6:0"
@@ -93,7 +95,7 @@ def test_a_chipset_does_not_show_its_way_to_the_cpu(tmp_path: Path) -> None:
 def test_what_was_negotiated_counts(
     tmp_path: Path, speed: str | None, width: int, above: str | None, mb_s: float | None
 ) -> None:
-    """A drive's link by its speed and lanes now; the port's end counts if the drive's does not show it."""
+    """The negotiated speed and width of the drive's link count. The port's values count if the drive shows none."""
     fake = FakeDrives(tmp_path)
     port = fake.bridge(f"{ROOT_BUS}/0000:00:01.0", above, 4)
     path = read_path(fake.nvme(f"{port}/0000:01:00.0", 0, speed, width), sys_root=tmp_path)
@@ -177,7 +179,7 @@ def test_virtual_drives_show_no_bandwidth(tmp_path: Path) -> None:
 
 
 def test_usb_hubs_are_shared(tmp_path: Path) -> None:
-    """A hub's link to its port counts; the root hub is as wide as its ports."""
+    """The link of a USB hub is a shared part. The root hub is as wide as its ports."""
     fake = FakeDrives(tmp_path)
     xhci = fake.pci(f"{ROOT_BUS}/0000:00:14.0", "0x0c0330")
     for place, kind, mbps in (("usb2", "09", 10000), ("usb2/2-1", "09", 5000), ("usb2/2-1/2-1.3", "00", 5000)):
@@ -226,7 +228,9 @@ def test_what_has_no_path(tmp_path: Path, folder: str, files: tuple[str, ...], g
 
 
 def test_drives_over_a_network_have_no_path(tmp_path: Path) -> None:
-    """Their path leads through a network adapter, which the kernel does not show."""
+    """A drive over a network has no path, because the path leads through a network adapter, which the kernel does not
+    show.
+    """
     fake = FakeDrives(tmp_path)
     controller = "devices/virtual/nvme-fabrics/ctl/nvme2"
     fake.write(f"{controller}/transport", "tcp")
@@ -260,7 +264,7 @@ def test_a_drive_that_is_gone(tmp_path: Path) -> None:
 def test_cpus_near_a_drive(
     tmp_path: Path, nodes: dict[int, str], node: int, expected: tuple[int | None, tuple[int, ...]]
 ) -> None:
-    """A host with one node has no other; with several the firmware must name it."""
+    """A host with one NUMA node has that node for every drive. With several nodes, the firmware must name the node."""
     fake = FakeDrives(tmp_path, nodes=nodes)
     path = read_path(fake.nvme(f"{ROOT_BUS}/0000:00:01.0", 0, node=node), sys_root=tmp_path)
     assert (path.numa_node, path.near_cpus) == expected
@@ -282,7 +286,9 @@ def test_cores(tmp_path: Path) -> None:
 
 
 def test_slots_of_a_chipset_share_its_link_which_is_not_seen(tmp_path: Path) -> None:
-    """Intel's chipsets have their slots at fixed addresses; slots of the CPU share nothing with them."""
+    """Slots of an Intel chipset share a link that the kernel does not show; their addresses are fixed. Slots of the CPU
+    do not share this link.
+    """
     fake = FakeDrives(tmp_path)
     paths = []
     for number, slot in enumerate(("0000:00:1d.0", "0000:00:1b.4", "0000:00:01.0")):

@@ -625,7 +625,7 @@ def test_a_neighbour_that_is_tested_as_well_is_watched(tmp_path: Path) -> None:
 
 
 def test_an_md_check_of_neighbours_disturbs(tmp_path: Path) -> None:
-    """A check of a set of which a member shares the controller; elsewhere it is advice."""
+    """The check of a set disturbs if a member shares the controller of the drive. Otherwise it is advice."""
     make_host(tmp_path, {"sys/block/md0/md/sync_action": "resync"})
     slaves = tmp_path / "sys/block/md0/slaves"
     slaves.mkdir()

@@ -73,7 +73,7 @@ def test_what_is_wanted_of_an_nvme_drive(host: Path) -> None:
     ],
 )
 def test_the_scheduler_that_is_wanted(now: str, disk: str, wanted: str | None, host: Path) -> None:
-    """None, where the kernel offers it; a hard disk may keep mq-deadline."""
+    """The wanted scheduler is none if the kernel offers it. A hard disk may keep mq-deadline."""
     make_host(host, {f"{disk}/queue/scheduler": now})
     settings = settings_of(host, drive_of(host, disk))
     (scheduler,) = [s for s in settings if s.path.endswith("/scheduler")]
@@ -235,7 +235,7 @@ def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
     ],
 )
 def test_a_damaged_record_is_refused(content: str, says: str, host: Path) -> None:
-    """As root, tkperf writes only settings that it knows, regardless of the content of the file."""
+    """A damaged record of changed settings is refused. As root, tkperf writes only settings that it knows."""
     if content.startswith("/"):
         kept = {"path": content, "before": "x", "changed_to": "y", "owners": []}
         content = json.dumps({"boot": "boot-1", "settings": [kept]})
