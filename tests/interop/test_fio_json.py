@@ -154,7 +154,7 @@ SPLIT = {"write": {"io_bytes": 10_000 * 6144}}
     ],
 )
 def test_a_job_of_no_one_cell_is_left_out(options: dict[str, Any], sides: dict[str, Any], says: str) -> None:
-    """One mix and one block size is a cell; other jobs are imported, and this one is named."""
+    """A job with several mixes or block sizes is left out with its name. The other jobs are imported."""
     odd = with_sides(result(1000, **options), **sides)
     with pytest.raises(UsageError) as raised:
         parse_fio_json([("odd.json", odd)], name="x")
@@ -183,7 +183,7 @@ def test_a_list_of_block_sizes_is_one_for_each_direction() -> None:
 
 
 def test_the_nominal_mix_by_either_share() -> None:
-    """rwmixwrite says as much as rwmixread; fio's is 50."""
+    """rwmixread and rwmixwrite give the same mix. Without either, the mix is fio's 50 %."""
     shares: list[tuple[dict[str, Any], int]] = [
         ({"rwmixwrite": "30"}, 70),
         ({"rwmixread": "30"}, 30),
@@ -198,7 +198,9 @@ def test_the_nominal_mix_by_either_share() -> None:
 
 @pytest.mark.parametrize(("pattern", "reads"), [("randread", 100), ("write:8", 0)])
 def test_unified_results_of_one_direction_are_that_direction(pattern: str, reads: int) -> None:
-    """Under mixed stands what a job read, if it only reads; reports of one fio still count once."""
+    """Unified results of a job that only reads, or only writes, are results of that direction. Several reports of one
+    fio count once.
+    """
     reports = [
         with_sides(result(10, rw=pattern), mixed=mixed)
         for mixed in ({"runtime": 5000, "total_ios": 50, "io_bytes": 50 * 4096}, {})
@@ -237,7 +239,9 @@ def test_jobs_at_once_are_a_notice() -> None:
     ],
 )
 def test_jobs_that_wait_share_nothing(document: str) -> None:
-    """A group of their own, wait_for, or clones of one job: no notice."""
+    """Jobs that wait for each other cause no notice of a shared load: those in a group of their own, with wait_for, or
+    clones of one job.
+    """
     assert parse_fio_json([("x.json", document)], name="x").notices == ()
 
 
@@ -413,7 +417,9 @@ def test_the_cell_that_fills_the_window_is_tracked() -> None:
 
 
 def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
-    """Sequential reads are not titled random writes; each mix has its convergence chart."""
+    """Charts are named by their workload: a chart of sequential reads is not titled random writes. Each mix has a
+    convergence chart.
+    """
     files = []
     for number in range(2):
         document = json.loads(result(100 + number, rw="read"))
@@ -664,7 +670,7 @@ def test_any_json_is_a_run_or_our_error(jobs: list[object]) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """Many files become one run of the name given; reports and comparisons take it."""
+    """The command import makes one run of many files, with the given name. Reports and comparisons accept this run."""
     for number in range(5):
         (tmp_path / f"r{number}.json").write_text(result(1000 + number))
     files = [str(tmp_path / f"r{number}.json") for number in range(5)]

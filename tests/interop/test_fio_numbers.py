@@ -129,7 +129,9 @@ def test_one_size_however_it_is_given(options: dict[str, str], block_bytes: int)
 
 
 def test_a_size_that_was_another_is_taken_as_measured() -> None:
-    """4KiB, but the I/Os were of 4,096 bytes: by another fio's notion. Taken, and said."""
+    """A bs of 4KiB with I/Os of 4,096 bytes is imported as measured, with a warning, because fio's documentation makes
+    it 4,000 bytes.
+    """
     text = json.dumps(document(job(writes=1000, options={"rw": "randwrite", "bs": "4KiB"})))
     run = run_of(text)
     assert run.tests[0].steps[0].workload.block_size_bytes == 4096
@@ -176,7 +178,9 @@ def test_every_version_gives_the_same_numbers(version: str, block_bytes: int) ->
 
 
 def test_a_rate_cut_off_to_whole_ios_is_not_the_count() -> None:
-    """fio 2.1 writes 5 for 5.9 I/Os a second; its bytes tell the 59 that it did."""
+    """The I/O count of fio 2.1 is computed from its bytes, because this version prints a rate cut off to whole I/Os: 5
+    for 5.9.
+    """
     text = json.dumps(document(job(version="2.1.11", writes=59), version="2.1.11"))
     assert step_of(text).measurement.ios == 59
 
@@ -220,7 +224,7 @@ def test_queue_depths_of_old_results_are_told_apart() -> None:
 
 
 def test_numbers_that_c_prints_of_none() -> None:
-    """Old versions write -nan where nothing was averaged; what is whole is taken."""
+    """Numbers such as -nan, which old versions of fio print, are skipped, and the rest of the result is read."""
     text = written(7).replace('"stddev": 0.0', '"stddev": -nan').replace('"ctx": 1000', '"ctx": nan')
     assert "nan" in text
     assert step_of(text).measurement.iops == 7
@@ -386,7 +390,9 @@ def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
     ],
 )
 def test_a_depth_that_fio_rounded_up_is_told(version: str, ioengine: str, iodepth: str, rounded: bool) -> None:
-    """With io_uring, fio before 3.39 kept 32 I/Os outstanding for a depth of 20."""
+    """A depth that fio rounded up is reported in a warning: with io_uring, fio before 3.39 kept 32 I/Os outstanding for
+    a depth of 20.
+    """
     text = written(100, version=version, options={"ioengine": ioengine, "iodepth": iodepth})
     found = {warning.code for warning in run_of(text).warnings}
     assert ("depth-rounded" in found) is rounded
@@ -444,7 +450,7 @@ def test_real_results_are_what_fio_says(tmp_path: Path, words: list[str]) -> Non
 
 @pytest.mark.fio
 def test_what_real_fio_verifies_or_reports_as_one_is_no_result(tmp_path: Path) -> None:
-    """Jobs that read back what they wrote; two jobs that group_reporting shows as one."""
+    """Jobs that verify what they read, and two jobs that group_reporting shows as one, are refused."""
     verified = fio(tmp_path, "--size=1m", "--rw=write", "--bs=4k", "--verify=crc32c")
     with pytest.raises(UsageError, match="it verifies what it reads"):
         run_of(json.dumps(verified))

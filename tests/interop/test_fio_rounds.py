@@ -143,7 +143,9 @@ def test_what_differs_is_no_round(other: dict[str, Any], options: dict[str, str]
 
 
 def test_a_file_named_by_its_purpose_is_no_round() -> None:
-    """fio's job is called job in all of them; a preconditioned drive's own results are results."""
+    """A file named precondition is no round, although its job has the same name as the others. A file named
+    preconditioned is a round.
+    """
     run = run_of(("precondition_1.json", written(5, 1)), ("preconditioned_1.json", written(6, 2)))
     assert rounds_of(run) == {"fio RND TC1/QD1": [6], "fio RND TC1/QD1, precondition": [5]}
 
@@ -323,8 +325,8 @@ CUT_SHORT: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("how", CUT_SHORT)
 def test_an_amount_ends_no_job_that_is_time_based(how: str) -> None:
-    """A job that ran for 5 s of 60 s ended early, whatever amount it moved. With time_based, an
-    amount does not end a job, and fio lists this option only if it has a value.
+    """A job with time_based ended early if it ran for 5 s of 60 s, whatever amount it moved. fio lists time_based only
+    if it has a value.
     """
     text = written(1000, runtime_ms=5_000, options={"runtime": "60"} | CUT_SHORT[how])
     assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1, ended early"]
@@ -346,7 +348,7 @@ def test_a_name_that_fio_cut_is_that_of_its_job(name: str) -> None:
 
 
 def test_a_short_name_that_differs_is_of_another_job() -> None:
-    """Such a name means that fio shows several jobs as one."""
+    """A result whose short name differs from its long name is refused, because fio then shows several jobs as one."""
     merged = job(name="a", writes=50_000, options={"rw": "randwrite", "bs": "4k"})
     merged["job options"]["name"] = "ab"
     with pytest.raises(UsageError, match="several jobs as one"):
@@ -484,7 +486,7 @@ ODD: dict[str, str] = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_one_odd_file_is_left_out_and_ends_nothing(tmp_path: Path, odd: str) -> None:
-    """The others have the numbers they have without it; it is named, with a reason."""
+    """One odd file is left out with its name and a reason. The other files have the same numbers as without it."""
     names = [tmp_path / name for name, text in numbered(5) if (tmp_path / name).write_text(text)]
     (tmp_path / "odd.json").write_text(ODD[odd])
     ran = import_files(tmp_path, names[0], tmp_path / "odd.json", *names[1:])

@@ -36,8 +36,8 @@ def together(number: int, *jobs: dict[str, Any], **more: Any) -> tuple[str, str]
     ],
 )
 def test_rounds_beside_different_loads_are_different_series(other: dict[str, str]) -> None:
-    """A reader that ran together with five different writers ran under five conditions. tkperf
-    never averages over these conditions.
+    """A reader that ran beside five different writers gives five series. tkperf never averages over
+    these conditions.
     """
     files = [
         together(
@@ -142,8 +142,8 @@ def test_a_short_load_beside_a_long_one_ran_together() -> None:
 
 
 def test_only_the_job_that_waits_begins_later() -> None:
-    """After ``wait_for``, the next jobs of the group began with the first one; those that wait for the same job began
-    together.
+    """Only a job with ``wait_for`` begins later. The other jobs of its group began with the first one, and jobs that
+    wait for the same job began together.
     """
     found = document(
         load("randread", name="a"),
@@ -211,10 +211,8 @@ def test_mixes_at_once_are_told_by_their_mix() -> None:
 def test_a_job_that_began_after_the_end_of_another_is_no_company(
     version: str, delay: str, ramp: str, is_at_once: bool
 ) -> None:
-    """``startdelay`` makes a job begin later than its group. The times show the delay, or before
-    fio 3.36 the options.
-
-    The first job ran for 10 s after its ramp. A range of delays does not tell when the job began.
+    """A job that began after the end of another one did not run at the same time. Its times show ``startdelay``, or
+    before fio 3.36 its options. A range of delays does not tell the beginning.
     """
     first = load("randread", version=version, options={"ramp_time": ramp})
     second = load("write", version=version, options={"startdelay": delay, "bs": "64k"})

@@ -119,7 +119,7 @@ def test_without_room_for_msgspec_the_keys_are_shared() -> None:
 
 
 def test_a_quote_in_other_text_hides_no_values() -> None:
-    """Text of a job before the document may contain a single quote; everything then looks like a string."""
+    """A single quote in text before the document does not hide the values of the document from the memory limit."""
     text = 'fio: "' + '{"jobs":[' + "{}," * 4_000_000 + "{}]}"
     with pytest.raises(Unusable, match="more than 10 times its size"):
         list(Documents(text))

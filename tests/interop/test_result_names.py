@@ -217,7 +217,7 @@ def test_fills_of_several_runs_are_no_rounds(fill: str, measure: str) -> None:
 
 @pytest.mark.parametrize("name", ["run{}/prefill.json", "{}/prefill.json", "run{}_prefill.json"])
 def test_a_preparation_of_each_run_is_its_own(name: str) -> None:
-    """Although nothing else shows that these are runs: a single round of each."""
+    """The preparation of each run is a section of its own, even if each run has a single round."""
     sequential = {"rw": "write", "size": "10g"}
     files = [(name.format(run), written(9000 + run, 2000.0 * run, options=sequential)) for run in (1, 2)]
     assert sorted(rounds_of(run_of(*files)).values()) == [[9001], [9002]]
@@ -287,8 +287,8 @@ def test_words_before_the_number_of_a_round(name: str, expected: list[int]) -> N
     ],
 )
 def test_of_a_word_given_twice_the_number_that_counts_is_taken(names: list[str], numbers: list[list[int]]) -> None:
-    """A letter such as r may also precede a mix or the name of a drive. Such a number does not
-    count rounds.
+    """If a word occurs twice in a file name, the number that counts rounds is used. A letter such as r may also precede
+    a mix or a drive name.
     """
     files = [name.format(each) for name in names for each in (3, 4, 5)]
     run = run_of(*((file, written(100 + at, 60 * at)) for at, file in enumerate(files)))

@@ -53,7 +53,9 @@ def imported(tmp_path: Path, file: Path) -> Any:
 
 
 def test_a_real_latency_file(tmp_path: Path) -> None:
-    """Window, average and fit are TKperf's own; rates, which it did not keep, are not measured."""
+    """A latency file of TKperf gives TKperf's window, average and fit. Rates, which TKperf did not keep, are not
+    measured.
+    """
     file = GOLDEN / "tkperf-2.2-lat.xml"
     theirs, run = elements(file), imported(tmp_path, file)
     (section,) = run.tests[0].sections
@@ -76,7 +78,9 @@ def test_a_real_latency_file(tmp_path: Path) -> None:
 
 
 def test_a_real_throughput_file(tmp_path: Path) -> None:
-    """KiB/s become MB/s of 10^6 bytes; each block size has its own verdict."""
+    """A throughput file of TKperf is converted from KiB/s to MB/s of 10^6 bytes. Each block size
+    has its own verdict.
+    """
     file = GOLDEN / "tkperf-2.2-tp.xml"
     theirs, run = elements(file), imported(tmp_path, file)
     sections = run.tests[0].sections
@@ -354,7 +358,7 @@ def test_two_files_of_one_name(tmp_path: Path) -> None:
 
 
 def test_a_name_is_that_of_one_run(tmp_path: Path) -> None:
-    """--name names the run of an XML, too; not several."""
+    """--name gives the name of one run of an XML file. It is refused for files that make several runs."""
     file = GOLDEN / "tkperf-2.2-lat.xml"
     ran = invoke_import(tmp_path, file, GOLDEN / "tkperf-2.2-tp.xml", "--name", "foo")
     assert isinstance(ran.exception, UsageError)
@@ -431,7 +435,9 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
 
 
 def test_the_tool_is_named_by_its_own_name(tmp_path: Path) -> None:
-    """Test software is what measured, then who imported it; also after another export."""
+    """The test software of an import is the tool that measured, followed by the tkperf that imported. This also holds
+    after another export.
+    """
     run = imported(tmp_path, GOLDEN / "tkperf-2.2-lat.xml")
     said = f"TKperf 2.2, imported by tkperf {tkperf.__version__}"
     assert facts_of(view_of(tmp_path / "testlat.tkperf"))["Test software"] == said
@@ -486,7 +492,9 @@ def test_what_the_file_lacks_is_a_warning() -> None:
 
 
 def test_every_command_takes_a_run_of_which_little_is_known(tmp_path: Path) -> None:
-    """Stream and rounds; terminal, JSON, CSV, Parquet, Markdown, XML, HTML, and comparison."""
+    """Every command accepts an imported run of which little is known: a stream or rounds, in each output and in a
+    comparison.
+    """
     text = document().replace(b"<x>", b"<y>").replace(b"</x>", b"</y>")
     (tmp_path / "y.xml").write_bytes(text)
     for file in (tmp_path / "y.xml", GOLDEN / "tkperf-2.2-tp.xml", GOLDEN / "tkperf-2.2-lat.xml"):

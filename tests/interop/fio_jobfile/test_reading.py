@@ -15,7 +15,9 @@ def values(text: str) -> list[tuple[str, dict[str, str | None]]]:
 
 
 def test_a_global_section_holds_for_the_jobs_below_it() -> None:
-    """Several add up; what a job says itself comes last; any name that begins with global is one."""
+    """A global section applies to the jobs below it, and several add up. A job's own options come last, and every name
+    that begins with global is a global section.
+    """
     text = "[global]\nbs=4k\n[a]\nrw=read\n[global2]\nbs=8k\niodepth=2\n[b]\niodepth=4\n[b]\n"
     assert values(text) == [
         ("a", {"bs": "4k", "rw": "read"}),
