@@ -268,7 +268,9 @@ def test_one_slow_one_failing_one_pulled(
 
 @pytest.mark.limit_s(LIMIT_S)
 def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Path) -> None:
-    """Drives that run continue without it; the one that waited is untouched, asked about again, and measured then."""
+    """The drives of a killed supervisor continue. The waiting drive remains untouched until the user is asked again,
+    and is then measured.
+    """
     drives = (nvme, sata, scsi)
     ledger = tmp_path / "b.batch"
     before = [drive.written_bytes() for drive in drives]

@@ -65,7 +65,9 @@ def no_fio_left() -> bool:
 @pytest.mark.core
 @pytest.mark.makes_trouble
 def test_nvme_pulled_while_measuring(nvme_pulled: Drive, tmp_path: Path, monitor: Monitor) -> None:
-    """The drive is pulled out of its slot: said so, everything before kept, no fio left."""
+    """A drive that is pulled out of its slot ends the run with its name. The steps before are kept,
+    and no fio remains.
+    """
     with measuring(tmp_path, nvme_pulled.path, nvme_pulled.serial, "-rt", 15) as wait:
         time.sleep(3)
         monitor("device_del", id=nvme_pulled.serial)

@@ -9,7 +9,7 @@ from tests.lab.cases.conftest import Drive, tkperf
 
 
 def test_hdd(sata: Drive, tmp_path: Path) -> None:
-    """Areas from the start to the end, in order, both tests; nothing is purged."""
+    """The hard disk suite measures areas in order from the start to the end in both tests. It purges nothing."""
     ended = tkperf(
         "hdd",
         "case",

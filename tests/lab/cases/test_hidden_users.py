@@ -123,7 +123,7 @@ def test_hidden_user_of_a_drive(refusal: Refusal, drive_of: Callable[..., Drive]
 
 @pytest.mark.parametrize("refusal", [each for each in DRIVES if each.on_partition], ids=lambda refusal: refusal.name)
 def test_hidden_user_of_a_partition(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """What uses a partition refuses its disk, too; what uses the disk, its partition."""
+    """A user of a partition refuses the partition and its disk."""
     drive = drive_of(disks.SATA_SECOND)
     with partition_of(drive) as part:
         with arranged(refusal, part):

@@ -134,7 +134,9 @@ def is_free(drive: Drive) -> bool:
 
 
 def test_every_io_of_a_test_is_inside_and_each_segment_alike(nvme: Drive, tmp_path: Path) -> None:
-    """Fills go to 80 % of the drive; what follows to the segments drawn from the seed, uniformly."""
+    """Fills write to 80 % of the drive. All other I/O goes to the segments drawn from the seed, and uniformly to each
+    of them.
+    """
     with traced(nvme) as requests:
         process = start(tmp_path, nvme)
         process.join(300)
@@ -181,7 +183,9 @@ def segment_of(request: Issued, segments: Segments) -> int | None:
 
 @pytest.mark.core
 def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(nvme: Drive, tmp_path: Path) -> None:
-    """While it runs nobody else gets the drive; killed, its fio and its mapping go with it."""
+    """Nobody else gets the drive while its segments are measured. A killed run takes its fio and
+    its mapping with it.
+    """
     before = nvme.written_bytes()
     process = start(tmp_path, nvme, "-rt", "60")
     try:

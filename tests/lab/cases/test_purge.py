@@ -41,7 +41,7 @@ def test_nvme(nvme: Drive, tmp_path: Path, method: str, says: str) -> None:
 
 @pytest.mark.core
 def test_nvme_4kn_keeps_its_lba_format(nvme_4kn: Drive, tmp_path: Path) -> None:
-    """A 4Kn namespace is still one after Format NVM; 512-byte cells are left out with a warning."""
+    """A 4Kn namespace keeps its LBA format through Format NVM. Cells of 512 bytes are left out with a warning."""
     nvme_4kn.write_pattern()
     results = measure(tmp_path, nvme_4kn, "-ssdt", "iops", "-ssdt", "writesat")
     title, note = purge_note(results)
@@ -125,7 +125,9 @@ def test_a_format_that_erases_nothing_ends_the_test(scsi: Drive, tmp_path: Path)
 
 @pytest.mark.core
 def test_security_erase_is_not_offered_without_the_claim(sata: Drive, tmp_path: Path) -> None:
-    """hdparm would end with status 0 on this drive and erase nothing; it is refused instead."""
+    """Security erase is refused for a drive that does not claim it, because hdparm would exit with
+    0 and erase nothing.
+    """
     ended = tkperf(
         "ssd", "case", sata.path, "--output", tmp_path, "--yes-destroy", sata.serial, "--purge", "ata-security-erase"
     )
@@ -134,7 +136,7 @@ def test_security_erase_is_not_offered_without_the_claim(sata: Drive, tmp_path: 
 
 
 def test_usb_without_discard_needs_a_word(usb: Drive, tmp_path: Path) -> None:
-    """A USB stick has no way to be purged; the message says what to do, and --no-purge does it."""
+    """A USB stick cannot be purged. The message proposes --no-purge, and with this option the stick is measured."""
     ended = tkperf("ssd", "case", usb.path, "--output", tmp_path, "--yes-destroy", usb.serial)
     assert ended.status == 4
     assert "--no-purge" in ended.stderr
@@ -145,7 +147,7 @@ def test_usb_without_discard_needs_a_word(usb: Drive, tmp_path: Path) -> None:
 
 
 def test_a_vendors_command(nvme: Drive, tmp_path: Path) -> None:
-    """--purge-command runs a vendor's tool; what it claims is checked like everything else."""
+    """--purge-command runs a vendor's tool. Its result is verified as every purge is."""
     nvme.write_pattern()
     results = measure(tmp_path, nvme, *ONLY_WRITE_SATURATION, "--purge-command", "blkdiscard -z {device}")
     assert purge_note(results) == ("command 'blkdiscard -z {device}'", "verified: all 128 samples read as zeros")

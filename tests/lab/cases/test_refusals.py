@@ -252,7 +252,9 @@ def refuse(*arguments: str) -> str:
 @pytest.mark.core
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.name)
 def test_refused(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """Refused by its names, though forced; nothing is written, nothing is left."""
+    """A device in use is refused through each of its names, even with --force. Nothing is written
+    and no file is left.
+    """
     drive = drive_of(disks.SATA_SECOND)
     with arranged(refusal, drive):
         check_refused(refusal, drive, some_of(names_of(drive, tmp_path), refusal), tmp_path)
@@ -286,7 +288,7 @@ def check_refused(refusal: Refusal, drive: Drive, names: list[Path], folder: Pat
 
 @pytest.mark.core
 def test_a_free_partition_of_a_used_disk(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """The mounted partition is refused, its free neighbour is not; the neighbour is not harmed."""
+    """A mounted partition and its disk are refused. The free neighbour partition can be tested."""
     drive = drive_of(disks.SATA_SECOND)
     shell(f"printf 'size=100MiB\\nsize=100MiB\\n' | sfdisk -q {drive.path} && udevadm settle")
     first, second = Path(f"{drive.path}1"), Path(f"{drive.path}2")

@@ -124,7 +124,7 @@ def test_doctor_says_what_there_would_be(nvme: Drive, sata: Drive) -> None:
 
 
 def test_what_a_reading_costs_can_be_measured(nvme: Drive) -> None:
-    """bench/telemetry.py gives ratios with and without; what it printed is left with the lab's output."""
+    """bench/telemetry.py prints the cost of a reading as ratios. Its output is stored with the output of the lab."""
     printed = shell(f"python bench/telemetry.py {nvme.path} --pairs 3 --seconds 3 2>&1")
     (Path("/lab") / "telemetry.txt").write_text(printed)
     assert "a reading of the log: " in printed
