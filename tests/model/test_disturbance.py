@@ -192,7 +192,9 @@ def test_steps_nobody_disturbs_are_not_flagged() -> None:
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_io_of_others_is_flagged_in_the_steps_it_fell_into(reads: bool) -> None:
-    """A process that moves 5 % of fio's bytes for part of a step; its neighbours stay clean."""
+    """Foreign I/O is flagged in the step in which it happened, here 5 % of fio's bytes for part of the step. The
+    neighbouring steps are not flagged.
+    """
     model = Model([Flow(23, 28, 10 * MB, reads)])
     seen = play(model, back_to_back(4))
     assert [codes(each) for each in seen] == [[], [], ["foreign-io"], []]
@@ -340,7 +342,7 @@ def test_a_device_that_does_not_count_is_remembered() -> None:
 
 
 def test_a_driver_may_count_unasked() -> None:
-    """zram has queue/iostats 0 and counts: it is compared."""
+    """A device that counts although queue/iostats is 0, as zram does, is compared."""
     model = Model([Flow(13, 18, 10 * MB)], counting=False)
     seen = play(model, back_to_back(2))
     assert [codes(each) for each in seen] == [[], ["foreign-io"]]
@@ -379,7 +381,9 @@ def test_a_stopped_tkperf_is_flagged() -> None:
 
 
 def test_a_suspended_host_is_flagged() -> None:
-    """The monotonic clock stands still meanwhile; the one that counts sleep tells."""
+    """A suspended host is flagged, because the clock that counts sleep advances while the monotonic
+    clock stands still.
+    """
     seen = play(Model(sleeps=[(13.0, 3600.0)]), back_to_back(3))
     assert [codes(each) for each in seen] == [[], ["suspended"], []]
 
@@ -502,7 +506,9 @@ def test_writes_of_the_steps_around_reads_are_not_foreign() -> None:
 
 
 def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
-    """Within a second of writes alone all late reads have come; those of a later step are others'."""
+    """Late reads of a step are counted within a second. Reads that follow a step of writes are foreign, even if an
+    earlier step of reads lacked some.
+    """
     lacked, foreign = Flow(1.9, 2.0, -120 * MB, reads=True), Flow(3.2, 3.8, 10 * MB, reads=True)
     workloads = ((READS, 3000), (WRITES, 100), (READS, 100))
     steps = [Step(1 + n, 1, rate * MB, workload=each) for n, (each, rate) in enumerate(workloads)]

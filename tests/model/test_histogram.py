@@ -37,7 +37,7 @@ def test_a_latency_lies_within_its_bucket(value: int) -> None:
 
 
 def test_buckets_are_known_by_fios_names() -> None:
-    """fio names a bucket by its middle value; every name leads back to its bucket."""
+    """Each bucket is found by fio's name for it, which is its middle value."""
     assert [bucket_of_ns(int(middle)) for middle in BUCKET_MIDDLE_NS] == list(range(BUCKETS))
 
 
@@ -121,7 +121,7 @@ def two(fast_ns: int, quick: int, slow_ns: int, rest: int) -> Histogram:
     [(50, 20), (90, 100), (95, 200), (99, 1_000), (99.9, 10_000), (99.99, 100_000), (99.999, 1_000_000)],
 )
 def test_a_percentile_needs_ten_ios_expected_beyond_it(percent: float, least: int) -> None:
-    """One I/O fewer and it is not measured; nothing has none."""
+    """A percentile needs at least ten I/Os beyond it. With one I/O less, and without I/O, it is not measured."""
     bucket = bucket_of_ns(1000)
     assert Histogram([bucket], [least - 1]).percentile_ns(percent) is None
     assert Histogram([bucket], [least]).percentile_ns(percent) is not None

@@ -71,7 +71,9 @@ def test_what_lies_between_two_looks() -> None:
 
 
 def test_nothing_is_known_of_a_host_that_tells_nothing() -> None:
-    """None, never 0, and nobody is accused; so it is kept, too."""
+    """A host that tells nothing has unknown use (None, not 0). Nothing is reported against it, and nothing is stored as
+    0.
+    """
     use = compare_looks([HostLook(at_s=1), HostLook(at_s=2)])
     assert use == HostUse(seen_s=1)
     assert judge_host(use, 0, 1) == ()
@@ -80,7 +82,9 @@ def test_nothing_is_known_of_a_host_that_tells_nothing() -> None:
 
 
 def test_programs_that_nobody_looked_through_are_what_is_left_of_user_mode() -> None:
-    """Threads of the kernel work for fio, in system mode: they are not others."""
+    """The CPU time of unseen programs is the rest of user mode. Kernel threads work in system mode for fio and do not
+    count as others.
+    """
     before = HostLook(at_s=0, cpus=cpus(0, 0), own_user_s=0.0)
     after = HostLook(at_s=10, cpus=cpus(9, 11), own_user_s=4.0)
     use = compare_looks([before, after])
@@ -220,7 +224,9 @@ def proc(tmp_path: Path) -> Path:
 
 
 def test_a_look_at_proc_and_sys(proc: Path) -> None:
-    """Ticks are a hundredth of a second; a limit of any cgroup above holds; kernel threads are nobody."""
+    """A look at /proc and /sys reads ticks as hundredths of a second and the limits of all cgroups above. It skips
+    kernel threads.
+    """
     looks = ProcHostLooks(lambda: ("sdb: x",), root=proc, clock=lambda: 12.5)
     look = looks.look()
     assert look.at_s == 12.5
@@ -326,7 +332,7 @@ def test_pressure_of_two_groups_is_not_compared(proc: Path) -> None:
 def test_what_the_kernel_says_and_nobody_expects_is_not_known(
     proc: Path, name: str, rubbish: str, unknown: dict[str, object]
 ) -> None:
-    """A run of days does not end for the sake of what is told beside its steps; the rest is known."""
+    """Unexpected text of the kernel makes only its own fact unknown, because a run of days must not end for it."""
     looks = ProcHostLooks(root=proc, clock=lambda: 1.0)
     before = looks.look()
     looks.close()
@@ -368,7 +374,9 @@ class Looked:
     ("planned_s", "looked_at_s"), [(60.0, [1, 11, 21, 31, 41, 51, 58, 59, 60]), (None, [*range(1, 61)])]
 )
 def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_at_s: list[float]) -> None:
-    """At a step's beginning and in its last seconds, as they end with it; always where the end is not known."""
+    """Threads are looked at when a step begins and in its last seconds. If the end is not known, they are looked at
+    always.
+    """
     host = Looked()
     watch = RunWatch(0.0, host=host)
     watch.step_begins(StepKind.ROUND, 0.0, planned_s)
@@ -379,7 +387,9 @@ def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_a
 
 
 def test_programs_that_are_named_use_no_more_than_all_together() -> None:
-    """One that ended may have begun long before the first look: it is not named on top of the sum."""
+    """Named programs use no more than all together. A program that ended is not named, because it may have begun long
+    before the first look.
+    """
     before = HostLook(
         at_s=0, processes={1: Program(name="shell", with_children_s=0), 2: Program(name="ended", with_children_s=10)}
     )

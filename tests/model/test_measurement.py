@@ -14,7 +14,9 @@ from tkperf.model.workload import Access, Workload
 
 @given(latency_lists, latency_lists)
 def test_together_means_are_weighted_by_ios_and_extremes_are_true(a: list[int], b: list[int]) -> None:
-    """A mixed cell's mean is over all I/Os; its maximum is a true maximum."""
+    """The mean latency of two directions is weighted by their I/Os. The maximum and the minimum are
+    those of all I/Os.
+    """
     both = io_stats(a) + io_stats(b)
     values = a + b
     assert both.latency_mean_ns == sum(values) / len(values)
@@ -32,7 +34,9 @@ def test_many_are_what_all_their_ios_are(lists: list[list[int]]) -> None:
 
 @given(latency_lists, latency_lists)
 def test_an_interval_is_what_cumulative_readings_gained(a: list[int], b: list[int]) -> None:
-    """Reading after minus reading before is exactly what happened between; extremes to a bucket."""
+    """The difference of two cumulative readings is what happened between them. Only the extremes
+    are exact to a bucket.
+    """
     gained = io_stats(a + b).since(io_stats(a))
     alone = io_stats(b)
     assert (gained.ios, gained.bytes, gained.latency_sum_ns) == (alone.ios, alone.bytes, alone.latency_sum_ns)

@@ -171,7 +171,9 @@ def test_what_cannot_be_is_told(measurement: Measurement, evidence: Evidence, sa
 
 
 def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
-    """The host's own work between two I/Os has no bound; none is invented."""
+    """Idle time between I/Os at a depth of one is no proof against a result, because the host's own work has no known
+    limit.
+    """
     plan = RequestedLoad(workload=replace(QUICK, jobs=1, io_depth=1), duration_s=1.0)
     job = JobSeen(ios=100, bytes=409_600, elapsed_s=1.0, reached_depth=True)
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(100, 20_000))
@@ -187,7 +189,9 @@ def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, RequestedLoad, 
 
 
 def test_at_an_offered_rate_the_queue_need_not_be_full() -> None:
-    """A device that keeps up has next to nothing outstanding; as fast as it can it must have."""
+    """At an offered rate the queue may be nearly empty, because the device keeps up. Without an offered rate it must
+    have been full.
+    """
     measurement, plan, evidence = at_rate(1000.0, 1000)
     assert why_implausible(measurement, plan, evidence) is None
     reached = tuple(replace(job, reached_depth=True) for job in evidence.jobs or ())

@@ -45,7 +45,7 @@ def test_a_column_is_the_mean_of_its_samples() -> None:
 
 
 def test_samples_may_come_in_any_order() -> None:
-    """A damaged file must not end a report; there must be a column."""
+    """Samples may be in any order, because a damaged file must not end a report. At least one column is required."""
     reduced = reduce_to_columns(np.array([3.0, 0.0]), np.array([1.0, 2.0]), 2)
     assert reduced.at_s.tolist() == [0, 3]
     assert reduced.high.tolist() == [2, 1]
@@ -54,7 +54,7 @@ def test_samples_may_come_in_any_order() -> None:
 
 
 def test_pieces_are_joined_at_their_starts() -> None:
-    """Rounds end to end, each moved to where it belongs; nothing joined is empty."""
+    """Pieces are joined at their given starts. Joining nothing gives an empty series."""
     one = Seconds(
         start_s=np.array([0.0, 1.0]),
         duration_s=np.ones(2),

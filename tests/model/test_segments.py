@@ -54,7 +54,7 @@ def test_a_seed_has_the_same_places_for_ever() -> None:
 
 
 def test_every_layout_is_as_likely() -> None:
-    """Two segments of one step in five steps can lie in six ways: of 3,000 draws each has 500 +- 5 sigma."""
+    """Every layout of segments is equally likely: each of six layouts has 500 of 3,000 draws, within 5 sigma."""
     found = Counter(
         draw_segments(count=2, amount_bytes=1024, within_bytes=5 * 512, seed=seed).starts_bytes for seed in range(3000)
     )

@@ -34,7 +34,9 @@ def test_windows_of_published_reports_are_steady(window: list[float], average: f
 
 
 def test_slope_excursion_is_the_fitted_range_over_the_window() -> None:
-    """Fit -6.4 x + 11746 over five rounds: slope excursion 25.6, allowed 20 % and 10 %."""
+    """The slope excursion is the range of the fitted line over the window: 25.6 for a fit of -6.4 x + 11746 over five
+    rounds.
+    """
     window = [-6.4 * x + 11746 for x in range(1, 6)]
     verdict = judge_values(window)
     assert verdict.slope_excursion == pytest.approx(25.6)
@@ -81,7 +83,7 @@ def test_limits_are_inclusive() -> None:
     ],
 )
 def test_a_refusal_says_which_rule_failed(window: list[float], says: str) -> None:
-    """The verdict names the rule that failed; silence of the device is never steady."""
+    """A verdict that is not steady names the rule that failed. A device without I/O is never steady."""
     verdict = judge_values(window)
     assert not verdict.reached
     assert says in verdict.reason

@@ -93,7 +93,9 @@ def test_write_amplification_is_flash_over_host() -> None:
 
 
 def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
-    """A counter in GiB may be one off at both ends: twenty steps at least."""
+    """Write amplification needs at least twenty steps of the coarser counter, because a counter in GiB may be one off
+    at both ends.
+    """
     facts = DriveFacts(drive="/dev/x", host_unit_bytes=512_000, nand_unit_bytes=1 << 30)
     before = log(0, host_written_bytes=0, nand_written_bytes=0)
     few = log(60, host_written_bytes=10 << 30, nand_written_bytes=19 << 30)
@@ -103,7 +105,9 @@ def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
 
 
 def test_a_span_lies_between_the_readings_nearest_its_ends() -> None:
-    """Asked for as a test begins and ends, they come a moment later; those far away are of other tests."""
+    """A span uses the readings nearest to its ends, which arrive a moment after the test asked for them. Readings far
+    away belong to other tests.
+    """
     readings = [log(0), log(95), log(101), log(160), log(205)]
     edges = find_edges(readings, 100, 200)
     assert edges is not None

@@ -63,7 +63,7 @@ def test_one_is_singular() -> None:
 
 
 def test_what_was_not_measured_is_a_dash_in_every_view() -> None:
-    """None, and NaN of a round in which nothing was measured; never 0, and without a unit."""
+    """A value that was not measured, None or NaN, is a dash without a unit in every view. It is never 0."""
     for nothing in (None, math.nan):
         assert format_number(nothing, 1) == "-"
         assert format_quantity(nothing, "µs") == "-"
