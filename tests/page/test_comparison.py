@@ -81,7 +81,9 @@ def test_a_ratio_within_noise_is_in_parentheses() -> None:
 
 
 def test_the_decision_comes_first_and_the_rest_is_behind_one_select() -> None:
-    """Verdict, a line for each use, the matrix, the charts; then parts that a select shows."""
+    """A comparison shows the verdict, a line for each use, the matrix and the charts first. One select shows the other
+    parts.
+    """
     runs = [run_of("A", 1, fio_version="fio-3.33"), run_of("B", 8, fio_version="fio-3.36")]
     page = render_view(build_comparison_page(compare(runs)))
     places = [
@@ -144,7 +146,9 @@ def test_a_history_marks_its_firmware_and_trend() -> None:
 
 
 def test_more_runs_than_colours_have_a_median_a_band_and_named_outliers() -> None:
-    """The band has the middle half; the run that is far from all others keeps its own curve."""
+    """More runs than colours are drawn as a median with a band of the middle half. A run far from all others has its
+    own curve.
+    """
     factors = [1 + number / 100 for number in range(13)] + [9.0]
     runs = [run_of(f"lab-{number:02}", factor) for number, factor in enumerate(factors)]
     view = build_comparison_page(compare(runs, Arrangement.RUNS))
@@ -238,7 +242,7 @@ def test_cells_of_comparisons_are_not_broken() -> None:
 
 
 def test_an_interval_that_reaches_next_to_0_has_an_axis() -> None:
-    """Two rounds far apart: their mean is known to within itself."""
+    """An interval from nearly 0 to a great value has a finite axis that contains the value."""
     curve = Curve(points=(Point("l", 1.2, 1e-12, 1e12),), mark=Mark.POINT)
     chart = Chart(
         title="t",

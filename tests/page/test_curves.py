@@ -21,7 +21,9 @@ def styles(workloads: Sequence[Workload]) -> tuple[dict[str, str], dict[str, int
 
 
 def test_as_many_curves_as_colours_have_no_dashes() -> None:
-    """Depths that are powers of two have colours of their own, the others those that are left; in their order."""
+    """As many curves as colours have no dashes. Depths that are powers of two have fixed colours, and the others get
+    the remaining colours in their order.
+    """
     few = [work(io_depth=depth) for depth in range(len(PALETTE), 0, -1)]
     colours, dashes = styles(few)
     assert set(dashes.values()) == {0}

@@ -82,7 +82,7 @@ def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -
 
 
 def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
-    """At the end of the full list; what users told is known."""
+    """Facts that are not known are one line at the end of the list. A fact that the user gave is not among them."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     before = dict(build_disclosure(result))
     (line,) = before["Not known"]
@@ -95,7 +95,7 @@ def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_the_audit_knows_is_not_called_unknown(tmp_path: Path) -> None:
-    """A file has none of its own; the audit looks at the disk below it."""
+    """The scheduler of a file is known if the audit found the scheduler of the disk below it."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert "I/O scheduler" in dict(build_disclosure(result))["Not known"][0][1].split(", ")
     finding = {"subject": "I/O scheduler", "level": "ok", "found": "none", "why": "", "advice": None}
@@ -296,7 +296,9 @@ def test_a_key_of_another_version_blanks_no_procedure() -> None:
 
 
 def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> None:
-    """PTS 2.0 has three: in the determination a column each, a chart each, and in the texts."""
+    """Each of the three tracking variables of PTS 2.0 has a column in the determination, a chart, and a place in the
+    texts.
+    """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["iops"], step_s=1)
     result = tkperf.run(plan, "three", folder=tmp_path)
     tracked = ["RND 0/100 4k IOPS", "RND 65/35 64k IOPS", "RND 100/0 1024k IOPS"]

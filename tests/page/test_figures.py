@@ -184,7 +184,9 @@ def test_over_outstanding_ios_no_cell_is_left_out(grid: Path) -> None:
 
 
 def test_curves_over_an_axis_that_is_asked_for(grid: Path) -> None:
-    """Over queue depth a curve for each thread count; none over block sizes, which do not differ."""
+    """A chart over queue depth has a curve for each thread count. A chart over block sizes is left out if the block
+    size does not vary.
+    """
     charts = charts_of(view_of(grid), 0)
     assert "grid02d3" not in charts
     rows = rows_of(charts["grid02d2"])
@@ -254,7 +256,9 @@ def test_unknown_tests_are_compared(grid: Path) -> None:
 
 
 def test_three_fields_make_no_3d_bars(tmp_path: Path) -> None:
-    """A table with two columns of names; each bar of two fields would stand for several."""
+    """Three varying fields give a table with two columns of names and no 3D bars, because a bar of two fields would
+    cover several workloads.
+    """
     several = [work(mix, 4096, jobs=jobs, io_depth=depth) for mix in (0, 100) for jobs in (1, 2) for depth in (1, 2)]
     view = view_of(run_of(tmp_path, several))
     table = view.tests[0].sections[0].tables[0]

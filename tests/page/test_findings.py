@@ -90,9 +90,7 @@ def test_a_window_that_is_steady_may_still_change() -> None:
 
 
 def test_only_what_was_judged_steady_holds_a_rate() -> None:
-    """One level is no rate that a drive holds where nothing was judged, or not steady: then its mean, as
-    in the tables.
-    """
+    """A stream holds a rate only if it was judged steady. Otherwise the sentence gives its mean, as the tables do."""
     stream = saturated()
     even = replace(stream, timelines=(replace(stream.timelines[0], levels=stream.timelines[0].levels[1:]),))
     for steady, words in ((None, "run at"), (False, "run at"), (True, "hold")):
@@ -185,7 +183,7 @@ def test_a_mix_of_one_size_has_no_second_size() -> None:
 
 
 def test_each_figure_of_several_demands_names_its_own() -> None:
-    """The most of the grid, and the tail of the stream that follows at one of its cells; each figure once."""
+    """A headline with several possible demands names its own demand. Each headline is shown once."""
     most, least = work(jobs=4, io_depth=32), work()
     grid = made_up_section("Grid", {most: [64_000.0] * 5, least: [9_800.0] * 5}, steady=None)
     tails = [
@@ -288,7 +286,9 @@ def test_an_offered_rate_is_described_by_its_limits(done: tuple[float, float], t
     ],
 )
 def test_latency_at_an_offered_rate_has_its_wait(with_wait: float | None, words: str) -> None:
-    """fio counts latency from submission; a wait of less than 1 % is not worth a word."""
+    """Latency at an offered rate includes the wait before submission, which fio leaves out. A wait below 1 % is not
+    mentioned.
+    """
     section = offered(1000.0, 1500.0, latency_with_wait_us=with_wait)
     assert words in describe_section(section)
 

@@ -166,7 +166,9 @@ def test_exports_tell_the_step_and_what_the_host_did(tmp_path: Path) -> None:
 
 
 def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None:
-    """What is known of any of them, in columns; the seconds of the flagged round are shaded."""
+    """The dialog of a cell has a column for each known fact of the host, for each round. The seconds of the flagged
+    round are shaded.
+    """
     path = tmp_path / "run.tkperf"
     keep(path, [SSD_TESTS["iops"]], one_step)
     cells = view_of(path).cells

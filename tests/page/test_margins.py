@@ -65,7 +65,9 @@ def test_the_title_names_drives_that_were_not_measured_to_their_end() -> None:
 
 
 def test_a_stopped_drive_that_misses_a_claim_is_named() -> None:
-    """It was measured far enough to miss it; a title that counts it without a name would send the reader searching."""
+    """A stopped drive that misses a claim is named in the verdict. A title that only counts it would send the reader
+    searching.
+    """
     stopped = replace(measured(6, 90.0), state=drive(6, DriveStage.STOPPED))
     page = build_batch_page(checked_answer([*many(), stopped], CLAIMS))
     assert page.title == "1 of 6 drives misses 2 claims; 1 drive was stopped"
@@ -133,7 +135,7 @@ def test_without_claims_the_matrix_has_the_distance_from_the_median() -> None:
 
 
 def test_two_drives_without_claims_are_compared() -> None:
-    """They are too few for a distribution; the page still says which of them is better."""
+    """Two drives without claims are compared without a distribution, because two values are too few."""
     view = decision_of(answer_of(measured(1, 100.0), measured(2, 80.0)))
     assert not view.is_heat_map
     assert not any(cell.target for row in view.rows for cell in row.cells)

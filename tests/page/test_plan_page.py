@@ -29,7 +29,9 @@ def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
 
 
 def test_the_gravest_reason_decides() -> None:
-    """A refusal precedes everything; a warning or a high cost is a caution; a dropped block size is none."""
+    """The gravest reason decides the verdict on a plan. A refusal precedes all, a warning or a high cost is a caution,
+    and a dropped block size is none.
+    """
     estimate = replace(estimate_of("tp"), simulated=False, asks=True)
     confirm = "; nothing is written before you confirm"
     assert judge_plan(estimate).state is VerdictState.CAN_RUN

@@ -146,7 +146,9 @@ def test_a_stream_shows_its_first_and_last_slice(view: ReportView, result: RunRe
 
 
 def test_every_linked_cell_opens_what_was_measured(view: ReportView, run_file: Path) -> None:
-    """Each link leads somewhere; seconds to five digits, histogram buckets exactly."""
+    """Each link of a table opens a cell with the recorded seconds to five digits and the exact buckets of its
+    histogram.
+    """
     cells = {cell.key: cell for cell in view.cells}
     links = {
         link
@@ -246,7 +248,9 @@ def test_bars_are_as_high_as_their_values(view: ReportView, result: RunResult) -
 
 
 def test_streams_over_time_amount_and_fills(view: ReportView, result: RunResult) -> None:
-    """Each slice where it belongs: its middle, what was written by its end, in drive fills."""
+    """Each slice of a stream is drawn at its middle in time, at the amount written by its end, and
+    at its drive fills.
+    """
     (section,) = result.tests[3].sections
     slices = section.slices
     length_bytes = result.info.active_range_length_bytes or 0
@@ -390,7 +394,7 @@ def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result:
 
 
 def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
-    """What was measured of it is in a table that says so; nothing is called a mean of a window."""
+    """A first round that was cut off is shown in a table that says so. No value is called the mean of a window."""
     test = result.tests[0]
     (section,) = test.sections
     cut = replace(section.rounds[0], complete=False, cells=section.rounds[0].cells[:5])
@@ -404,7 +408,7 @@ def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
 
 
 def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
-    """One of five rounds is no steady state missed: state, reason and no chart of a window."""
+    """Too few rounds give the state "not judged" with the reason, and no chart of a window."""
     test = result.tests[3]
     (section,) = test.sections
     verdict = judge([1], [100.0], tracking="RND 4k IOPS", unit="IOPS")
@@ -441,7 +445,9 @@ def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
 
 
 def test_sections_have_the_order_of_the_specifications_reports(tmp_path: Path) -> None:
-    """TKperf's reports have throughput before latency; other profiles have the order of the run."""
+    """A report with a TKperf profile shows throughput before latency, as TKperf does. Other profiles keep the order of
+    the run.
+    """
     result = simulate(tmp_path, run_info(suite="ssd"))
     measured = [test.name for test in result.tests]
     for profile, order in (
