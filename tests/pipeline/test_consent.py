@@ -143,7 +143,9 @@ def mistyped(question: Question) -> str:
 def test_without_consent_nothing_is_permitted(
     opening: Opening, name: str, data: bool, given: Consent, says: str
 ) -> None:
-    """No answer, a wrong one, and force where something could be lost; each says what to give."""
+    """Nothing is permitted without consent, with a wrong answer, or with force alone where data could be lost. The
+    refusal says what to give.
+    """
     kind = KINDS[name]
     only_forced = given.force and given.confirm is None
     free = kind.expected is None or (only_forced and not data and kind.serials is None)

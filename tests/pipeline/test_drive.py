@@ -89,7 +89,7 @@ def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -
 
 
 def test_a_purge_that_overwrites_does_not_make_it_as_new(scratch: Path) -> None:
-    """Holes are; a file has nothing else."""
+    """A file is as new after its purge, because the purge punches holes."""
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["writesat"])
     assert plan.dut.overwritten_by is None
     assert [warning for warning in plan.warnings if warning.code == "not-as-new"] == []
@@ -97,7 +97,9 @@ def test_a_purge_that_overwrites_does_not_make_it_as_new(scratch: Path) -> None:
 
 @pytest.mark.root
 def test_zeroes_written_are_said_to_be(loop_device: object) -> None:
-    """Write saturation begins there; the other tests fill the device first."""
+    """A purge that writes zeroes is disclosed for write saturation, which begins in that state. The other tests fill
+    the device first.
+    """
     device = loop_device()  # type: ignore[operator]
     plan = tkperf.make_plan("ssd", device, profile="quick", purge_method="write-zeroes")
     found = [warning for warning in plan.warnings if warning.code == "not-as-new"]

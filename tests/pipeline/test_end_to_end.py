@@ -139,9 +139,7 @@ def test_the_host_is_watched_and_a_file_has_no_counters_to_compare(finished: Pat
 
 
 def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
-    """Every job file of the run has the clock that its run file names; on a busy host fio may find another one than
-    now.
-    """
+    """Every job file has the clock that the run file names. A busy host may give fio another clock at another time."""
     record = read_run(finished)
     jobs = [step.job_file for test in record.tests for step in test.steps]
     assert jobs
@@ -223,10 +221,8 @@ def test_fios_own_output_is_kept_and_agrees(finished: Path) -> None:
 
 
 def test_write_saturation_is_one_uninterrupted_stream(finished: Path) -> None:
-    """Slices follow each other without a gap: their edges are the same documents of one fio.
-
-    A slice that another fio had to measure, as that one's reports came too late on a busy host, is marked. That other
-    fio then measures all that is left.
+    """The slices of write saturation follow each other without a gap. A slice that another fio had to measure is
+    marked, and that fio measures the rest.
     """
     steps = read_run(finished).tests[3].steps
     assert len(steps) == 6
@@ -286,7 +282,7 @@ def page(finished: Path) -> str:
 
 
 def test_every_number_in_the_html_is_that_of_the_run_file(page: str, results: dict[str, object]) -> None:
-    """All cells of all result tables are parsed back and compared; none is missing."""
+    """Every number of the HTML's result tables equals the number of the run file. None is missing."""
     parser = Tables()
     parser.feed(page)
     expected: dict[tuple[str, str], Callable[[dict[str, Any]], float | None]] = {
@@ -469,7 +465,7 @@ def is_fio_of(folder: Path, parent: int) -> bool:
 
 
 def test_a_device_that_shrinks_under_the_run_ends_it(tmp_path: Path) -> None:
-    """A target that is no longer the same is not measured on; what was seen before is kept."""
+    """A device that shrinks during a run ends the run. The steps before are kept."""
     scratch = tmp_path / "scratch"
     process = start_tkperf(
         "ssd", "gone", scratch, "--size", "64MiB", "--profile", PROFILE, "--output", tmp_path, "--progress", "json"
@@ -489,7 +485,9 @@ def test_a_device_that_shrinks_under_the_run_ends_it(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> None:
-    """On a loop device the kernel's counters say what was written: 2 x the range, and every step."""
+    """The kernel's counters of a loop device agree with the run: twice the range for the fill, and the bytes of every
+    step.
+    """
     device = loop_device(size=SIZE_BYTES)
     stat = Path("/sys/block", device.name, "stat")
 

@@ -22,7 +22,9 @@ def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
 
 
 def test_one_thread_looks_at_the_counters_of_a_device(scratch: Path) -> None:
-    """Only a set has other devices that are filled; each look costs the load a CPU for a moment."""
+    """One thread reads the counters of a device, because each reading takes a CPU from the load. Only a set has other
+    devices that are filled.
+    """
     plan = tkperf.make_plan("ssd", str(scratch), profile="quick", tests=["lat"])
     with plan.dut.open(plan.fitted, Consent(confirm=str(scratch))) as equipment:
         looking = [thread for thread in threading.enumerate() if thread.name == "counters"]

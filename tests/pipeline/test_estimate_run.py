@@ -21,7 +21,9 @@ def plan_of(*tests: str, profile: str = "pts-e-1.1") -> RunPlan:
 
 
 def test_fills_take_the_time_that_the_rate_says() -> None:
-    """Two passes over the drive; and that is all that is certain to be written."""
+    """A fill takes the time that its rate gives: two passes over the drive. Only these two passes are certain to be
+    written.
+    """
     estimate = estimate_run(plan_of("iops"), parse_rate("1GB/s"))
     purge, fill, rounds = estimate.stages
     assert purge.what == PURGE
@@ -36,7 +38,9 @@ def test_fills_take_the_time_that_the_rate_says() -> None:
 
 
 def test_a_stream_writes_no_more_than_the_amount_that_ends_it() -> None:
-    """Four drive fills and the slice in which they are reached; but it may take all of its 24 hours."""
+    """A stream writes at most four drive fills and the slice in which they are reached. It may take all of its 24
+    hours.
+    """
     _, stream = estimate_run(plan_of("writesat"), parse_rate("500MB/s")).stages
     slice_bytes = 60 * 500e6
     assert 4 * CAPACITY_BYTES <= stream.most_bytes < 4 * CAPACITY_BYTES + slice_bytes
@@ -106,7 +110,7 @@ def test_what_is_no_rate(text: str) -> None:
 
 
 def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
-    """A scratch file that would be made has no rate; the assumption is named as one."""
+    """A scratch file that does not exist yet has no measured rate. The estimate says that the rate is an assumption."""
     plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")
     rates = probe_rates(plan.dut)
     assert rates.source is RateSource.ASSUMED
@@ -129,7 +133,7 @@ def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_bursts_and_pauses_are_one_row() -> None:
-    """Host idle recovery has thousands of them; the row counts them, and its time has both."""
+    """Bursts and pauses of host idle recovery are one row with their number. The time of the row contains both."""
     stages = estimate_run(plan_of("hir", profile="quick"), parse_rate("500MB/s")).stages
     assert [stage.section for stage in stages] == [
         "Steady-state preconditioning",

@@ -208,7 +208,9 @@ def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) ->
 
 
 def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None:
-    """A recovery longer than claimed is, whatever would have followed; one that may still come is not told."""
+    """A claim on a recovery is judged as soon as no later slice could change the answer. Until then
+    it cannot be told.
+    """
     third = "AG3 SEQ 1024k"
     results = [each for each in cut_off if any(in_section([each], third))]
     claim = f'test = "xsr"\nsection = "{third}"\nmetric = "recovery_s"\n'
@@ -231,7 +233,9 @@ def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None
 
 
 def test_tables_name_what_did_not_end(cut_off: list[RunResult]) -> None:
-    """A row for each section, also for those of which nothing was measured; cells say which they are of."""
+    """The table of sections has a row for each section, even for one without a measurement. The
+    cells name the section.
+    """
     result = next(each for each in cut_off if any(in_section([each], "Demand 100/0")))
     tables = {table.name: table for table in build_tables(result, (), lambda *_: ())}
     columns = tables["sections"].columns

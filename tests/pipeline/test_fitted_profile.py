@@ -39,7 +39,9 @@ def test_a_hard_disk_run_speaks_of_its_own_block_sizes_only() -> None:
 
 
 def test_latency_needs_no_room_for_blocks_that_it_never_issues() -> None:
-    """32 threads fill, one measures blocks of 8 KiB at most; 1 MiB is another test's."""
+    """The latency test needs space for its own blocks only: 32 threads fill, and one thread measures blocks of 8 KiB.
+    Blocks of 1 MiB belong to another test.
+    """
     run = fitted(tests=("lat",), jobs=32, active_range="16MiB")
     assert [fill.passes for fill in run.tests[0].fills] == [2]
     with pytest.raises(UsageError, match="too small for 32 jobs with blocks of 1024k"):
@@ -169,7 +171,9 @@ def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) ->
 
 
 def test_altered_numbers_of_a_profile_made_in_python_are_written_out() -> None:
-    """Two that differ in their seventh digit do not look the same; a test that is not run alters nothing."""
+    """Altered numbers are written with all digits, so that two that differ in the seventh digit look different. A test
+    that does not run alters nothing.
+    """
     profile = load_profile("quick")
     table = msgspec.structs.replace(profile.table(LatencyTable), step_s=1_234_567.0)
     changed = profile.with_tables(table)
@@ -198,7 +202,7 @@ def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
     ],
 )
 def test_segments_that_no_test_could_keep_to_are_refused(changes: dict[str, Any], says: str) -> None:
-    """An I/O across an end would be two; what was never written is not read."""
+    """Segments that an I/O would cross, or that are not filled, are refused."""
     profile = load_profile("pts-c-1.2")
     table = msgspec.structs.replace(profile.active_range, **changes)
     if "segments" in changes:
@@ -208,7 +212,9 @@ def test_segments_that_no_test_could_keep_to_are_refused(changes: dict[str, Any]
 
 
 def test_what_is_filled_and_what_is_tested_are_ranges_of_their_own() -> None:
-    """80 % of 240 GB, in whole sectors, twice for each of three tests; 16 GiB are measured."""
+    """The filled range and the tested range are separate: 80 % of 240 GB is filled twice for each of three tests, and
+    16 GiB are measured.
+    """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", active_range="16GiB")
     filled_bytes = 240_057_409_536 * 8 // 10 // 512 * 512
     assert plan.active_range.length_bytes == 16 * GIB
@@ -219,7 +225,7 @@ def test_what_is_filled_and_what_is_tested_are_ranges_of_their_own() -> None:
 
 
 def test_an_amount_in_one_piece_is_as_much_as_it_says() -> None:
-    """At the start of the range; a device that has less of it is too small for the profile."""
+    """An amount in one piece begins at the start of the range. A range smaller than the amount is refused."""
     profile = load_profile("pts-2.0")
     table = msgspec.structs.replace(profile.active_range, length="50%", amount="256MiB")
     assert fit_to_gib(profile.with_tables(table)).active_range.length_bytes == GIB // 4
@@ -254,7 +260,9 @@ def test_more_than_the_device_is_not_cut_without_a_word() -> None:
 
 
 def test_a_changed_profile_does_not_go_by_the_shipped_name() -> None:
-    """Each number that the chosen tests use is listed; under a name of its own nothing is altered."""
+    """A changed profile lists each changed number that the chosen tests use. A profile with a name of its own is not
+    altered.
+    """
     shipped = load_profile("pts-e-1.1")
     table = msgspec.structs.replace(shipped.table(IopsTable), step_s=2, read_percents=(100, 0))
     changed = shipped.with_tables(table)

@@ -68,7 +68,9 @@ def call(*argv: str | Path) -> Result:
 
 @pytest.mark.fio
 def test_fio_does_what_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Phases in order, region, mix and loops in fio's jobs; a rate that no device reaches is said."""
+    """fio's jobs contain the phases, region, mix and loops of the workload file in order. A rate that the device did
+    not reach is reported.
+    """
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL)
     done = call(
@@ -243,7 +245,7 @@ def test_claims_and_baselines_hold_for_it(two_runs: Path, tmp_path: Path) -> Non
     ],
 )
 def test_a_mistake_leaves_nothing_behind(tmp_path: Path, suite: str, content: str | None, found: str) -> None:
-    """No scratch file, no folder, no run file; the error ends with 2."""
+    """A mistake in a workload file exits with 2 and leaves no scratch file, no folder and no run file."""
     file = tmp_path / "own.toml"
     if content is not None:
         file.write_text(content)

@@ -105,7 +105,7 @@ def test_the_documented_examples_of_measuring_run(
 
 
 def test_a_plan_changes_nothing(tmp_path: Path) -> None:
-    """No file is created for it; what is wrong is found all the same."""
+    """A plan creates no file. It gives the amounts and times of the run."""
     plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")
     assert plan.active_range.length_bytes == 64 << 20
     assert plan.filled_bytes == 4 * 2 * (64 << 20)
@@ -123,7 +123,9 @@ def test_a_plan_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_nothing_runs_without_consent(scratch: Path, tmp_path: Path) -> None:
-    """A file that is there wants its path; nothing is written to it, and no run file left."""
+    """An existing file is measured only if its path is confirmed. Without it, nothing is written to the file and no run
+    file remains.
+    """
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     with pytest.raises(RefusedError, match=rf"Confirm with confirm='{scratch}'"):
         tkperf.run(plan, "n", folder=tmp_path)

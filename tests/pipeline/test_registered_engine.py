@@ -86,7 +86,7 @@ def test_a_request_names_the_interfaces_of_the_engine() -> None:
 
 
 def test_doctor_asks_the_engine_for_the_programs_that_it_needs(other: OtherEngine) -> None:
-    """Without a program of the engine nothing can be measured; other programs are only missing."""
+    """doctor asks the engine for the programs that it needs. Without such a program nothing can be measured."""
     assert diagnosis.diagnose_host().could_measure
     other.programs = {"setpriv": "ending it with tkperf"}
     found = diagnosis.diagnose_host()

@@ -56,7 +56,9 @@ def analyses(monkeypatch: pytest.MonkeyPatch) -> list[RunResult]:
 
 
 def test_kept_results_are_the_results(measured: Path, cache: Path, analyses: list[RunResult]) -> None:
-    """To the last digit and type, and nothing is analysed for them; only the user can read them."""
+    """Kept results equal the computed ones in every digit and type, without another analysis. Only the user can read
+    them.
+    """
     first, second = read_results(measured), read_results(measured)
     assert len(analyses) == 1
     assert second == first
@@ -83,7 +85,7 @@ def test_a_changed_file_is_analysed_again(
 def test_a_damaged_entry_is_made_again(
     damage: Callable[[bytes], bytes], measured: Path, cache: Path, analyses: list[RunResult]
 ) -> None:
-    """Empty, cut off, or with one other byte: silently, and sound afterwards."""
+    """A damaged entry, empty, cut off or with a changed byte, is computed again without a message."""
     sound = read_results(measured)
     (entry,) = cache.iterdir()
     entry.write_bytes(damage(entry.read_bytes()))
@@ -108,7 +110,7 @@ def test_a_run_under_way_has_no_kept_results(measured: Path, cache: Path, analys
 def test_without_a_cache_results_are_computed(
     measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analyses: list[RunResult]
 ) -> None:
-    """A file in its place, a folder that cannot be made: no error."""
+    """Without a cache folder, results are computed without an error."""
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", Path("/proc/none")):
         monkeypatch.setenv("XDG_CACHE_HOME", str(place))

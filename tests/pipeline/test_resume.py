@@ -76,7 +76,9 @@ def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: 
 
 
 def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_path: Path) -> None:
-    """Its rows remain and count only as written. Steady state is sought again from this round on."""
+    """A round that was cut off is measured again. Its rows remain and count only as written, and steady state is
+    searched again from this round on.
+    """
     # The second step of round 2: rows 1 and 2 are purge and fill, a round has six steps and a verdict.
     path = copied(moment_of(moments, "StepEnded", 1 + 6 + 1), tmp_path)
     result = go_on(path)
@@ -113,7 +115,7 @@ def test_a_stream_that_was_cut_off_begins_with_its_purge(moments: list[Path], tm
 
 
 def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path) -> None:
-    """The stream continues; the first slice after it says so, and so does every page."""
+    """A stream with an accepted interruption continues. Its first slice afterwards is marked, and so is every page."""
     path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
     result = go_on(path, accept=True)
     (resumption,) = result.resumptions

@@ -77,7 +77,9 @@ def tkperf_raid(tmp_path: Path) -> Tkperf:
 def test_a_mistake_costs_no_member_of_a_software_raid_its_data(
     tools: FakeTools, tkperf_raid: Tkperf, loop_device: Callable[..., Path], options: list[str], says: str
 ) -> None:
-    """Though everything was confirmed, mdadm is not called; without a mistake it is."""
+    """A mistake costs no member of a software RAID its data: mdadm is not called although everything was confirmed.
+    Without a mistake it is called.
+    """
     members = [loop_device(), loop_device()]
     before = [member.read_bytes() for member in members]
     config = {"devices": list(map(str, members)), "raidlevel": 1, "type": "sw_mdadm"}
@@ -110,7 +112,9 @@ MEGARAID = {"devices": ["252:0", "252:1"], "raidlevel": 1, "type": "hw_lsi"}
 def test_a_mistake_makes_no_virtual_drive(
     tools: FakeTools, tkperf_raid: Tkperf, monkeypatch: pytest.MonkeyPatch, options: list[str], says: str
 ) -> None:
-    """The controller is only asked; without a mistake it makes one, and takes it away again."""
+    """A mistake creates no virtual drive: the controller is only asked. Without a mistake the drive is created and
+    removed again.
+    """
     monkeypatch.setattr(storcli, "APPEAR_LIMIT_S", 0.0)
     tools.update(device=None)
     ended = tkperf_raid("/dev/sdnone", MEGARAID, *options, "--yes-destroy", "SERIAL0,SERIAL1")
@@ -160,7 +164,9 @@ def plan_megaraid(*tests: str, **wishes: Any) -> RunPlan:
 
 @pytest.mark.usefixtures("tools")
 def test_a_set_that_was_overwritten_is_not_as_new() -> None:
-    """Write saturation begins where the purge ends; the other tests fill the set first."""
+    """A set that was overwritten by its purge is not as new for write saturation, which begins there. The other tests
+    fill the set first.
+    """
     (warning,) = plan_megaraid("iops", "writesat").warnings
     assert (warning.code, warning.test) == ("not-as-new", "writesat")
     assert "overwritten once" in warning.text
@@ -369,7 +375,9 @@ def test_somebody_elses_set_is_neither_made_nor_stopped(
 
 @pytest.mark.root
 def test_a_controllers_keys_mean_nothing_to_mdadm(loop_device: Callable[..., Path], tools: FakeTools) -> None:
-    """TKperf's example has them for either type; that they change nothing is said."""
+    """The keys of a controller have no effect with mdadm. A warning says so, because TKperf's example has these keys
+    for either type.
+    """
     members = (str(loop_device()), str(loop_device()))
     config = RaidConfig(devices=members, raidlevel=1, type="sw_mdadm", readpolicy="nora", writepolicy="wb")
     plan = tkperf.make_plan("raid", "/dev/md_tkperf_test", raid=config, no_purge=True)
