@@ -66,7 +66,9 @@ def two_variables(first: Callable[[int], float], second: Callable[[int], float])
 
 
 def test_the_window_is_steady_when_all_variables_are() -> None:
-    """The second settles two rounds later than the first: its window counts for both."""
+    """The window is steady when all variables are. If the second settles two rounds later, its
+    window counts for both.
+    """
     said, outcome = two_variables(lambda _: 100.0, lambda number: 1000.0 if number < 3 else 50.0)
     assert isinstance(outcome, SectionOutcome)
     assert outcome.window == (3, 4, 5, 6, 7)

@@ -50,7 +50,9 @@ def test_a_search_is_purge_fill_and_rounds_over_all_demands() -> None:
 
 
 def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
-    """IOPS and write saturation; latency keeps its own demand. The run file says what was found."""
+    """IOPS and write saturation run at the demand that the search found. Latency keeps its own demand, and the run file
+    contains the found demand.
+    """
     names = ("auto-demand", "iops", "lat", "writesat")
     table = msgspec.structs.replace(QUICK.table(DemandSearchTable), jobs=(3,), io_depths=(7,))
     simulate(tmp_path, run_info(), profile=QUICK.with_tables(table), suite={name: SSD_TESTS[name] for name in names})
@@ -95,7 +97,7 @@ def test_a_search_beside_a_given_demand_is_refused(wishes: dict[str, object], re
 
 
 def test_a_search_that_nothing_would_use_is_refused() -> None:
-    """Latency has one outstanding I/O, whatever is found; a profile may lack the search."""
+    """A search that no chosen test would use is refused, and so is a search that the profile lacks."""
     with pytest.raises(UsageError, match="--auto-demand: lat would not use it"):
         tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("lat",), auto_demand=True)
     with pytest.raises(UsageError, match=r"no table demand_search: .* test auto-demand with"):
@@ -128,7 +130,9 @@ def test_a_sweep_has_every_combination_once() -> None:
 
 
 def test_a_sweep_tracks_what_is_hardest_on_the_drive() -> None:
-    """The fewest reads, the most outstanding I/Os, the smallest block; it alone decides."""
+    """A sweep tracks its hardest load: the fewest reads, the most outstanding I/Os and the smallest block. This load
+    alone decides.
+    """
     profile = with_numbers(QUICK, SweepTable, read_percents=(100, 70), block_sizes_kib=(4, 64))
 
     def others_jump(phase: Phase, load: Workload) -> float:
@@ -183,7 +187,7 @@ def test_a_sweep_of_billions_is_refused_at_once() -> None:
 
 
 def test_a_sweep_from_the_command_line(tmp_path: Path) -> None:
-    """Sizes as fio writes them, mixes as the PTS does; the run file has each combination."""
+    """A sweep accepts sizes as fio writes them and mixes as the PTS does. The run file contains each combination."""
     args = "sweep s sim:sata-ssd --profile quick -q --threads 2,1 --depth 4 --mix 65/35 --block-size 4k,512"
     result = CliRunner().invoke(cli, [*args.split(), "--output", str(tmp_path)])
     assert result.exit_code == 0, result.output

@@ -34,7 +34,9 @@ TKPERF = load_profile("tkperf-2.2")
 
 @given(st.integers(min_value=128 * 4096, max_value=1 << 45))
 def test_areas_are_equal_disjoint_aligned_and_in_order(active_range_bytes: int) -> None:
-    """128 areas from the start; less than 128 units of 4 KiB are left over at the end."""
+    """A disk is cut into 128 equal, aligned areas without gaps, in order from the start. Less than 128 units of 4 KiB
+    remain at the end.
+    """
     areas = cut_into_areas(TKPERF.table(HardDiskTable), active_range_bytes)
     assert len(areas) == 128
     assert {area.length_bytes for area in areas} == {areas[0].length_bytes}

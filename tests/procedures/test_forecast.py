@@ -24,7 +24,9 @@ FILL_S = 2 * GIB / 500e6
     ],
 )
 def test_the_time_budget_is_that_of_the_specification(test: str, shortest_s: float, longest_s: float) -> None:
-    """What its rounds add up to: IOPS 280-1,400 min, TP 10-50 min a size, LAT 45-225 + 20 min, WSAT 121 min-24 h."""
+    """The time of each test is what the rounds of the specification add up to: IOPS 280 to 1,400 min, TP 10 to 50 min a
+    size, LAT 45 to 225 + 20 min, WSAT 121 min to 24 h.
+    """
     profile = load_profile("pts-e-1.1")
     for case, expected_s in ((Case.BEST, shortest_s), (Case.WORST, longest_s)):
         procedure = SSD_TESTS[test].procedure(profile, GIB)
@@ -33,7 +35,7 @@ def test_the_time_budget_is_that_of_the_specification(test: str, shortest_s: flo
 
 
 def test_what_follows_is_certain_until_steady_state_is_possible() -> None:
-    """Rounds 1-4 are always followed by another; from the fifth on the verdict decides."""
+    """Rounds 1 to 4 are certain to be followed by another round. From the fifth round on the verdict decides."""
     profile, test = load_profile("quick"), SSD_TESTS["iops"]
     imagine = _Imagination(Case.BEST, GIB)
     answers: list[Answer] = []
@@ -93,7 +95,7 @@ def seen(ios: int, duration_s: float = 10.0) -> Measurement:
 
 
 def test_a_fill_is_no_measure_of_the_stream_after_it() -> None:
-    """What a stream writes is imagined from its own slices: it ends no earlier for a large fill."""
+    """The forecast of a stream uses the rate of its own slices. A large fill before it does not end it earlier."""
 
     def procedure() -> Procedure:
         yield Fill(section="S", workload=WRITES, passes=1)

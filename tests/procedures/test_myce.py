@@ -65,13 +65,17 @@ def listing_of(section: SectionResult) -> TableView:
 
 
 def test_without_names_a_profile_of_its_own_runs_all_that_it_has() -> None:
-    """None of the tests run by default is in it; elsewhere the two are asked for by name."""
+    """Without names, a profile that lacks the default tests runs all of its tests. In other profiles these two tests
+    must be named.
+    """
     assert [test.name for test in choose_tests(MYCE, "ssd")] == ["demand", "qos"]
     assert [test.name for test in choose_tests(load_profile("quick"), "ssd")] == ["iops", "lat", "tp", "writesat"]
 
 
 def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
-    """Purge, one fill, 2 h of RND 4 KiB writes at QD32; each mix in turn, its levels 1,000 IOPS apart."""
+    """The demand test runs a purge, one fill and 2 h of RND 4 KiB writes at QD32. Each mix then has levels 1,000 IOPS
+    apart.
+    """
     phases, outcomes = run("demand")
     before = of_section(phases, STATE_SECTION)
     assert [type(phase) for phase in before] == [Purge, Fill] + [Continuous] * 120
@@ -149,7 +153,7 @@ def test_levels_are_farther_apart_for_a_fast_drive(saturated_iops: float, increm
 
 
 def test_random_arrivals_may_by_chance_be_fewer() -> None:
-    """Three standard deviations of their number are no miss; evenly spaced ones have no such excuse."""
+    """Random arrivals may be fewer than offered by three standard deviations. Evenly spaced arrivals may not."""
     poisson = Workload(
         access=Access.RANDOM,
         read_percent=100,
@@ -185,7 +189,9 @@ def test_backlog_is_what_was_due_and_not_done() -> None:
 
 
 def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
-    """SEQ reads of a filled drive; 2 h of writes, RND 50/50; purged and written again, writes, reads."""
+    """QoS measures sequential reads of a filled drive, then RND 50/50 after 2 h of writes, then purges and writes again
+    for writes and reads.
+    """
     phases, outcomes = run("qos")
     names = [
         "QoS sequential 100/0",
@@ -266,8 +272,8 @@ def short() -> Profile:
 
 
 def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short: Profile) -> None:
-    """Every level is a row; the chart has the ideal line and both marks; the device's latency stops growing, the
-    backlog does not.
+    """The chart of a ramp has the ideal line and both marks, and each level is a row. Beyond saturation the backlog
+    grows and the latency of the device does not.
     """
     tests = {"demand": SSD_TESTS["demand"]}
     simulate(tmp_path, run_info(), profile=short, suite=tests)

@@ -207,7 +207,9 @@ def test_the_first_loop_is_the_outermost_and_the_list_of_loads_the_innermost(tmp
 
 
 def test_a_phase_ends_when_all_that_is_tracked_is_steady_in_one_window(tmp_path: Path) -> None:
-    """The window of the file's own rule, of 3 rounds; each variable is judged after each round."""
+    """A phase ends when all tracked variables are steady in one window of the file's own rule. Each variable is judged
+    after each round.
+    """
     _, verdicts, outcomes = run(EVERYTHING, tmp_path)
     loops, two, steady, written, time = outcomes
     assert [verdict.tracking for verdict in verdicts[:2]] == [

@@ -215,7 +215,7 @@ class Drifting(SimulatedEngine):
 
 
 def test_slices_lie_where_they_were_recorded(tmp_path: Path) -> None:
-    """Durations do not add up to the time of a day; recorded starts are the time."""
+    """Slices are placed at their recorded starts, because their durations do not add up to the time of a day."""
 
     def procedure() -> Procedure:
         for number in (1, 2, 3):

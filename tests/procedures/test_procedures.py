@@ -130,7 +130,7 @@ def test_steady_exactly_in_the_last_round_counts() -> None:
 
 
 def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
-    """Block sizes below the sector are left out with a warning; tracking goes by key."""
+    """A 4Kn device leaves out block sizes below its sector, with a warning. It still tracks 4 KiB."""
     basic = choose_tests(load_profile("pts-e-1.1"), "ssd")
     profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096, basic)
     phases, verdicts, _ = drive(
@@ -284,7 +284,7 @@ def test_the_text_says_purge_only_where_one_is_done(test: str) -> None:
 
 
 def test_the_text_names_the_judged_minutes() -> None:
-    """Minutes 1, 31, 61, which is not every 30th; with other slices they are no minutes."""
+    """The description names the judged minutes 1, 31 and 61. Slices of another length are not called minutes."""
     assert "steady state of minutes 1, 31, 61 ...:" in text_of("writesat", load_profile("pts-e-1.1"))
     assert "steady state of slices 1, 6, 11 ...:" in text_of("writesat", load_profile("quick"))
     assert "steady" not in text_of("writesat", load_profile("tkperf-2.2"))
@@ -299,7 +299,9 @@ def test_the_text_says_which_block_sizes_are_judged() -> None:
 
 @pytest.mark.parametrize("profile", built_in_profiles())
 def test_walking_a_test_finds_every_workload(profile: str) -> None:
-    """All that its rounds, fills and streams issue, each once; room is asked for these alone."""
+    """The workloads of a test are all that its rounds, fills and streams issue, each once. Space is required for these
+    alone.
+    """
     loaded = load_profile(profile)
     for test in TESTS:
         if test.is_in(loaded):
@@ -379,7 +381,9 @@ def test_write_saturation_of_pts_2_0_ends_after_six_hours(profile: str, demand: 
 
 
 def test_a_profile_may_fill_another_range_than_it_tests() -> None:
-    """In bytes once it is fitted to a device; a share of none yet is left open."""
+    """A profile may fill another range than it tests. The fill has its length in bytes after the profile was fitted to
+    a device.
+    """
     profile = load_profile("pts-c-1.2")
     fitted = profile.with_tables(msgspec.structs.replace(profile.preconditioning, length="3000000"))
     for each, length_bytes in ((profile, None), (fitted, 3_000_000)):

@@ -206,14 +206,14 @@ def largest_profile() -> Profile:
 
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
 def test_the_largest_profile_that_is_taken_can_be_looked_ahead_of(suite: str, largest_profile: Profile) -> None:
-    """Every phase to come is gone through; at the limits that still is no more than they say."""
+    """The forecast of the largest accepted profile visits every phase to come."""
     for test in SUITES[suite].values():
         procedure = test.procedure(largest_profile, GIB << 6)
         assert len(forecast(procedure, (), Case.WORST, active_range_bytes=GIB)) >= 4096
 
 
 def test_an_own_profile_is_given_by_path(tmp_path: Path) -> None:
-    """Anything with a slash or .toml is a file; a missing one is a clear error."""
+    """A profile name with a slash or .toml is a file. A missing file, and an unknown name, are clear errors."""
     path = tmp_path / "mine.toml"
     path.write_text(TEXT.replace('name = "pts-e-1.1"', 'name = "mine"'))
     assert load_profile(str(path)).name == "mine"
@@ -224,7 +224,9 @@ def test_an_own_profile_is_given_by_path(tmp_path: Path) -> None:
 
 
 def test_options_of_the_command_line_reach_every_test() -> None:
-    """-nj and -iod set TC and QD; -rt sets every step; latency stays at 1/1."""
+    """-nj and -iod set thread count and queue depth, and -rt sets the length of every step. The
+    latency test keeps 1/1.
+    """
     profile = apply_options(load_profile("pts-e-1.1"), jobs=2, io_depth=8, step_s=5.0)
     assert (profile.demand.jobs, profile.demand.io_depth) == (2, 8)
     latency = profile.table(LatencyTable)
@@ -239,7 +241,7 @@ def test_options_of_the_command_line_reach_every_test() -> None:
     [("100%", 960_197_124_096), ("75%", 720_147_841_024), ("16GiB", 16 << 30), ("9TB", 960_197_124_096)],
 )
 def test_the_active_range_is_a_share_or_a_size_in_whole_blocks(text: str, length: int) -> None:
-    """A share is rounded down to whole sectors; a size above the device means all of it."""
+    """A share as active range is rounded down to whole sectors. A size above the device means the whole device."""
     found = resolve_range(text, 960_197_124_096, 4096)
     assert (found.offset_bytes, found.length_bytes) == (0, length)
     assert found.length_bytes % 4096 == 0
@@ -331,7 +333,7 @@ def test_a_stored_profile_is_read_table_by_table() -> None:
 
 
 def test_each_test_has_a_descriptor_of_its_own() -> None:
-    """Names are those of the command line; every test says which document defines it."""
+    """Each test has a descriptor with the name of the command line and the document that defines the test."""
     by_default = {suite: [name for name, test in tests.items() if test.by_default] for suite, tests in SUITES.items()}
     basic = ["iops", "lat", "tp", "writesat"]
     assert by_default == {"ssd": basic, "hdd": ["iops", "tp"], "raid": basic}
@@ -439,7 +441,7 @@ def test_all_is_every_test_that_the_profile_defines() -> None:
 
 
 def test_tests_beside_the_default_ones_run_where_there_are_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A profile of such tests alone needs no --test; beside default ones they have to be named."""
+    """Optional tests run without --test if the profile contains no others. Beside default tests they must be named."""
     optional = {name: dataclasses.replace(test, by_default=name != "lat") for name, test in SSD_TESTS.items()}
     monkeypatch.setitem(SUITES, "ssd", optional)
     profile = load_profile("pts-c-1.2")
@@ -480,7 +482,7 @@ def unbounded(type_: inspect.Type, path: str) -> Iterator[str]:
 
 
 def test_no_number_can_be_infinite() -> None:
-    """TOML has inf and nan; a bound on each side keeps both out, and JSON has neither."""
+    """Every number of a profile or workload file has bounds on both sides, which exclude TOML's inf and nan."""
     types: list[type] = [*SHARED_TABLES, *(test.table for test in TESTS if test.table)]
     types += [PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase, Load]
     found = {place for type_ in types for place in unbounded(inspect.type_info(type_), type_.__name__)}

@@ -243,7 +243,9 @@ def test_the_recovery_time_is_stated(cross: Path) -> None:
 
 
 def test_a_change_of_load_is_drawn_second_by_second(cross: Path) -> None:
-    """Time 0 is the change; before it one group, after it the other; all groups on one axis before."""
+    """A change of load is drawn second by second, with the change at time 0, one group before it and the other after
+    it. All groups share one axis in the chart before.
+    """
     shown = view_of(cross).tests[0].charts
     assert [chart.key for chart in shown] == ["xsrtimeline", "xsrchange"]
     charts = {view.key: view for chart in shown for view in chart.on_paper}
@@ -271,7 +273,9 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_headline_names_its_wait_state(idle: Path) -> None:
-    """The mean of bursts is no rate of the drive without it; one of all states speaks."""
+    """A headline of host idle recovery names its wait state, because the mean of bursts is no rate of the drive without
+    it. One state represents all.
+    """
     rates = [one.label for one in build_headlines(analyse(read_run(idle)).tests) if one.key == "iops"]
     assert rates == ["4 KiB random write, bursts after 1 s idle"]
     assert section_plan("Baseline after 5 s").state == "baseline after 5 s idle"
