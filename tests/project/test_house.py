@@ -119,7 +119,9 @@ def places() -> list[str]:
 
 
 def test_no_other_module_knows_a_tests_name() -> None:
-    """What a test is, its descriptor says; what was measured, the records say."""
+    """No other module contains the name of a test. A descriptor says what a test is, and the records say what was
+    measured.
+    """
     assert places() == []
 
 

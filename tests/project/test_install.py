@@ -113,7 +113,7 @@ def test_all_users_can_read_it(made: Made) -> None:
 
 
 def test_nothing_installed_depends_on_the_checkout(made: Made) -> None:
-    """No file names it, or the folder of the build; and the checkout is as it was."""
+    """No installed file names the checkout or the build folder. The checkout is unchanged."""
     words = [str(SOURCES).encode(), b"tkperf-install-"]
     for path in made.prefix.rglob("*"):
         assert path.name not in {"direct_url.json", "uv_cache.json"}
@@ -141,7 +141,7 @@ def test_man_and_shells_find_their_files(made: Made, tmp_path: Path) -> None:
 
 
 def test_a_run_under_way_keeps_its_tree(made: Made) -> None:
-    """What it has not loaded yet is still there after an upgrade; nothing is removed below it."""
+    """A running run keeps its tree through an upgrade, so that it can load the rest. The tree is not removed."""
     old = (made.prefix / HOME / "current").resolve()
     reading, writing = os.pipe()
     process = None
@@ -181,7 +181,9 @@ def _fill(pipe: int) -> None:
 
 
 def test_uninstall_leaves_nothing_of_its_own_and_all_else(made: Made) -> None:
-    """What others put beside, or into, what was installed stays; after that nothing is left."""
+    """Uninstall removes all that was installed and leaves files that others put there. A second uninstall finds
+    nothing.
+    """
     tree = (made.prefix / HOME / "current").resolve()
     theirs = [made.prefix / "bin/other", tree / "notes.txt"]
     for path in theirs:
@@ -216,7 +218,9 @@ def test_uninstall_takes_the_folders_that_it_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bin/tkperf", "lib/tkperf/bin", "share/zsh/site-functions/_tkperf"])
 def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
-    """TKperf 2.2 puts its tkperf into the same folder; nothing is made before this is known."""
+    """An installation does not replace files of others, such as TKperf 2.2's tkperf. It creates
+    nothing in that case.
+    """
     (tmp_path / name).parent.mkdir(parents=True)
     (tmp_path / name).write_text("of somebody else")
     said = make("install", check=False, PREFIX=tmp_path)

@@ -46,7 +46,9 @@ def at_slices(act: Callable[[int], None], *numbers: int) -> Callable[[Event], No
 
 @pytest.mark.parametrize("read_percent", [0, 65])
 def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path) -> None:
-    """Three days have 4,320 slices of a minute: they must not cost more than a few MB."""
+    """Each slice of a stream costs little memory. Three days have 4,320 slices of a minute, which must not cost more
+    than a few MB.
+    """
     profile = BENCH.write_profile(tmp_path, 120 * 2 / 3600, read_percent, slice_s=2)
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(profile), tests=["writesat"])
     kept: dict[int, int] = {}

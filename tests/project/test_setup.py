@@ -68,7 +68,9 @@ def test_it_says_once_how_to_call_tkperf(checkout: Checkout) -> None:
 
 
 def test_a_checkout_that_moved_is_set_up_anew(checkout: Checkout) -> None:
-    """Scripts name their Python by its full path; with all that was asked for before."""
+    """A checkout that moved is set up again with all extras of before, because scripts name their Python by its full
+    path.
+    """
     checkout.set_up("parquet")
     checkout.set_up()
     moved = checkout.folder.with_name("moved")
