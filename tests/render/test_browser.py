@@ -54,7 +54,7 @@ def test_a_click_in_the_legend_fades_the_other_curves(visit: Visit) -> None:
 
 
 def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
-    """The numbers are the run file's; Escape closes it and goes back to the cell."""
+    """A cell opens with the numbers of the run file. Escape closes it and returns the focus to the cell."""
     visit.open()
     run = tkperf.load(visit.path.parent / "run.tkperf")
     cell = next(
@@ -266,7 +266,7 @@ def test_the_page_reduces_as_we_do(visit: Visit) -> None:
 
 
 def test_zooming_in_shows_single_seconds(browser: Browser, tmp_path: Path) -> None:
-    """A long stream is drawn reduced; within a zoomed range every sample is a point again."""
+    """A long stream is drawn with fewer points. Zooming in shows every sample."""
     simulate(tmp_path, run_info(), suite={"writesat": SSD_TESTS["writesat"]}, profile=long_stream(tmp_path))
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")

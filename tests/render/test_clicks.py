@@ -180,7 +180,7 @@ def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
 
 @pytest.mark.parametrize(("chart", "part"), [("iops02d", "window"), ("iops0convergence", "1"), ("lat0window", "")])
 def test_a_point_of_a_chart_of_cells_opens_its_cell(visit: Visit, chart: str, part: str) -> None:
-    """The window of a mean over it; of what goes over the rounds, the round."""
+    """A point of a mean over the window opens the window. A point over the rounds opens its round."""
     visit.open()
     points = visit.page.locator(f"#{chart} g.mark-symbol.role-mark path")
     points.first.scroll_into_view_if_needed()

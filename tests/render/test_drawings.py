@@ -40,7 +40,7 @@ def has(charts: Charts, kind: FigureKind) -> bool:
 
 
 def test_spread_ios_stay_as_many_and_a_bin_is_as_wide_as_the_next() -> None:
-    """Half of a bucket across two bins is in each; ten bins are a decade."""
+    """A bucket that covers two bins gives each its part of the I/Os. Ten bins are a decade."""
     first, ios = spread_in_bins([(10.0, 1000.0, 200), (1000.0, 1100.0, 7)], 1)
     assert first == 1
     assert ios == pytest.approx([100, 100, 7])
@@ -50,7 +50,7 @@ def test_spread_ios_stay_as_many_and_a_bin_is_as_wide_as_the_next() -> None:
 
 
 def test_a_wide_bucket_makes_no_step() -> None:
-    """Buckets of fio are twice as wide from one power of two to the next; even I/Os are drawn even."""
+    """Even I/Os are drawn even although fio's buckets double in width at each power of two."""
     buckets = [(edge, edge * 1.02, 2) for edge in (1.02**n for n in range(0, 200, 2))]
     wide = [(edge, edge * 1.02**2, 2) for edge in (1.02**n for n in range(1, 200, 2))]
     _, ios = spread_in_bins([*buckets[:50], *wide[50:]], 8)
@@ -89,7 +89,7 @@ def test_a_stream_is_drawn_over_its_time(view: ReportView) -> None:
 
 
 def test_points_are_spread_by_their_place() -> None:
-    """A gap in time is a gap in the line; the mean of the points of a part stands for them."""
+    """A gap in time is a gap in the line. Several points in a column are replaced by their mean."""
     points = [Point(x, y) for x, y in ((0, 1.0), (1, 3.0), (9, 5.0))]
     axis = Axis(title="Time (s)", includes=(10.0,))
     assert spread_over(points, axis, 2) == [2.0, 5.0]

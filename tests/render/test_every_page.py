@@ -42,7 +42,7 @@ PAGES = {
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_drawn_by_every_renderer(name: str) -> None:
-    """HTML and Markdown have the verdict and each text of tables and lists; paper takes them, too."""
+    """HTML and Markdown contain the verdict and each text of tables and lists. The page can also be printed."""
     page = PAGES[name]
     texts = [page.verdict.title]
     for block in page.overview:
@@ -59,7 +59,7 @@ def test_pages_are_drawn_by_every_renderer(name: str) -> None:
 
 
 def test_a_page_of_one_part_has_no_navigation() -> None:
-    """A row of one link leads nowhere; a figure keeps its unit on its line in cells, too."""
+    """A page of one part has no navigation. A figure in a cell keeps its unit on its line."""
     page = PAGES["runs"]
     assert not page.tests
     table = TableView(title="Claims", columns=("Drive", "IOPS"), rows=(("A", "fails, -29.5 %"),))

@@ -81,7 +81,9 @@ def test_openmetrics_is_read_by_prometheus(run: tuple[RunResult, list[Step], dic
 
 
 def test_line_protocol(run: tuple[RunResult, list[Step], dict[int, list[Sample]]]) -> None:
-    """A line a second with blanks, commas and equal signs of names escaped; nanoseconds."""
+    """Line protocol has a line a second with a time in nanoseconds. Blanks, commas and equal signs in names are
+    escaped.
+    """
     result, steps, seconds = run
     lines = list(
         render_line_protocol(build_points(result, BEGAN_S, steps, lambda _, step: seconds[id(step)], READINGS))

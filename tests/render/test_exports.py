@@ -67,7 +67,7 @@ def rows(table: DataTable) -> list[dict[str, str]]:
 
 
 def test_csv_has_every_cell(result: RunResult) -> None:
-    """Cells, rounds and slices: as many rows as the result has, each figure read back the same."""
+    """The CSV has a row for each cell, round and slice of the result. Each number is read back unchanged."""
     tables = tables_of(result)
     sections = [section for test in result.tests for section in test.sections]
     cells = [cell for section in sections for cell in section.cells]
@@ -124,7 +124,7 @@ def test_csv_has_every_second(tmp_path: Path) -> None:
 
 
 def test_parquet_has_the_tables_with_their_types(tmp_path: Path) -> None:
-    """Every value of every table as it was computed; what was not measured is null."""
+    """Parquet contains every value of every table with its type. A value that was not measured is null."""
     parquet = pytest.importorskip("pyarrow.parquet")
     simulated = simulate(tmp_path, run_info(profile=quick()))
     for name, table in tables_of(simulated, tmp_path / "run.tkperf").items():
@@ -228,7 +228,7 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
 
 
 def test_markdown_has_the_tables(result: RunResult) -> None:
-    """The cell a reader looks for first is there as the terminal shows it; a gap is a dash."""
+    """Markdown contains a cell as the terminal shows it. A missing value is a dash."""
     text = render_markdown(build_view(result))
     cell = result.tests[0].sections[0].cells[-2]
     assert format_number(cell.value(IOPS)) in text
@@ -259,7 +259,9 @@ def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResul
 
 
 def test_xml_has_a_command_line_that_can_be_used_again(result: RunResult) -> None:
-    """Quoted where a shell would take it apart; an imported one is a text already."""
+    """The command line in XML is quoted so that a shell accepts it again. The command line of an import is a text and
+    is not quoted.
+    """
 
     def told(**changes: Any) -> object:
         info = run_info(**changes)

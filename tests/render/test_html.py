@@ -57,7 +57,9 @@ def test_the_page_needs_no_network(page_text: str) -> None:
 
 
 def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
-    """The verdict opens with it, once; the way through the page and what opens behind a cell carry it along."""
+    """The verdict of simulated results begins with SIMULATED, once. The running head and the dialog of a cell repeat
+    the word.
+    """
     top = page_text[page_text.index("<header>") : page_text.index("<nav")]
     assert top.count("SIMULATED") == 1
     assert "<strong>SIMULATED. Not judged</strong>" in top
@@ -66,7 +68,7 @@ def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
 
 
 def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
-    """A picture that somebody saves of a chart says it, too; also of what opens behind a cell."""
+    """Every chart says SIMULATED, those of a cell included, because a reader may save a single chart."""
     view = view_of(run_file)
     charts = [c for test in view.tests for c in (*test.charts, *test.events.charts)]
     charts += [chart for test in view.tests for each in test.sections for chart in each.charts]
@@ -200,7 +202,7 @@ def test_an_unsteady_run_says_so(tmp_path: Path) -> None:
 
 
 def test_set_up_is_folded_after_the_tests(page_text: str) -> None:
-    """First the answer, then what it is from; open for who prints it."""
+    """The set-up follows the tests and is folded. It is open on paper."""
     order = [page_text.index(f'<section id="{key}">') for key in ("overview", "iops", "words", "disclosure")]
     assert order == sorted(order)
     assert page_text.count('<details class="folded chapter">') == 2

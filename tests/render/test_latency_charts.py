@@ -160,7 +160,9 @@ def lognormal(median_ns: float, sigma: float, total: int) -> tuple[IoStats, Call
 @settings(max_examples=10, deadline=None)
 @given(st.floats(min_value=2_000, max_value=5_000_000), st.floats(min_value=0.2, max_value=1.0))
 def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: float) -> None:
-    """Each bar is what lies between its edges, to 2 %: no step at a power of two, where fio's buckets double."""
+    """Each bar of a smooth distribution contains the I/Os between its edges, to 2 %. There is no step at the powers of
+    two where fio's buckets double.
+    """
     total = 10**8
     stats, share_below = lognormal(median_ns, sigma, total)
     bins = drawn_bins(find_buckets(stats))

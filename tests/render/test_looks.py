@@ -254,7 +254,7 @@ def test_every_axis_names_its_unit(charts: Charts) -> None:
 
 
 def test_axes_reach_beyond_the_data(charts: Charts) -> None:
-    """Nothing that is drawn touches the end of its upright axis, but for 0 at its beginning; ticks are round."""
+    """No mark touches the end of its upright axis, except 0 at the beginning. The ticks are round numbers."""
     checked = 0
     for key, spec in charts.items():
         part = find_curve(spec)
@@ -288,7 +288,9 @@ def check_ticks(ticks: list[float], *, log: bool) -> None:
 
 @given(st.lists(st.floats(min_value=-1e12, max_value=1e12), min_size=1, max_size=5), st.booleans())
 def test_linear_axes(values: list[float], zero: bool) -> None:
-    """All values lie within, none at an end unless that is 0; few ticks, at the ends too, 1, 2 or 5 apart."""
+    """All values are inside a linear axis, and none is at an end except 0. The axis has two to ten ticks, also at its
+    ends.
+    """
     values = [float(f"{value:.6g}") for value in values if value == 0 or abs(value) > 1e-6]
     if not values:
         return
@@ -382,8 +384,8 @@ def draw_lines(values: list[float]) -> Any:
 
 @given(st.lists(st.floats(min_value=0, max_value=100), min_size=1, max_size=4))
 def test_labels_do_not_cover_each_other(values: list[float]) -> None:
-    """Two lines of 12 px have 15 px between them even in print; from the top in the order of the ends;
-    within the plot.
+    """Labels have at least 15 px between them, in print too. They are in the order of the ends of their curves, within
+    the plot.
     """
     spec = draw_lines(values)
     low, high = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]

@@ -252,7 +252,9 @@ def test_every_table_is_printed(run_file: Path, flow: str) -> None:
 
 
 def test_pages_say_of_which_test_they_are(result: RunResult, pages: list[str]) -> None:
-    """The band names it and whether steady state was reached; the names of its sections are below."""
+    """The band of each page names the test and whether steady state was reached. The names of its
+    sections are below.
+    """
     for test in result.tests:
         own = [page for page in pages if test.title in page.splitlines()[0]]
         assert own
@@ -309,7 +311,9 @@ def test_long_amounts_cover_no_names(run_file: Path, tmp_path: Path) -> None:
 
 
 def test_what_shares_a_time_axis_stands_below_its_own() -> None:
-    """Below the view that has the axis, not below the last of the views; singles are paired."""
+    """A chart that shares a time axis is placed below the view with this axis, and not below the last of the views.
+    Single charts are paired.
+    """
 
     def chart(key: str, *, below: bool = False, aligned: bool = False) -> ChartView:
         axis = Axis(title="X")

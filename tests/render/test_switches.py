@@ -51,7 +51,7 @@ def test_a_switch_shows_another_view(visit: Visit) -> None:
 
 
 def test_switches_are_used_by_keyboard(visit: Visit) -> None:
-    """One stop for each switch; the arrows choose."""
+    """Each switch is one stop of the keyboard, and the arrow keys choose in it."""
     visit.open()
     switch(visit, "time").focus()
     visit.page.keyboard.press("ArrowRight")

@@ -49,7 +49,9 @@ def test_without_unicode_the_signs_are_letters() -> None:
 
 
 def test_curves_of_all_runs_are_on_one_scale() -> None:
-    """A run half as fast as the other has lower bars; one that ended has none."""
+    """The curves of all runs have one scale. A run half as fast has lower bars, and a run that ended earlier has none
+    afterwards.
+    """
     chart = Chart(
         title="t",
         x=Axis(title="Time (h)"),
@@ -70,7 +72,7 @@ def test_curves_of_all_runs_are_on_one_scale() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 160])
 def test_a_list_of_drives_shows_each_reason_in_full(width: int) -> None:
-    """Reasons, models, capacities and interfaces are never cut off; what does not fit continues below."""
+    """A list of drives never cuts reasons, models, capacities or interfaces. What does not fit continues below."""
     device = {"model": "INTEL SSDSC2KB960G8", "capacity_bytes": 960_197_124_096, "interface": "SATA"}
     runs = [figures_of(name, value, device=device) for name, value in (("A", 100.0), ("B", 200.0))]
     odd = figures_of("odd", device=device, active_range_length_bytes=1 << 29, ioengine="libaio")

@@ -84,7 +84,7 @@ def drawn(runs: Sequence[RunOverview], width: int, *, terminal: bool) -> list[st
 
 @pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
 def test_a_terminal_gets_a_line_for_each_run_of_whole_words(width: int) -> None:
-    """Columns go, never letters; state and result stay longest."""
+    """A narrow terminal drops columns and never letters. The columns of state and result are dropped last."""
     runs = (*ALL, replace(RUNNING, run_file="/a/path/as/long/as/they/come/D11.tkperf"))
     lines = drawn(runs, width, terminal=True)
     head, rule, *rows = lines[[line[:4] for line in lines].index("run ") :]
@@ -108,7 +108,7 @@ def test_at_120_columns_it_says_where_a_run_is() -> None:
 
 
 def test_piped_lines_have_every_column() -> None:
-    """Programs read them; paths are whole."""
+    """Piped lines contain every column and whole paths, because programs read them."""
     *_, head, _ = (lines := drawn(ALL, 160, terminal=False))[: -len(ALL)]
     rows = lines[-len(ALL) :]
     assert head.split()[-4:] == ["process", "warnings", "disturbed", "steps"]
