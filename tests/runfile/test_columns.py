@@ -92,7 +92,7 @@ def test_seconds_come_back_as_they_were(seconds: int) -> None:
 
 
 def test_a_direction_may_begin_late() -> None:
-    """Seconds without reads beside some with: their extremes are not measured, which is not 0."""
+    """A direction may begin late. Seconds without reads have no extremes, which differ from extremes of 0."""
     reads = [NO_IO] * 15 + [io_stats([1000, 5000])] * 10 + [NO_IO] * 15
     samples = tuple(Sample(start_s=at, duration_s=1, read=read, write=NO_IO) for at, read in enumerate(reads))
     blobs = kept(samples)
@@ -111,7 +111,7 @@ def test_histograms_come_back_as_they_were(latencies_ns: list[int]) -> None:
 
 
 def test_noise_takes_little_more_than_it_must() -> None:
-    """Counts of Poisson's distribution cannot be packed below their entropy: at most twice that, for zlib's sake."""
+    """Histograms of noise take at most twice their entropy, which is the least that any packing needs."""
     samples = noise(60)
     counts = np.array([coarsen(sample.write.histogram).dense() for sample in samples])
     expected = counts[:, counts.any(axis=0)].mean(axis=0)
@@ -181,12 +181,16 @@ def test_none_are_none() -> None:
 
 
 def test_half_a_surrogate_becomes_a_question_mark() -> None:
-    """No output could have it; whole pairs are characters."""
+    """A lone half of a surrogate pair becomes a question mark, because no output could contain it. Whole pairs remain
+    characters.
+    """
     assert parse_json(r'{"model": "a\ud800b \ud83d\ude00", "n": NaN}')["model"] == "a?b \N{GRINNING FACE}"
 
 
 def test_packing_the_output_of_a_step_takes_little_memory() -> None:
-    """A drive's process packs one each step, next to the load: in proportion to the output, not 97 MB."""
+    """Packing the output of a step takes memory in proportion to the output, because it happens next to the load. It
+    once took 97 MB.
+    """
     output = b'"clat_ns" : {"bins" : {"%d" : 17}}\n' * 1000
     tracemalloc.start()
     try:

@@ -85,7 +85,7 @@ def test_undamaged_it_is_read(path: Path) -> None:
     ],
 )
 def test_what_is_no_text_costs_its_row_alone(path: Path, table: str, column: str, says: str) -> None:
-    """A single bit is enough for that; sqlite3 by itself would not read any of the rest."""
+    """A text that is no UTF-8 costs only its own row. sqlite3 alone would read nothing of the rest."""
     where = "key = 'name'" if table == "run" else "true"
     change(path, f"UPDATE {table} SET {column} = CAST(x'5b22ff225d' AS TEXT) WHERE {where}")
     assert says in read_all(path)
@@ -138,7 +138,9 @@ def test_a_second_that_cannot_be_is_refused(path: Path, column: str, value: int,
 
 
 def test_latency_counts_that_trail_are_kept(tmp_path: Path) -> None:
-    """fio's counts of a second are not taken at once: they may differ, and are read as they are."""
+    """Latency counts that differ from the I/O count are kept, because fio does not take both counts of a second at
+    once.
+    """
     path, writer = a_run(tmp_path)
     whole = io_stats(LATENCIES_NS * 100)
     trailing = type(whole)(ios=310, bytes=1, latency_ios=290, latency_sum_ns=1, histogram=whole.histogram)
@@ -315,7 +317,7 @@ def test_facts_of_a_host_are_checked_too(path: Path) -> None:
 
 
 def test_facts_of_every_depth_that_is_written_are_read(path: Path) -> None:
-    """Members of a set with their sources and gaps; limits may be infinite."""
+    """Nested facts are read back unchanged: members of a set with sources and gaps, and infinite limits."""
     member = {"capacity_bytes": 5, "sources": {"model": "smartctl"}, "gaps": ["none"]}
     device: dict[str, object] = {"capacity_bytes": None, "members": [member], "sources": {}, "gaps": []}
     profile = {"steady_state": {"max_slope_excursion_percent": float("inf")}, "hard_disk": None}

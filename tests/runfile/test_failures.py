@@ -43,7 +43,9 @@ def test_a_folder_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
-    """The error says what to do; this path is forbidden even to root."""
+    """A folder that cannot be written to is a clear error that says what to do. The test uses a path that is forbidden
+    even to root.
+    """
     (tmp_path / "file").touch()
     with pytest.raises(RunFileError, match=r"cannot create .*: Not a directory; choose a folder"):
         RunFileWriter(tmp_path / "file" / "a.tkperf")
@@ -145,7 +147,9 @@ def test_a_step_half_written_is_taken_back(half_written: Path) -> None:
 def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
     half_written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the reader may not write, the journal cannot be played back: copy both."""
+    """A half-written file that the reader may not repair is an error. It says that the journal next to it must be
+    copied too.
+    """
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may always write
     with pytest.raises(RunFileError, match=r"a\.tkperf-journal next to it belongs to it: copy both"):
         read_run(half_written)
@@ -201,7 +205,9 @@ def test_the_lock_tells_a_running_run_from_a_killed_one(tmp_path: Path) -> None:
 
 
 def test_a_file_has_one_writer(tmp_path: Path) -> None:
-    """Two processes that both append would mix two runs; after the first one has ended, the next one may write."""
+    """A run file has one writer, because two would mix two runs. After the first writer has closed,
+    another may write.
+    """
     path, writer = a_run(tmp_path, steps=1)
     with pytest.raises(RunFileError, match="is being written"):
         RunFileWriter(path, appends=True)
@@ -210,7 +216,7 @@ def test_a_file_has_one_writer(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
-    """Missing, empty, foreign, cut short, newer: each a clear error."""
+    """A file that is missing, empty, foreign, cut short or of a newer version is a clear error."""
     path = tmp_path / "a.tkperf"
     with pytest.raises(RunFileError, match="there is no run file"):
         RunFile(path)
@@ -236,7 +242,9 @@ def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_format_of_before_the_first_release_is_named(tmp_path: Path) -> None:
-    """Some had the number that the first release has; which tkperf wrote it is said, not to be searched for."""
+    """A format from before the first release is refused with the version that wrote it, even if it has the number of
+    the release's format.
+    """
     path, writer = a_run(tmp_path, steps=1)
     writer.close()
     with closing(sqlite3.connect(path)) as older, older:

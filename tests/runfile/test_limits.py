@@ -260,10 +260,8 @@ def test_a_table_with_more_rows_than_a_run_has(tmp_path: Path, table: str) -> No
 
 
 def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
-    """The numbers cover the busiest 24 hours of all tests of each shipped profile: the steps, and
-    the data of each second and minute.
-
-    The memory for steps and readings is also enough for ten times both.
+    """The limits are ten times what the longest day needs, for steps, seconds, minutes and memory. The day is the
+    busiest of all tests of each shipped profile.
     """
     for name in PROFILES:
         profile = load_profile(name)
@@ -320,9 +318,8 @@ GROWING = ("step", "job", "verdict", "disturbance", "note", "warning")
 
 
 def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
-    """Each suite on a simulated drive, with all its tests. Its steps are those of minutes, as the profile is short.
-
-    Readings that grow with time count as often as the busiest day has such steps.
+    """A run of all tests of a suite needs at most a tenth of each limit. Numbers that grow with time are scaled to the
+    busiest day.
     """
     day_steps = steps_of_a_day()
     for suite, device in (("ssd", "sim:sata-ssd"), ("hdd", "sim:hdd")):
@@ -383,10 +380,8 @@ def longest_texts(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
 
 
 def test_loads_at_the_same_time_make_a_file_whose_limits_grow() -> None:
-    """16 loads at the same time need 17 times the rows, seconds and memory of a stream, and a file of 17 times its
-    size.
-
-    Such runs cannot be measured yet: this is arithmetic. Ten such days still have room in one file.
+    """Ten days of 16 loads at the same time fit into one file. Such runs cannot be measured yet, so the test only
+    computes their size.
     """
     file_bytes = 10 * LOADS_AT_ONCE * BYTES_OF_A_DAY
     assert file_bytes <= MOST_FILE_BYTES

@@ -57,7 +57,7 @@ def test_negative_cpu_use_costs_only_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [-5, -1, 2**63, -(2**70)])
 def test_impossible_extremes_cost_only_themselves(tmp_path: Path, value: int) -> None:
-    """fio's lat_ns.min may be negative: neither a traceback nor a damaged file."""
+    """An impossible extreme, such as a negative lat_ns.min, is dropped alone. The other values of the step are kept."""
     stats = replace(io_stats([1000, 2000]), latency_min_ns=value)
     second = Sample(start_s=0, duration_s=1, read=NO_IO, write=stats)
     odd = replace(SEEN, write=stats, samples=(second,))

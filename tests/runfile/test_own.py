@@ -131,7 +131,9 @@ def test_what_was_checked_is_what_is_read(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [lambda _: None, pytest.param(lambda path: give_away(path.parent), marks=root)])
 def test_a_step_half_written_is_taken_back_by_our_own_journal(change: Change, half_written: Path) -> None:
-    """Before its content is taken, as by any reader; also in the home of the user who calls sudo."""
+    """A half-written step is rolled back from the user's own journal before the content is read, also in the home of
+    the user who calls sudo.
+    """
     change(half_written)
     half_written.chmod(0o644)
     with RunFile(half_written, own=True) as run_file:

@@ -257,7 +257,7 @@ def test_each_fill_of_a_section_has_its_own_seconds_and_output(tmp_path: Path) -
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(step=steps)
 def test_samples_and_output_of_a_step_are_read_back(tmp_path_factory: pytest.TempPathFactory, step: StepRecord) -> None:
-    """Every second returns equal but for its coarser histogram; fio's output byte for byte."""
+    """Every second is read back equal except for its coarser histogram. fio's output is read back byte for byte."""
     path = tmp_path_factory.mktemp("run") / "a.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))

@@ -49,7 +49,9 @@ def test_a_reading_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_readings_are_kept_with_what_follows_them(tmp_path: Path) -> None:
-    """No transaction of their own, which would sync a disk every ten seconds; none is lost at the end."""
+    """Readings are stored with the next transaction, because an own one would sync a disk every ten seconds. None is
+    lost at the end.
+    """
     path, writer = a_run(tmp_path)
     writer(TelemetrySeen(reading=READING))
     assert read_run(path).telemetry == ()

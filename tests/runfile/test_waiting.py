@@ -98,7 +98,9 @@ def trouble(monkeypatch: pytest.MonkeyPatch) -> Trouble:
 )
 @pytest.mark.usefixtures("at_once")
 def test_trouble_that_ends_costs_nothing(tmp_path: Path, trouble: Trouble, error: Exception) -> None:
-    """Two steps wait in memory; the third finds room for all, in their order. It is told twice."""
+    """Two steps that wait in memory while the file cannot be written are stored in order with the third. The trouble
+    and its end are reported.
+    """
     told: list[Event] = []
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path, observer=told.append)
@@ -206,7 +208,9 @@ def test_waiting_has_limits(
 def test_a_run_that_cannot_be_kept_is_saved_elsewhere(
     tmp_path: Path, rescues: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names a whole run file: steps before the trouble, and those that waited."""
+    """A run that cannot be stored is saved elsewhere as a whole: the stored steps and those that waited. The error
+    names the file.
+    """
     path, writer = a_run(tmp_path, steps=2)
     writer._db.execute("PRAGMA max_page_count = 1")  # as full as a disk can be
     large = a_step(3, engine_output=os.urandom(100_000))
@@ -261,7 +265,7 @@ def test_even_a_file_that_cannot_be_read_any_more_leaves_the_rest(
 
 @pytest.mark.usefixtures("at_once")
 def test_room_made_at_the_last_moment_leaves_no_copies(tmp_path: Path, rescues: Path) -> None:
-    """The end waits; when it can write after all, nothing lies about."""
+    """A run that can be written after all at its end leaves no copies elsewhere."""
     path, writer = a_run(tmp_path, steps=1)
     writer._db.execute("PRAGMA max_page_count = 1")
     writer(StepEnded(test="iops", record=a_step(2, engine_output=os.urandom(100_000))))
@@ -481,7 +485,7 @@ def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
 
 
 def test_a_step_that_ended_is_no_longer_under_way(tmp_path: Path) -> None:
-    """Each second is in the file once; a repeated step does not mix with its first attempt."""
+    """A step that ended has no more parts in the file. A repeated step does not mix with its first attempt."""
     path, writer = a_run(tmp_path)
     for attempt in (begun(), begun(500.0)):
         writer(attempt)
@@ -498,7 +502,9 @@ def test_a_step_that_ended_is_no_longer_under_way(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_shortly_before_a_hand_over(tmp_path: Path) -> None:
-    """A slow disk must not delay what lets the next step go; the minute is kept when it may be."""
+    """Nothing is written shortly before a hand-over, because a slow disk must not delay the release
+    of the next step.
+    """
     path, writer = a_run(tmp_path)
     writer(begun(planned_s=62.0))
     for number in range(62):
@@ -522,7 +528,9 @@ def test_nothing_is_written_shortly_before_the_end_of_a_fill(tmp_path: Path) -> 
 def test_what_a_drive_told_during_a_step_outlives_the_parts_of_it(
     tmp_path: Path, at_once: None, trouble: Trouble
 ) -> None:
-    """While nothing can be written a step's parts are dropped as it ends; readings are no part of it."""
+    """A drive's readings during a step are kept although the parts of the step are dropped when
+    nothing can be written.
+    """
     path, writer = a_run(tmp_path)
     writer(begun())
     trouble.error = sqlite3.OperationalError("database or disk is full")

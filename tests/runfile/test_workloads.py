@@ -83,7 +83,9 @@ def test_workloads_that_differ_in_anything_are_results_of_their_own(section: Sec
 
 
 def test_a_grid_of_threads_and_depths_is_a_table_without_a_line_of_its_own(tmp_path: Path) -> None:
-    """What differs is found from what was run: threads down, depths across."""
+    """A workload in a grid is shown with its thread count down and its queue depth across, without
+    a line of its own.
+    """
     grid = tuple(work(jobs=jobs, io_depth=depth) for jobs in (1, 4) for depth in (1, 8, 32))
     section = measure(tmp_path / "a.tkperf", grid)
     table = build_matrix(ShownSection(section=section, key=""), IOPS)
