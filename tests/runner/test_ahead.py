@@ -38,7 +38,7 @@ def test_at_the_end_of_a_round_it_is_the_second_step_of_the_next() -> None:
 
 
 def test_nothing_is_guessed() -> None:
-    """A round of one step is followed by whatever its answer leads to; after the last there is nothing."""
+    """The next steps after a round of one step are those that its answer leads to. The last step has none."""
     first, second = (Round(section="S", number=number, steps=(A,)) for number in (1, 2))
     then = ahead_of(first, second).next(first, lambda _: {}, 1.0)
     assert then is not None

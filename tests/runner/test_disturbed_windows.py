@@ -53,7 +53,9 @@ def judged(*doubts: str | None, accept: bool = False) -> SteadyStateVerdict:
 
 
 def test_a_window_with_a_doubtful_value_is_not_steady() -> None:
-    """The verdict says which rounds, and why; one that fell out of the window counts no more."""
+    """A window with a disturbed value is not steady, and the verdict names rounds and reasons. A value that left the
+    window does not count.
+    """
     verdict = judged(None, "a", "b", "a", None)
     assert not verdict.reached
     assert verdict.disturbed_rounds == (2, 3, 4)
@@ -176,7 +178,7 @@ def test_a_strict_run_measures_a_disturbed_step_again() -> None:
 
 
 def test_a_strict_run_ends_where_a_step_is_disturbed_each_time() -> None:
-    """Three attempts, then it has failed in order; what was measured before is kept."""
+    """A strict run fails after three disturbed attempts of a step. The steps before are kept."""
     events: list[Event] = []
     with pytest.raises(StepDisturbedError, match=r"burner.*measured three times") as caught:
         run_beside(SpyEngine(), [IOPS], profile(), in_round(2, 0), events.append, strict=True)

@@ -145,7 +145,7 @@ def test_a_test_of_the_users_own_and_a_search_are_followed(watch: Callable[..., 
 
 
 def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
-    """What was set aside is not told as a result; the round that is measured again is under way."""
+    """A follower of a resumed run gets no replaced step as a result. It shows the round that is measured again."""
     folder, path = tmp_path / "first", tmp_path / "run.tkperf"
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops", "lat"))
     folder.mkdir()

@@ -102,7 +102,9 @@ def run(
 
 
 def test_every_step_but_the_last_is_told_what_follows() -> None:
-    """Within a round the next step is certain; so is the next round until one could be steady."""
+    """The runner tells the engine what follows each step except the last. A following step is certain within a round,
+    and before steady state is possible.
+    """
     engine = SpyEngine()
     run(engine, ["iops"])
     steps = [step for step, _ in engine.asked]
@@ -222,7 +224,7 @@ def test_no_io_goes_on_into_a_purge() -> None:
 
 
 def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
-    """What was measured before is with the observers; the end says what happened."""
+    """An engine error ends the run as failed with its reason. The observers got the steps before."""
     engine = SpyEngine(fail_at=20, error=EngineError("fio failed on X"))
     events: list[Event] = []
     with pytest.raises(EngineError, match="fio failed on X"):
@@ -327,7 +329,9 @@ def test_ctrl_c_is_an_interruption_not_a_failure() -> None:
 
 
 def test_gaps_are_known_between_any_two_steps() -> None:
-    """The time between steps is recorded, after a purge from its end; nothing comes before the first."""
+    """The gap between any two steps is recorded, and after a purge from the end of the purge. The
+    first step has none.
+    """
     events = run(SpyEngine(), ["tp", "writesat"])
     records = [event.record for event in events if isinstance(event, StepEnded)]
     purges = sum(isinstance(event, PurgeEnded) for event in events)
@@ -337,7 +341,9 @@ def test_gaps_are_known_between_any_two_steps() -> None:
 
 
 def test_answers_to_the_procedure_hold_no_samples() -> None:
-    """A day's samples go to the run file, not into memory; steps are announced before they run."""
+    """The procedure gets answers without samples, because the samples of a day belong in the run file. Each step is
+    announced before it runs.
+    """
     events = run(SpyEngine(), ["writesat"])
     started = [event for event in events if isinstance(event, StepStarted)]
     ended = [event for event in events if isinstance(event, StepEnded)]

@@ -229,7 +229,9 @@ def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded
 
 
 def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
-    """Before and after each test, and at the end of the run; what cannot be read is warned of once."""
+    """The runner asks for readings before and after each test and at the end of the run, and pauses them during a
+    purge. A failure to read is reported once.
+    """
     engine = SimulatedEngine(PRESET_MODELS["sata-ssd"], GIB)
     recorded = Recorded(clock=engine.clock)
 
