@@ -32,7 +32,7 @@ def test_a_module_of_ours_loads_nothing_from_the_current_folder(
 
 
 def test_a_module_of_ours_does_not_outlive_us() -> None:
-    """Killed, we tell it nothing; it may hang, or draw for nobody."""
+    """A module process of tkperf ends when tkperf is killed."""
     program = (
         "import time; from tkperf.system.process import start_module; process = start_module('json.tool');"
         "print(process.pid, flush=True); time.sleep(60)"
@@ -91,7 +91,7 @@ def test_a_module_of_ours_keeps_the_locale(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the beginning is kept, of both; the program is read on, so that it can end."""
+    """Only the beginning of each output stream is kept. The program's output is still read, so that it can end."""
     monkeypatch.setattr(process, "KEPT_OUTPUT_BYTES", 1000)
     done = run_command(
         ["sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' a; head -c 5000000 /dev/zero >&2"], timeout_s=60
@@ -100,7 +100,7 @@ def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.M
 
 
 def test_a_program_whose_child_goes_on_has_ended() -> None:
-    """What it left behind may hold its pipes; its own words are there."""
+    """A program that exits has ended, even if a child of it holds its pipes. Its own output is returned."""
     done = run_command(["sh", "-c", "echo said; sleep 20 & exit 3"], timeout_s=60)
     assert (done.exit_status, done.stdout) == (3, "said\n")
 
@@ -168,9 +168,8 @@ def test_a_variable_that_names_no_program_is_an_error(monkeypatch: pytest.Monkey
 def test_only_root_chooses_the_fio_of_on_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, trusted: bool
 ) -> None:
-    """Root chooses by PATH; no user chooses by TKPERF_FIO.
-
-    A program of a sudo user never starts as root.
+    """Root chooses the fio of on-host by PATH, and nobody by TKPERF_FIO. A program of a sudo user
+    never starts as root.
     """
     program = _make_fio(tmp_path / "own", "fio-3.99; touch ${0}-was-run")
     monkeypatch.setenv("SUDO_UID", str(user))

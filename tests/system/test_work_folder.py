@@ -65,7 +65,7 @@ def test_a_full_place_is_left_for_another(places: list[Path]) -> None:
 
 
 def test_no_place_at_all_is_waited_for_and_then_told(places: list[Path]) -> None:
-    """A moment without room ends nothing; the limit is an error that names the places."""
+    """A moment without space in any folder ends nothing. After the limit, the error names the folders."""
     folder = WorkFolder(places)
     tries = 0
 
@@ -204,7 +204,7 @@ def killed_run(place: Path) -> Path:
 
 
 def test_what_a_killed_run_left_goes_at_the_next_start(places: list[Path]) -> None:
-    """The kernel has dropped its lock: it is dead for certain."""
+    """The folder of a killed run is removed at the next start, because the kernel has dropped its lock."""
     left = killed_run(places[0])
     WorkFolder(places).close()
     assert not left.exists()
