@@ -150,7 +150,9 @@ def test_a_wrong_token_in_the_address_is_none(remote: TestClient, address: str) 
 
 
 def test_the_tokens_address_becomes_a_cookie(remote: TestClient) -> None:
-    """The address that stays in the browser does not have it; scripts and other sites' forms cannot use the cookie."""
+    """The address with the token is redirected to one without it, and the token becomes a cookie. Scripts and the forms
+    of other sites cannot use the cookie.
+    """
     answer = remote.get(f"/runs/x?token={TOKEN}&test=iops")
     assert answer.status_code == 303
     assert answer.headers["location"] == "/runs/x?test=iops"

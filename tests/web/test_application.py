@@ -130,7 +130,9 @@ def test_texts_of_run_files_are_inert(client: TestClient, address: str) -> None:
 
 
 def test_downloads_are_saved_under_the_name_of_the_run_file(client: TestClient, folder: Path) -> None:
-    """No name ends the header; and each is what the command line writes."""
+    """A download has the name of the run file, encoded so that no name ends the header. Its content equals what the
+    command line writes.
+    """
     for kind in ("html", "run", "csv", "json"):
         answer = client.get(f"/runs/{RUN_ID}/{kind}")
         assert answer.status_code == 200

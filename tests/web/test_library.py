@@ -415,7 +415,9 @@ def test_a_run_that_was_killed_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_slow_folder_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """The page says that it is being looked through; an empty one says that it is empty."""
+    """The page of a folder that is still being searched says so without waiting. The page of an empty folder says that
+    it is empty.
+    """
     library = start(tmp_path, Reader())
     asyncio.run(library.wait_for_look(0.0))
     assert "are being looked through" in page_of(library)
@@ -428,7 +430,7 @@ def page_of(library: Library) -> str:
 
 
 def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path) -> None:
-    """A job's order is UTF-8; such a file is named like others that cannot be read."""
+    """A file whose name is no UTF-8 is named among the files that cannot be read. It stops nothing."""
     (tmp_path / os.fsdecode(b"\xff.tkperf")).touch()
     library = start(tmp_path, Reader(error=UnicodeEncodeError("utf-8", "", 0, 1, "")))
     asyncio.run(read_all(library))
@@ -438,7 +440,9 @@ def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path) -> None:
 
 
 def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:
-    """Drive, verdict, figures, and the course of write saturation; a copy has the same id and log."""
+    """The row of a run has the drive, verdict, figures and course of write saturation of its report. A copy has the
+    same identifier and log.
+    """
     suite = {test.name: test for test in (IOPS, WRITE_SATURATION)}
     simulate(tmp_path, run_info(uuid=str(UUID(int=1)), device={"model": "M\u202e 1"}), suite=suite)
     path = tmp_path / "run.tkperf"

@@ -78,7 +78,7 @@ def test_shortened_records_rank_as_whole_ones() -> None:
 
 
 def test_a_page_shows_values_bars_and_reasons() -> None:
-    """Each row has its place or its reason; the page says which conditions are equal."""
+    """Each row of a ranking has a bar and its place or its reason. The page says which conditions are equal."""
     page = bytes(render_library(listing_of(*DRIVES), Query(by="random-read")).body).decode()
     assert page.count('<svg class="rank-bar') == 5
     assert page.count('<svg class="rank-bar unranked"') == 2
@@ -90,7 +90,7 @@ def test_a_page_shows_values_bars_and_reasons() -> None:
 
 
 def test_models_are_said_to_be_simulated() -> None:
-    """Alone they rank, and the count says SIMULATED; among drives they do not rank."""
+    """Models alone are ranked, and the count says SIMULATED. Among drives they are not ranked."""
     models = [
         row_of(number, run_of(name, 900.0, ioengine="simulated"), simulated=True)
         for number, name in ((7, "m1"), (8, "m2"))
@@ -112,7 +112,7 @@ def test_runs_of_a_batch_have_their_own_places() -> None:
 
 
 def test_addresses_keep_the_figure() -> None:
-    """Pages and facets keep it; a click on the head of a column leaves the ranking."""
+    """The addresses of pages and facets keep the chosen figure. A click on the head of a column leaves the ranking."""
     query = Query(by="kept-rate", chosen={"interface": ("NVMe",)}, page=2)
     assert parse_query(parse_qsl(urlsplit(query.address(page=2)).query)) == query
     assert "by=kept-rate" in query.without("interface", "NVMe")

@@ -125,7 +125,7 @@ def test_pages_have_each_row_once() -> None:
 
 
 def test_a_page_escapes_each_text_of_a_file() -> None:
-    """A name may be a script; that of a file may be no text at all."""
+    """A page escapes each text of a file, the file name included, even if the file name is no text."""
     evil = "<script>\"'&"
     row = a_row(1, name=evil, model=evil, host=evil, reasons=(evil,), place=evil, verdict=evil)
     page = bytes(render_library(list_rows({f"{evil}\udcff": row, "x": row}), Query(words=evil)).body).decode()

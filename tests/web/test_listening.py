@@ -142,7 +142,9 @@ def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:
 
 
 def test_a_unix_socket_is_the_users_alone(tmp_path: Path) -> None:
-    """One left by a killed server is replaced, one in use is not; the end removes it."""
+    """Only the user can open the Unix socket. A socket of a killed server is replaced, and a socket in use is not. The
+    server removes its socket at its end.
+    """
     path = tmp_path / "serve.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))

@@ -75,7 +75,7 @@ def runs(served: Path) -> dict[str, KnownFile]:
     ("kind", "begins"), [("page", b"<!DOCTYPE html>"), ("csv", b""), ("json", b"{"), ("pdf", b"%PDF")]
 )
 def test_a_comparison_is_that_of_the_command_line(kind: str, begins: bytes, runs: dict[str, KnownFile]) -> None:
-    """In the order of the address; a page has the server's bar and script."""
+    """A comparison keeps the order of its address, in each output. A page of it has the server's bar and script."""
     content = make_comparison(
         order=list(runs), arrangement="", kind=kind, frame=FRAME if kind == "page" else None, **runs
     )
@@ -347,7 +347,7 @@ def test_metrics_read_one_file_at_a_time_and_rest(
 
 
 def test_a_run_under_way_is_watched_once(served: Path, browser: TestClient, state: ServerState) -> None:
-    """HEAD asks for nothing; the events of each browser end with the run."""
+    """A HEAD request starts no watch of a running run. The events of a browser end with the run."""
     with (served / "rack-01.tkperf").open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         head = browser.head(f"/runs/{ONE}/live")

@@ -127,7 +127,7 @@ def test_a_job_that_is_given_up_before_it_reports_is_killed(tmp_path: Path, monk
 
 
 def test_one_pdf_at_a_time(tmp_path: Path) -> None:
-    """A second one waits, even if a process would be free; other jobs do not."""
+    """A second PDF waits for the first one, even if a process is free. Other jobs do not wait."""
     files = [tmp_path / "first", tmp_path / "second"]
 
     async def use(workers: Workers) -> None:
