@@ -139,7 +139,9 @@ def test_recovery_is_to_within_five_percent_where_the_rate_varied() -> None:
 
 
 def test_a_claim_that_several_sections_have_an_answer_to_names_one() -> None:
-    """One that holds in the first of them would hide that it fails in another."""
+    """A claim that several sections could answer must name its section. Otherwise a section that meets the claim would
+    hide another one that misses it.
+    """
     run = run_of(stream("A", [100]), stream("B", [100]), stream("C", [30]))
     limit = "at_least = 90"
     note = "found in several sections: name section, one of B, C"

@@ -309,7 +309,9 @@ def test_what_runs_say_alike_is_said_once() -> None:
 
 
 def test_conditions_of_many_runs_are_told_by_value() -> None:
-    """Each value once with the runs that have it, many of them shortened."""
+    """Conditions of many runs are listed by value: each value once with its runs, of which only some are named if they
+    are many.
+    """
     runs = [
         iops_run(f"r{number}", around(100), fio_version="fio-3.36" if number == 7 else "fio-3.33")
         for number in range(8)

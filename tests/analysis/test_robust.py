@@ -96,7 +96,7 @@ def test_intervals_of_slopes_cover_as_they_say() -> None:
 
 @given(values)
 def test_scaling_scales_all_but_scores(series: list[float]) -> None:
-    """In another unit the same runs stray, and the same trend is told."""
+    """Scaling the values, as another unit does, changes neither the outliers nor the trend."""
     plain, scaled = describe_distribution(series), describe_distribution([8 * v for v in series])
     assert scaled.median == pytest.approx(8 * plain.median)
     assert scaled.scores == pytest.approx(plain.scores, rel=1e-6, abs=1e-6)

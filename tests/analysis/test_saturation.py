@@ -58,7 +58,9 @@ def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
 
 
 def test_levels_that_saturate_are_no_course_in_time() -> None:
-    """What falls from level to level is spread: no line goes on beyond the last."""
+    """Levels of an offered rate are no course in time. A decrease from level to level is spread, and no line continues
+    beyond the last level.
+    """
     offered = range(2000, 7000, 1000)
     levels = [level(1000, 1000), *(level(o, 1100 - o / 100) for o in offered)]
     _, saturated = raised(*levels).characteristics

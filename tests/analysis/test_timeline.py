@@ -243,7 +243,7 @@ def test_levels_do_not_depend_on_the_unit() -> None:
 
 
 def test_a_stall_and_a_cliff_are_drops_and_noise_is_none() -> None:
-    """One second of nothing, twelve seconds at a tenth, and a fall that stays."""
+    """A second of nothing, twelve seconds at a tenth and a lasting fall are drops. Noise is none."""
     random = np.random.default_rng(7)
     values = 90_000 * (1 + 0.02 * random.normal(size=900))
     values[100] = 50
@@ -426,7 +426,7 @@ def _seconds_of(iops: FloatArray) -> Seconds:
 
 
 def test_what_was_not_measured_is_left_out_and_few_values_say_nothing() -> None:
-    """None and NaN do not count as zeroes."""
+    """A value that was not measured (None or NaN) is left out and not counted as zero. A few values give no finding."""
     series = make_series([1, 2, 3], [5.0, None, float("nan")])
     assert series.values.tolist() == [5.0]
     assert find_levels(series) is None

@@ -151,7 +151,9 @@ def test_a_cells_rounds_before_are_as_far_apart_as_its_window() -> None:
 
 
 def test_many_rounds_one_after_the_other_are_a_series() -> None:
-    """120 rounds of which neighbours are alike tell less than 120."""
+    """Many rounds in a row are treated as a series, because 120 rounds with similar neighbours tell less than 120
+    independent rounds.
+    """
     series = ar1(np.random.default_rng(3), TRIALS, 360, 0.6)
     rounds = series[:, :120]
     found = [uncertainty_of_mean(one.mean(), one.tolist(), None, 1e-9) for one in rounds]

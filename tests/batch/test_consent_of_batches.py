@@ -86,7 +86,7 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
 
 
 def test_drives_that_cannot_be_told_apart(tmp_path: Path) -> None:
-    """One line does not confirm two drives."""
+    """One line of consent does not confirm two drives that cannot be distinguished."""
     twin = msgspec.structs.replace(SHOWN[1], number=7, path="/dev/sdx")
     with pytest.raises(RefusedError, match="drives 2 and 7 both report PHYH850500YB"):
         confirm_by_file(write(tmp_path, *LINES), (*SHOWN, twin))

@@ -68,7 +68,7 @@ def assert_fault(drive: FoundDrive, kind: type[Exception], *words: str) -> None:
 
 
 def test_names_of_every_kind(host: Host) -> None:
-    """Each leads to its own drive, with the serial number of whole drives."""
+    """A name of any kind leads to its own drive. A whole drive has its serial number."""
     disks = [host.add(name, device__serial=f"S{name}") for name in ("sda", "sdb", "sdc")]
     link = host.root / "dev/disk/by-id/ata-C"
     link.symlink_to(disks[2])

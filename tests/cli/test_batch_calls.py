@@ -150,7 +150,9 @@ def test_a_strangers_file_is_not_used(asked: list[Call]) -> None:
 
 
 def test_the_suites_have_their_own_options() -> None:
-    """All but those of one drive and one run: a new option of a suite is one of its batches as well."""
+    """A batch has all options of its suite except those of one drive or one run, so that a new option of a suite is
+    also one of its batches.
+    """
     of_one = {"name", "force", "yes_destroy"}
     for suite in (ssd, hdd):
         names: set[Any] = {param.name for param in batch.commands[str(suite.name)].params}

@@ -109,7 +109,7 @@ def test_what_is_not_steady_does_not_pass_though_its_value_is_good(folder: Path)
 
 
 def test_only_a_missed_claim_is_a_failure(good: RunResult) -> None:
-    """Each doubt makes the same value neither met nor failed."""
+    """Each doubt about a value makes its claim neither met nor missed. Only a missed claim is a failure."""
     doubtful = (
         replace(good, status=RunStatus.RUNNING),
         replace(good, left_out=(LeftOut(what="a step", reason="damaged"),)),
@@ -256,7 +256,7 @@ def test_a_report_with_claims_counts_them_in_its_verdict(folder: Path, tmp_path:
 
 
 def test_a_notice_of_several_runs_is_one_badge(good: RunResult) -> None:
-    """Each text is a banner with the runs that it is about."""
+    """A notice that several runs share is one banner with the names of these runs."""
     infos = [replace(good.info, name=name, notices=(f"DAMAGED: {name}",)) for name in ("A", "B")]
     page = build_check_page(judge(replace(good, info=info) for info in infos))
     assert page.banners == ("DAMAGED: A (A)", "DAMAGED: B (B)")

@@ -191,7 +191,9 @@ def test_a_signal_to_the_command_alone_ends_both(image: Path, run_path: Path, nu
 
 @fio
 def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> None:
-    """Nobody has confirmed anything."""
+    """A terminal that is closed at the question ends the command and its process, because nobody has confirmed
+    anything.
+    """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
     (pid,) = descendants_of(terminal.pid)

@@ -265,7 +265,7 @@ def test_an_export_that_was_killed_at_its_beginning_can_be_repeated(runs: Path, 
     ],
 )
 def test_other_folders_are_refused(runs: Path, tmp_path: Path, prepare: object, says: str) -> None:
-    """Nothing is written to them."""
+    """An export refuses a folder that is no data set and writes nothing to it."""
     folder = tmp_path / "folder"
     folder.mkdir()
     prepare(folder)  # type: ignore[operator]

@@ -96,7 +96,7 @@ def test_a_run_goes_on_without_its_terminal(tmp_path: Path, progress: str, shown
 
 
 def test_a_run_goes_on_without_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step is in the run file all the same."""
+    """A run whose log is lost continues, and each step is in the run file."""
     monkeypatch.setattr("tkperf.cli.run_views.open_log", lambda _: os.open(FULL, os.O_WRONLY))
     ran = CliRunner().invoke(cli, [*RUN, "--output", str(tmp_path), "-q"])
     assert ran.exit_code == 0, ran.output

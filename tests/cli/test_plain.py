@@ -36,7 +36,9 @@ def line_of(**changes: object) -> str:
     ],
 )
 def test_a_step_is_named_by_its_place_and_its_whole_workload(kind: StepKind, place: str) -> None:
-    """Steps that differ in threads and depth alone, as in a grid, are told apart."""
+    """A step is named by its place and its whole workload, so that steps of a grid that differ only in threads and
+    depth can be distinguished.
+    """
     deeper = replace(a_step().workload, jobs=2, io_depth=16)
     assert line_of(kind=kind, workload=deeper) == (
         f"2026-01-02T00:00:00Z iops: IOPS, {place}, RND 4k R/W 0/100 TC2/QD16: 2.00 IOPS, 0.00819 MB/s, mean 1.500 µs\n"
@@ -66,7 +68,7 @@ def test_seconds_are_told_only_to_who_asks_for_them() -> None:
 
 
 def test_rounds_purges_and_fills_are_told_when_they_begin() -> None:
-    """Each may take hours before it ends."""
+    """Rounds, purges and fills are reported when they begin, because each may take hours."""
     workload = a_step().workload
     steps = (Step(workload=workload, duration_s=60),) * 2
 

@@ -32,7 +32,9 @@ def test_every_profile_is_listed_with_its_tests() -> None:
 
 
 def test_a_profile_is_explained_key_by_key() -> None:
-    """Each table with its source, each key with value and meaning, each test with its course."""
+    """The explanation of a profile contains each table with its source, each key with value and meaning, and each test
+    with its procedure.
+    """
     said = " ".join(tkperf("profiles", "show", "pts-2.0").stdout.split())
     profile = load_profile("pts-2.0")
     for key, table in profile.tables.items():

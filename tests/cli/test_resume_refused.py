@@ -297,7 +297,9 @@ def with_command(path: Path, command: str) -> None:
 
 @pytest.mark.parametrize("given", [None, "", "other {device}", "touch  /x {device}"])
 def test_a_purge_command_is_given_again(given: str | None, run_file: Path) -> None:
-    """None is taken from a run file, which may be a stranger's."""
+    """A purge command must be given again for a resumption. It is never taken from a run file, which may be a
+    stranger's.
+    """
     with_command(run_file, "touch /x {device}")
     says = "begun with --purge-command 'touch /x {device}': give the same again if it is yours"
     assert_refused(run_file, 3, says, purge_command=given)
@@ -306,7 +308,7 @@ def test_a_purge_command_is_given_again(given: str | None, run_file: Path) -> No
 
 
 def test_a_purge_command_is_not_added(run_file: Path) -> None:
-    """Results of one run come from one purge."""
+    """A purge command cannot be added at a resumption, because the results of one run need one purge."""
     assert_refused(run_file, 3, "was begun without --purge-command", purge_command="x {device}")
 
 

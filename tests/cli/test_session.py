@@ -83,7 +83,7 @@ def sleepers() -> int:
 
 
 def test_the_host_is_kept_awake_as_long_as_the_run(programs: Path, tmp_path: Path) -> None:
-    """Nothing of it is left afterwards."""
+    """The host is kept awake as long as the run. No process that keeps it awake remains afterwards."""
     install(programs, INHIBITS)
     told: list[Event] = []
     before = sleepers()

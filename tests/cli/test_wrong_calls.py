@@ -88,7 +88,7 @@ def test_a_wrong_call_is_told_in_a_line_and_the_usage(words: list[str], says: st
 
 
 def test_the_usage_names_what_a_command_takes() -> None:
-    """All three lines, as they stand."""
+    """The usage of a command names all arguments that the command takes."""
     assert tkperf("ssd", "n").stderr == f"tkperf: Missing argument 'DEVICE'.\n{SSD}"
 
 
@@ -184,7 +184,7 @@ def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) ->
 def test_an_input_file_that_does_not_exist_is_no_wrong_call(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line that names the file."""
+    """An input file that does not exist is an error of one line with its name, and no wrong call."""
     monkeypatch.chdir(tmp_path)
     simulate(tmp_path, run_info())
     done = CliRunner().invoke(cli, [{"RUN": "run.tkperf"}.get(word, word) for word in words])

@@ -50,7 +50,7 @@ def test_a_drive_alone_shares_nothing() -> None:
 
 
 def test_auto_keeps_within_each_budget() -> None:
-    """Largest groups in slot order: bay 2 comes before bay 10."""
+    """Automatic grouping forms the largest groups within each budget, in slot order: bay 2 precedes bay 10."""
     groups = group_drives(SHELF[::-1], "auto")
     assert [group.drives for group in groups] == [
         tuple(f"sd{n:02}" for n in range(first, first + 8)) for first in (0, 8, 16)
