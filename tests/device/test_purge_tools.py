@@ -125,7 +125,7 @@ def test_a_failed_erase_takes_the_password_away(tools: FakeTools, drive: DeviceI
 def test_an_erase_that_hangs_is_given_up(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A time limit, and the password is taken away then, too."""
+    """An erase that hangs is given up after a time limit, and the password is then removed."""
     monkeypatch.setattr(ata, "LEAST_ERASE_LIMIT_S", 0.5)
     monkeypatch.setattr(ata, "ERASE_LIMIT_FACTOR", 0)
     tools.update(supported=True, erase_hangs=True)
@@ -204,7 +204,7 @@ def test_identify_data_of_another_program_are_refused() -> None:
 
 
 def test_sanitize_is_preferred_and_watched(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """Block erase comes first where claimed: no password is at stake."""
+    """Block erase precedes security erase where the drive claims it, because it needs no password."""
     tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=2)
     seen: list[float | None] = []
     best = chosen(ata.offer_ata(drive))
@@ -535,7 +535,7 @@ def test_nvme_methods_by_capability(
 def test_a_partition_is_offered_no_command_of_its_drive(
     tools: FakeTools, drive: DeviceIdentity, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The drive's own commands would erase the other partitions, too."""
+    """A partition is offered no command of its drive, because such a command would erase the other partitions."""
     tools.update(controller={"oacs": 2, "sanicap": 3}, namespace={})
     (disk / "nvme0n1p1").mkdir()
     monkeypatch.setattr(purge_plan, "find_node", lambda _: disk / "nvme0n1p1")

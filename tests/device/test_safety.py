@@ -132,7 +132,7 @@ def test_a_device_somebody_holds_exclusively_is_refused(loop_device: MakeLoop) -
 
 
 def test_a_read_only_device_is_refused(loop_device: MakeLoop) -> None:
-    """Read-only is said as such."""
+    """A read-only device is refused with that reason."""
     device = loop_device("--read-only")
     assert Reason.READ_ONLY in reasons(device)
     assert_refused(device, "read-only")

@@ -393,7 +393,7 @@ def test_a_loop_device_keeps_no_log(loop_device: Callable[..., Path]) -> None:
 
 
 def test_a_defect_in_reading_ends_no_run_and_is_said() -> None:
-    """Nobody waits for a thread that has ended, and who reads the result knows why it has no more."""
+    """A defect while telemetry is read ends no run and is reported. Nobody waits for the thread that has ended."""
 
     class Defect:
         name, missing, is_silent, has_log = "/dev/x", None, False, True

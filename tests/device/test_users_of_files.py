@@ -512,7 +512,9 @@ def test_a_file_mounted_in_another_mount_namespace(tmp_path: Path, source: str, 
 
 
 def test_the_list_of_mounts_may_hold_anything(tmp_path: Path) -> None:
-    """All escapes of the kernel are undone, in one place, and odd rows passed over."""
+    """The list of mounts may contain escapes and odd rows. All escapes of the kernel are decoded, and odd rows are
+    skipped.
+    """
     from tkperf.device.usage.mounts import read_mounts
 
     (tmp_path / "mountinfo").write_bytes(

@@ -43,7 +43,7 @@ def test_the_unit_calls_tkperf_as_it_is() -> None:
 
 
 def test_the_unit_ends_runs_in_order_and_begins_none_by_itself() -> None:
-    """What is said of it on the page."""
+    """The systemd unit ends runs in order and begins none by itself, as the page says."""
     unit = read_unit()
     assert (unit["KillSignal"], unit["KillMode"], unit["Restart"]) == ("SIGINT", "mixed", "no")
     assert {unit[f"Private{each}"] for each in ("Devices", "Tmp", "Mounts")} == {"no"}

@@ -81,7 +81,7 @@ def test_every_refusal_of_the_code_has_advice_and_no_advice_is_left_over(monkeyp
 
 
 def test_the_blind_spots_are_those_of_the_code() -> None:
-    """Each code of what tkperf could not look at."""
+    """The page lists the code of each blind spot that the program knows."""
     codes = [quoted(row[0]) for row in table("## Blind spots", "code")]
     assert set().union(*codes) == {str(code) for code in BlindSpotCode}
 

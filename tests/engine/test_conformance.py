@@ -138,7 +138,7 @@ def require_sum(whole: Measurement | FioReading, parts: Sequence[Sample | Measur
 
 
 def test_a_step_lasts_as_long_as_asked_and_its_seconds_add_up(rig: Rig) -> None:
-    """Nothing of it is in no second, and its times agree."""
+    """A step lasts as long as asked. Its seconds add up to its totals, and its times agree."""
     samples: list[Sample] = []
     step = replace(FIRST, duration_s=1.4)
     execution = rig.engine.measure(step, then=None, on_sample=lambda sample, _: samples.append(sample))
@@ -326,7 +326,7 @@ def test_a_last_document_soon_after_the_one_before_is_in_a_second(
 
 
 def test_what_died_at_its_gate_is_started_anew(fake_fio: Play, make_engine: Callable[[], FioEngine]) -> None:
-    """Nothing is let go, and the step is measured all the same."""
+    """A load that died at its gate is started again, and the step is measured. Nothing else is released."""
     fake_fio({"8192": [[["killed at the gate"], ["do not come"]], [["run"]]]})
     engine = make_engine()
     step = replace(FIRST, duration_s=2.5)

@@ -162,7 +162,9 @@ def test_a_report_that_lacks_a_job_is_refused(fake_fio: Play, make_engine: MakeE
 
 
 def test_a_lie_told_twice_ends_the_run(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """Everything before is kept, the reason is told, and no fio continues."""
+    """A step that is implausible twice ends the run. The steps before are kept, the reason is reported, and no fio
+    remains.
+    """
     fake_fio({"8192": [LIES["10^6 s"]]})
     events, failure = run_rounds(make_engine())
     assert isinstance(failure, StepFailedError)

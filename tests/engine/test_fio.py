@@ -105,7 +105,7 @@ def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
 @pytest.mark.parametrize("io_depth", [1, 16])
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 def test_honest_steps_are_believed(make_engine: MakeEngine, io_depth: int, read_percent: int) -> None:
-    """This holds for each mix and depth, and with another program on the CPU."""
+    """An honest step is believed for each mix and depth, and with another program on the CPU."""
     seen = measure(make_engine(), io_depth=io_depth, read_percent=read_percent)
     assert judge(*seen) is None
 

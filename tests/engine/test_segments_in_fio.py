@@ -45,7 +45,7 @@ def run_fio(folder: Path, *options: str) -> tuple[list[int], str]:
 
 
 def test_strided_zones_are_visited_in_order(tmp_path: Path) -> None:
-    """All I/O is inside, but the segments follow each other, at equal distances."""
+    """Strided zones are visited in order. All I/O is inside the segments, at equal distances."""
     offsets, _ = run_fio(tmp_path, "--zonemode=strided", "--zonerange=1m", "--zonesize=4k", "--zoneskip=15m")
     assert len(offsets) == IOS
     assert all(offset % (16 * MIB) < MIB for offset in offsets)
