@@ -143,7 +143,7 @@ def test_drives_behind_a_volume_management_device(tmp_path: Path) -> None:
 
 
 def test_slots_of_enclosures(tmp_path: Path) -> None:
-    """The enclosure's name of a slot comes before the expander's number of it."""
+    """The name of a slot is the enclosure's name, if there is one, and otherwise the expander's number."""
     fake = FakeDrives(tmp_path)
     drive = sata_behind_expander(fake, 1)[0]
     (device,) = tmp_path.glob("devices/**/6:0:0:0")

@@ -547,7 +547,7 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.subject}: {case.found}"[:60])
 def test_a_host_is_found_as_it_is(case: Case, tmp_path: Path) -> None:
-    """Each subject has its level, what was found with units, and the command that changes it."""
+    """The audit of a host gives each subject its level, what was found with units, and the command that changes it."""
     audited = audit(make_host(tmp_path, case.changes), disk=case.disk, **case.settings)
     finding = find(audited, case.subject)
     assert finding.level is case.level, finding

@@ -192,7 +192,9 @@ def test_what_somebody_changed_meanwhile_is_left(host: Path) -> None:
 
 
 def test_another_drive_by_that_name_is_not_touched(host: Path) -> None:
-    """Drives are told apart by the kernel's sequence number, not by name."""
+    """The settings of another drive with the same name are not changed back, because drives are distinguished by the
+    kernel's sequence number.
+    """
     apply_settings(settings_of(host), root=host)
     (host / NVME / "diskseq").write_text("8")
     restored = release_settings(root=host)
@@ -210,7 +212,7 @@ def test_after_a_reboot_there_is_nothing_to_put_back(host: Path) -> None:
 
 
 def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
-    """The rest is set all the same, and put back."""
+    """A setting that the kernel refuses is named. The other settings are made and restored."""
     before = values(host)
     settings = settings_of(host)
     (host / GOVERNOR[1:]).unlink()

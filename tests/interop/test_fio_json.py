@@ -256,7 +256,9 @@ def test_jobs_that_wait_share_nothing(document: str) -> None:
     ],
 )
 def test_the_day_is_that_of_the_first_result(tmp_path: Path, stamps: list[dict[str, Any]], day: str | None) -> None:
-    """fio says when it wrote a result, so no more than the day is told of the run's start."""
+    """An import knows only the day of its first result, because fio says when it wrote a result and not when the run
+    began.
+    """
     files = []
     for number, stamp in enumerate(stamps):
         files.append(tmp_path / f"{number}.json")
@@ -400,7 +402,9 @@ def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
 
 
 def test_the_cell_that_fills_the_window_is_tracked() -> None:
-    """One write among six reads is shown, but says nothing about steady state."""
+    """The cell that fills the window is tracked. A single write among six reads is shown, but decides nothing about
+    steady state.
+    """
     reads = []
     for number in range(6):
         document = json.loads(result(100 + number, rw="randread"))

@@ -102,7 +102,9 @@ def test_any_time_that_fio_wrote_orders(stamps: str) -> None:
 
 
 def test_without_times_names_order_and_numbers_count() -> None:
-    """fio 2.1 writes none: r2 before r10, and this is said."""
+    """Results without times, as of fio 2.1, are ordered by the numbers in their names (r2 before r10). A warning says
+    so.
+    """
     files = [(f"r{each}.json", written(100 + each, version="2.1.11")) for each in range(1, 12)]
     run = run_of(*sorted(files))
     assert rounds_of(run) == {"fio RND TC1/QD1": [100 + each for each in range(1, 12)]}
@@ -593,7 +595,7 @@ def many_demands(count: int) -> str:
 
 
 def test_as_many_sections_as_a_run_file_holds_can_be_read(tmp_path: Path) -> None:
-    """Each section has its plan and its name."""
+    """An import may have as many sections as a run file may hold. Each has its plan and its name."""
     (tmp_path / "all.json").write_text(many_demands(1000))
     ran = import_files(tmp_path, tmp_path / "all.json")
     assert ran.exit_code == 0, ran.exception

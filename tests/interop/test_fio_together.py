@@ -52,9 +52,8 @@ def test_rounds_beside_different_loads_are_different_series(other: dict[str, str
 
 
 def test_rounds_beside_the_same_loads_are_one_series() -> None:
-    """This holds even if the other load continues where it ended, or if its name counts rounds.
-
-    The section names that load.
+    """Rounds beside the same loads are one series, even if the other load continues where it ended, or if its name
+    counts rounds. The section names that load.
     """
     files = [
         together(

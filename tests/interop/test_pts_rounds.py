@@ -101,7 +101,7 @@ def test_rounds_of_throughput_are_one_series(layout: str) -> None:
 
 @pytest.mark.parametrize("how", ["one after the other", "an array", "text around"])
 def test_all_rounds_in_one_file(how: str) -> None:
-    """In the order in which they stand there, however they are put together."""
+    """All rounds in one file are read in the order of the file, however they are joined."""
     texts = [throughput_round(each, 0, 131_072) for each in range(1, ROUNDS + 1)]
     joined = {
         "one after the other": "\n".join(texts),
@@ -124,7 +124,9 @@ def test_where_a_sequential_round_begins_changes_nothing(starts: list[int]) -> N
 
 
 def test_places_of_a_device_are_no_rounds() -> None:
-    """A share of it, a place that all rounds come back to, and random loads that begin elsewhere."""
+    """Places on a device are no rounds: a share of the device, a place that all rounds return to, and random loads that
+    begin elsewhere.
+    """
 
     def sections(rw: str, *offsets: str) -> int:
         files = [
@@ -320,7 +322,9 @@ def test_large_sequential_blocks_are_told_in_throughput(tmp_path: Path, rw: str,
 
 
 def test_a_folder_that_says_only_its_purpose() -> None:
-    """Folders are called after drives and conditions, too."""
+    """A folder gives the purpose of its files only if its whole name is a purpose, because folders are also named after
+    drives and conditions.
+    """
     purpose = {
         "a/wipc/output.json": True,
         "a/precondition/output.json": True,

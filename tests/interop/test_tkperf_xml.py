@@ -300,7 +300,7 @@ def test_text_that_is_no_text_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk fills up in the middle: no file stands in the way of the next import."""
+    """A failed import leaves no file, even if the disk fills up in the middle."""
     file = GOLDEN / "tkperf-2.2-lat.xml"
 
     def full(*_: object) -> None:
@@ -336,7 +336,7 @@ def invoke_import(folder: Path, *words: object) -> Any:
 
 
 def test_a_file_in_the_way_of_one_keeps_all_away(tmp_path: Path) -> None:
-    """All run files appear or none, though one of them was written already."""
+    """An import of several files creates all run files or none. A file that already exists prevents all of them."""
     files = [GOLDEN / f"tkperf-2.2-{name}.xml" for name in ("lat", "tp")]
     (tmp_path / "testtp.tkperf").write_text("mine")
     ran = invoke_import(tmp_path, *files)

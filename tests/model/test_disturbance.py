@@ -424,7 +424,7 @@ def test_planned_pauses_are_recorded_and_not_flagged() -> None:
 
 
 def test_the_limit_of_a_gap_is_not_reached_by_a_busy_host() -> None:
-    """Only what lies above the limit is told."""
+    """Only a gap above the limit is reported, and a busy host does not reach the limit."""
     assert judge_gap(0.4, 0.5, 10.0) == ()
     assert judge_gap(None, 0.5, 10.0) == ()
     (found,) = judge_gap(0.6, 0.5, 10.0)
@@ -463,7 +463,9 @@ def test_what_the_step_before_lacks_is_not_foreign() -> None:
 
 
 def test_only_what_the_device_did_at_no_time_is_missing() -> None:
-    """Borders drawn off take bytes from a step that the device did all the same."""
+    """Bytes are missing only if the device never moved them. A wrongly drawn border takes bytes from a step that the
+    device did move.
+    """
     short = Side(foreign_bytes=-200 * MB)
     assert judge_bytes(compared(short, most_bytes=6000 * MB)) == ()
     assert judge_bytes(compared(short)) == ()

@@ -171,7 +171,7 @@ def test_names_of_a_device_in_the_log(tmp_path: Path) -> None:
 
 
 def test_a_log_that_may_not_be_read_is_not_known(tmp_path: Path) -> None:
-    """None is not the same as nothing logged."""
+    """A kernel log that may not be read is not known (None), which differs from an empty log."""
     log = KernelLog(["8:16"], sys_root=sysfs_of_a_sata_disk(tmp_path), kmsg=tmp_path / "none")
     assert log.read() is None
 
@@ -351,7 +351,7 @@ def test_an_empty_root_is_a_host_of_which_nothing_is_known(tmp_path: Path) -> No
 
 
 def test_kinds_are_disturbances() -> None:
-    """Each that the host can do has words of its own."""
+    """Each kind of disturbance by the host has words of its own."""
     assert set(WORDS) == set(DisturbanceCode)
 
 

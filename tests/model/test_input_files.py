@@ -135,7 +135,9 @@ def test_process_substitution_works(tmp_path: Path) -> None:
 
 
 def test_limits_are_kept_and_errors_are_of_the_kind_asked_for(tmp_path: Path) -> None:
-    """One byte more than may be is refused, also where a size cannot be known beforehand."""
+    """A file of one byte more than the limit is refused with the kind of error asked for, even if its size cannot be
+    known beforehand.
+    """
     path = tmp_path / "file"
     path.write_bytes(b"x" * 10)
     assert read_input(path, what="profile", limit_bytes=10) == b"x" * 10

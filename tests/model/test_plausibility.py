@@ -68,7 +68,7 @@ def test_a_slow_device_is_believed(iops: float, duration_s: float) -> None:
 
 
 def test_one_stuck_io_is_believed() -> None:
-    """31 I/Os come back within a second, one after the reset of its controller."""
+    """A step with one stuck I/O is believed: 31 I/Os end within a second and one after the reset of its controller."""
     seen = io_stats([10**9] * 31 + [61 * 10**9])
     job = JobSeen(ios=16, bytes=16 * 4096, elapsed_s=61.0, reached_depth=True)
     evidence = Evidence(jobs=(job, replace(job, elapsed_s=1.0)), own_clock_s=61.2)
@@ -166,7 +166,7 @@ IMPOSSIBLE: dict[str, tuple[Measurement, Evidence, str]] = {
 
 @pytest.mark.parametrize(("measurement", "evidence", "says"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_what_cannot_be_is_told(measurement: Measurement, evidence: Evidence, says: str) -> None:
-    """Each in words that name what is wrong."""
+    """Each implausible result is refused in words that name what is wrong."""
     assert says in (why_implausible(measurement, STEP, evidence) or "believed")
 
 
@@ -301,7 +301,9 @@ def test_a_vanished_drive_is_noticed_within_a_slice_of_a_minute() -> None:
 
 
 def test_a_fill_is_its_jobs_bytes() -> None:
-    """Each job exactly, also the one that writes the remainder in another block size."""
+    """Each job of a fill must write exactly its bytes, including the job that writes the remainder in another block
+    size.
+    """
     workload = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=4)
     seen = replace(writes(802, 4_000_000), bytes=800 * 131072 + 2 * 36_864)
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=seen)

@@ -63,7 +63,7 @@ def test_every_layout_is_as_likely() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    """One step less than what they and the gaps between them take."""
+    """Segments are refused if the range is one step smaller than the segments and their gaps."""
     draw_segments(count=4, amount_bytes=16 * KIB, within_bytes=28 * KIB, seed=0)
     with pytest.raises(UsageError) as raised:
         draw_segments(count=4, amount_bytes=16 * KIB, within_bytes=28 * KIB - 1, seed=0)

@@ -297,7 +297,9 @@ def test_facts_of_drives_are_read_from_the_file() -> None:
 
 
 def test_a_temperature_that_stays_is_kept_once_a_minute() -> None:
-    """One that changes by a degree at once, and every log."""
+    """A temperature that stays is stored once a minute. A temperature that changes by a degree is stored at once, and
+    so is every log.
+    """
     kept = TelemetryLog()
 
     def warm(at_s: float, celsius: float) -> bool:

@@ -58,7 +58,7 @@ def refusals_of(text: str) -> list[str]:
     ],
 )
 def test_what_is_kept(options: str, key: str, value: object) -> None:
-    """Each option under its key, as fio means it."""
+    """Each option is stored under its key in the meaning that fio gives it."""
     assert load_of(options)[key] == value
 
 
@@ -136,7 +136,7 @@ def test_what_is_refused(option: str, reason: str) -> None:
     ],
 )
 def test_a_default_of_fios_is_refused_like_an_option(text: str, given: str, reason: str) -> None:
-    """fio's defaults count, too."""
+    """A default of fio that cannot be converted is refused like an option."""
     assert refusals_of(text) == [f"a.fio, line 1, [a], {given}: {reason}"]
 
 

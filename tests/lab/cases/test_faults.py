@@ -142,7 +142,7 @@ def test_a_hung_device_while_measuring(nvme: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_swapped_under_its_name(members: list[Drive], tmp_path: Path) -> None:
-    """The node comes to stand for another drive in mid-run: the confirmed one is measured on."""
+    """The run continues to measure the confirmed drive if its node begins to stand for another drive."""
     drive, other = members[:2]
     numbers = other.sysfs("dev").replace(":", " ")
     before, confirmed_before = other.written_bytes(), 0

@@ -115,7 +115,7 @@ DRIVES = [
 
 @pytest.mark.parametrize("refusal", DRIVES, ids=lambda refusal: refusal.name)
 def test_hidden_user_of_a_drive(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """Refused by every name, though forced, and nothing is written."""
+    """A drive with a hidden user is refused by every name, even with --force. Nothing is written."""
     drive = drive_of(disks.SATA_SECOND)
     with arranged(refusal, drive):
         check_refused(refusal, drive, names_of(drive, tmp_path), tmp_path)
@@ -181,7 +181,9 @@ def bitmap_of_a_set(path: Path, stack: ExitStack) -> None:
 def test_hidden_user_of_a_file(
     arrange: Callable[[Path, ExitStack], None], says: str, drive_of: Callable[..., Drive], tmp_path: Path
 ) -> None:
-    """On ext4, by its name and under another one that the user inside the kernel does not know."""
+    """A file on ext4 with a hidden user is refused by its name, and by another name that the user inside the kernel
+    does not know.
+    """
     drive = drive_of(disks.SATA_SECOND)
     folder = Path("/mnt/files")
     with ExitStack() as stack:

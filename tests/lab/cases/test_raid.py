@@ -97,7 +97,7 @@ def test_a_set_that_exists_is_not_touched(members: list[Drive], tmp_path: Path) 
 
 
 def test_consent_names_every_member(members: list[Drive], tmp_path: Path) -> None:
-    """One serial for two members does not do."""
+    """The consent to a RAID set must name every member. One serial for two members is refused."""
     config = tmp_path / "raid.json"
     paths = [str(member.path) for member in members[:2]]
     config.write_text(json.dumps({"devices": paths, "raidlevel": 1, "type": "sw_mdadm"}))
@@ -107,7 +107,7 @@ def test_consent_names_every_member(members: list[Drive], tmp_path: Path) -> Non
 
 
 def test_megaraid_with_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """hw_lsi from end to end: a stand-in for storcli, whose virtual drive is a scsi_debug disk."""
+    """A hw_lsi set runs from end to end with a stand-in for storcli, whose virtual drive is a scsi_debug disk."""
     shell("modprobe scsi_debug dev_size_mb=96 lbpu=1 delay=0 lbprz=1 && udevadm settle")
     try:
         path = shell("lsblk -nrdo PATH,MODEL | awk '$2 ~ /scsi_debug/ {print $1}'").strip()

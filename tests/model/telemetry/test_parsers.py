@@ -193,7 +193,9 @@ def test_what_goes_to_the_flash(attributes: list[tuple[str, int]], nand: int | N
 
 
 def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
-    """Counters of one drive come from the same place in every reading: else differences say nothing."""
+    """The statistics log is asked for only where it is needed. The counters of a drive are read from the same place
+    each time, because differences would otherwise mean nothing.
+    """
     log = statistics(Logical_Sectors_Written=5 * GIB // 512, Number_of_Reported_Uncorrectable_Errors=2)
     log["ata_device_statistics"]["pages"][0]["table"].append(
         {"name": "Percentage Used Endurance Indicator", "value": 8, "flags": {"valid": False}}
