@@ -188,7 +188,9 @@ def test_a_curve_has_a_view_for_each_name_that_a_report_has() -> None:
 
 
 def test_long_names_are_told_apart_by_their_ends() -> None:
-    """Each point of a curve carries one: a page of twenty runs with names of 240 letters had 62 MB."""
+    """Long names are shortened to about 40 characters and remain distinct. Each point of a curve carries a name: a page
+    of twenty runs with names of 240 letters had 62 MB.
+    """
     long = ["x" * 240, "x" * 239 + "y", "x" * 241, "short"]
     called = list(shorten_names(long, 40).values())
     assert len(set(called)) == 4

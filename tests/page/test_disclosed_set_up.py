@@ -44,7 +44,9 @@ def set_up_of(result: RunResult, test: TestResult) -> dict[str, str]:
 
 
 def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -> None:
-    """Both preconditionings with their demand and rounds, the stimuli, and a row for what is not known."""
+    """The header contains the blocks of the PTS: both preconditionings with demand and rounds, the stimuli, and a row
+    for what is not known.
+    """
     result = simulate(tmp_path, run_info(profile=QUICK))
     iops = next(test for test in result.tests if test.name == "iops")
     told = UserFacts(report_date="2026-01-02", facts={SPONSOR: "ACME", "NAND type": "TLC"})
@@ -167,7 +169,9 @@ def test_facts_given_with_the_run_are_in_each_of_its_reports(tmp_path: Path) -> 
 
 
 def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
-    """Each changed number beside what the specification has, and no title without "altered"."""
+    """A run that options alter says so everywhere: each changed number is beside the number of the specification, and
+    every title contains "altered".
+    """
     plan = tkperf.make_plan(
         "ssd", "sim:sata-ssd", profile="pts-e-1.1", tests=["lat"], step_s=1, jobs=1, active_range="1GiB"
     )
@@ -224,7 +228,9 @@ def test_header_and_procedure_agree_on_what_of_a_set_was_filled(
 
 
 def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: Path) -> None:
-    """One outstanding I/O is measured, but the device was not filled with one."""
+    """The load of the fill is shown beside the load of the latency test, because the device is not filled with one
+    outstanding I/O.
+    """
     result = simulate(tmp_path, run_info(profile=QUICK))
     latency = next(test for test in result.tests if test.name == "lat")
     header = set_up_of(result, latency)

@@ -211,7 +211,7 @@ def _view(result: RunResult) -> ReportView:
 
 
 def test_a_fill_of_a_single_second_has_no_chart_of_its_own(tmp_path: Path) -> None:
-    """One point tells nothing that the whole test does not."""
+    """A fill of a single second has no chart of its own, because one point tells nothing more than the whole test."""
     simulate(tmp_path, run_info(active_range_length_bytes=64 << 20), suite={"iops": SSD_TESTS["iops"]})
     keys = [each.key for _, chart in shown(view_of(tmp_path / "run.tkperf")) for each in chart.views]
     assert "iopstimeline" in keys
@@ -219,7 +219,9 @@ def test_a_fill_of_a_single_second_has_no_chart_of_its_own(tmp_path: Path) -> No
 
 
 def test_a_plan_without_questions_has_a_chart_for_each_figure(run: Path) -> None:
-    """None is a view of another, and a test that nobody knows is shown by the plan in its file."""
+    """A plan without questions has a chart for each figure, and no chart is a view of another. An unknown test is shown
+    by the plan in its file.
+    """
     stored = {
         "title": "Of another version",
         "sections": [
@@ -301,7 +303,7 @@ def test_views_whose_names_are_the_same_are_numbered() -> None:
     ],
 )
 def test_a_cell_is_shaded_by_its_value(values: tuple[float | None, ...], shades: tuple[float | None, ...]) -> None:
-    """What was not measured has no colour, nor what is all the same."""
+    """A cell is shaded by its value. A cell without a value has no colour, and neither have cells of equal values."""
     assert [list(row) for row in shade([values])] == [pytest.approx(list(shades))]
 
 

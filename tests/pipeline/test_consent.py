@@ -162,7 +162,7 @@ def test_without_consent_nothing_is_permitted(
 @pytest.mark.parametrize("data", [True, False])
 @pytest.mark.parametrize("name", KINDS)
 def test_the_right_answer_permits(opening: Opening, name: str, data: bool) -> None:
-    """Given beforehand, or typed by somebody who was told what is there."""
+    """The right answer permits, whether it was given beforehand or typed after the question."""
     kind = KINDS[name]
     asked: list[Question] = []
 
@@ -180,7 +180,7 @@ def test_the_right_answer_permits(opening: Opening, name: str, data: bool) -> No
 
 
 def test_an_answer_for_fewer_members_than_there_are(opening: Opening) -> None:
-    """One serial number of two, in any kind of set."""
+    """An answer for fewer members than the set has is refused in any kind of set."""
     for name in ("MD set", "MegaRAID set"):
         with pytest.raises(RefusedError, match="expected 'A1,B2'"), opening(name, False, Consent(confirm="A1")):
             pass

@@ -25,7 +25,7 @@ def no_engine(*_: object) -> None:
 
 @pytest.mark.fio
 def test_a_scratch_file_goes_where_no_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Created only when it is opened, and removed again if that comes to nothing."""
+    """A scratch file is created only when it is opened, and removed if no run begins."""
     plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
     with plan.dut.open(plan.fitted, Consent()) as equipment:
         assert (tmp_path / "s").stat().st_size == 64 << 20

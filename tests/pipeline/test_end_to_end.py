@@ -130,7 +130,7 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
 
 
 def test_the_host_is_watched_and_a_file_has_no_counters_to_compare(finished: Path) -> None:
-    """Each step says what the host did meanwhile. What others did to the file is not known, and nobody says 0."""
+    """Each step records what the host did. What others did to a file is not known, and is never 0."""
     record = read_run(finished)
     steps = [step for test in record.tests for step in test.steps]
     assert all(step.host is not None and step.host.cpu_busy_percent is not None for step in steps)

@@ -153,7 +153,9 @@ def in_section(results: list[RunResult], name: str) -> Iterator[SectionResult]:
 
 
 def test_levels_of_a_demand_that_was_cut_off_are_shown(cut_off: list[RunResult]) -> None:
-    """Nobody judges them: each that was followed by a warm-up or a level was whole."""
+    """Levels of a demand that was cut off are shown but not judged. A level that was followed by a warm-up or a level
+    was whole.
+    """
     sections = list(in_section(cut_off, "Demand 100/0"))
     levels = [len(section.cells) for section in sections]
     assert levels == sorted(levels)

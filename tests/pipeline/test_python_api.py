@@ -84,7 +84,9 @@ def test_the_documented_examples_of_reading_run(tmp_path: Path, monkeypatch: pyt
 def test_the_documented_examples_of_measuring_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A scratch file measured with fio, a rehearsal, and what is said of a set that cannot be."""
+    """The documented examples run: a scratch file measured with fio, a rehearsal, and the error about an impossible
+    set.
+    """
     monkeypatch.chdir(tmp_path)
     # Two rounds of the quick profile show as much as its six.
     monkeypatch.setattr("tkperf.pipeline.fitted_profile.load_profile", load_short_profile)
@@ -169,7 +171,7 @@ def test_a_missing_file_is_our_error(tmp_path: Path) -> None:
     ],
 )
 def test_a_wish_of_another_type_is_named(wish: dict[str, object], message: str) -> None:
-    """One clear error, before anything is looked at, instead of a failure in the midst of things."""
+    """An argument of the wrong type is one clear error before anything is looked at."""
     with pytest.raises(UsageError) as caught:
         tkperf.make_plan("ssd", "sim:sata-ssd", **wish)
     assert str(caught.value) == message

@@ -26,7 +26,7 @@ def begin(folder: Path) -> None:
 
 @pytest.mark.parametrize("at", ["build_run_info", "_looking_at_host", "execute_run"])
 def test_a_stop_before_the_beginning_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
-    """Wherever it comes between the file and the run's first event."""
+    """A stop between the creation of the file and the first event of the run leaves no file."""
     monkeypatch.setattr(run_to_file, at, interrupt)
     with pytest.raises(Interrupted, match="before the run began; nothing was kept") as stopped:
         begin(tmp_path)

@@ -90,7 +90,9 @@ def test_one_variable_that_never_settles_decides() -> None:
 
 
 def test_rounds_after_an_interruption_are_counted_from_it() -> None:
-    """The end says of which rounds it speaks: the limit holds for those since the interruption."""
+    """Rounds after an interruption are counted from the interruption, and the limit applies to them. The reason of the
+    end names these rounds.
+    """
     asked: list[int] = []
 
     def answer(phase: Phase) -> Answer:
@@ -122,7 +124,7 @@ def settling(phase: Continuous) -> Measurement:
 
 
 def test_a_stream_ends_when_it_is_steady() -> None:
-    """All its phases are slices of one stream."""
+    """A stream ends when it is steady. All its phases are slices of one stream."""
     slices, stream = until(settling)
     assert stream.slices == len(slices) == 8
     assert stream.verdict is not None

@@ -90,7 +90,7 @@ def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
     ],
 )
 def test_a_search_beside_a_given_demand_is_refused(wishes: dict[str, object], reason: str) -> None:
-    """One of them would be passed over."""
+    """A search beside a given demand is refused, because one of the two would be ignored."""
     wishes = {"suite": "ssd", "device": "sim:sata-ssd", "auto_demand": True} | wishes
     with pytest.raises(UsageError, match=reason):
         RunRequest(**wishes)  # type: ignore[arg-type]

@@ -129,7 +129,7 @@ def run(folder: Path, engine: SimulatedEngine, **facts: object) -> RunResult:
 
 
 def test_areas_are_reported_as_such(tmp_path: Path) -> None:
-    """Each area a row of its own, means over all of them, no steady state."""
+    """Areas of a disk are reported with a row each and means over all of them. They have no steady state."""
     result = run(tmp_path, SimulatedEngine(FlashModel(capacity_bytes=1 << 30), 1 << 30))
     (section,) = result.tests[0].sections
     assert section.areas == 8

@@ -56,7 +56,7 @@ def test_what_follows_is_certain_until_steady_state_is_possible() -> None:
 
 
 def test_after_the_last_phase_nothing_follows() -> None:
-    """The end of a test is seen ahead, too."""
+    """The forecast also knows the end of a test: nothing follows the last phase."""
     profile, test = load_profile("tkperf-2.2"), SSD_TESTS["writesat"]
     answers: list[Answer] = [None]
     imagine = _Imagination(Case.WORST, GIB)

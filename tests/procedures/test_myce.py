@@ -148,7 +148,9 @@ def test_a_drive_that_never_keeps_up_or_always_does_ends_them_too() -> None:
     [(0.0, 1000), (99_999, 1000), (100_001, 2000), (450_000, 5000), (900_000, 10_000), (2.5e6, 50_000)],
 )
 def test_levels_are_farther_apart_for_a_fast_drive(saturated_iops: float, increment: int) -> None:
-    """All levels together reach 1.2 times what it does as fast as it can, in steps of 1, 2, 5."""
+    """Levels are farther apart for a fast drive. All levels together reach 1.2 times its rate, in
+    steps of 1, 2 or 5.
+    """
     assert choose_increment(saturated_iops, DEMAND) == increment
 
 
@@ -189,8 +191,8 @@ def test_backlog_is_what_was_due_and_not_done() -> None:
 
 
 def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
-    """QoS measures sequential reads of a filled drive, then RND 50/50 after 2 h of writes, then purges and writes again
-    for writes and reads.
+    """QoS measures sequential reads of a filled drive, RND 50/50 after a purge and 2 h of writes, and then RND writes
+    and reads after another purge and 2 h of writes.
     """
     phases, outcomes = run("qos")
     names = [

@@ -141,7 +141,7 @@ def run(
 
 
 def test_phases_follow_each_other_as_the_file_has_them(tmp_path: Path) -> None:
-    """Each with its section, which purges, fills and pauses share with what is measured next."""
+    """Phases follow each other as in the file. A purge, fill or pause belongs to the section that is measured next."""
     phases, _, outcomes = run(EVERYTHING, tmp_path)
     assert [(type(phase), phase.section) for phase in phases] == [
         (Purge, "Loops"),

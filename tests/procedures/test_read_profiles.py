@@ -392,7 +392,7 @@ def test_an_optional_key_says_what_is_taken_without_it(table: type[ProfileTable]
 
 
 def test_keys_are_explained_with_the_values_that_they_take() -> None:
-    """Limits, alternatives, lists and what stands for a key that is left out."""
+    """Keys are explained with the values that they accept: limits, alternatives, lists and defaults."""
     throughput = {each.name: each for each in explain_keys(ThroughputTable)}
     assert throughput["jobs"].values == "1 to 1,024"
     assert throughput["fill_block_size"].values == '"own" or "shared"'

@@ -115,7 +115,9 @@ def _row(phase: Phase) -> tuple[object, ...]:
 
 
 def test_host_idle_recovery_goes_on_after_25_rounds_without_steady_state() -> None:
-    """A drive that never is steady has its wait states all the same, and the result says so."""
+    """Host idle recovery runs its wait states after 25 rounds even if the drive never became steady. The result says
+    so.
+    """
 
     def jumps(phase: Phase, _work: Workload) -> float:
         return 1000.0 * 2.0 ** int(getattr(phase, "number", 0) % 7)

@@ -126,7 +126,9 @@ def test_no_other_module_knows_a_tests_name() -> None:
 
 
 def test_every_other_meaning_is_there() -> None:
-    """A word that has gone must not hide one that comes."""
+    """Each listed word with another meaning still exists in its module, so that an outdated entry of the list hides no
+    new word.
+    """
     for name, word in OTHER_MEANINGS:
         assert word in {each for _, each in find_names((SOURCE / name).read_text())}
 

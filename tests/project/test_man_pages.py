@@ -39,7 +39,7 @@ def shown(page: Path) -> str:
 
 
 def test_there_is_a_page_of_each_command(folder: Path) -> None:
-    """Nothing that can be called is without its page, and tkperf(1) leads to all of them."""
+    """Each command has a man page, and tkperf(1) refers to all of them."""
     expected = {"tkperf.1", *(f"tkperf-{name}.1" for name in COMMANDS)}
     assert {path.name for path in folder.iterdir()} == expected
     overview = shown(folder / "tkperf.1")
