@@ -13,7 +13,9 @@ def test_bars_reach_from_nothing_to_the_greatest() -> None:
 
 
 def test_what_was_not_measured_is_a_gap_not_a_low_bar() -> None:
-    """A cell that no round has come to must not read as one that does nothing."""
+    """A value that was not measured is a gap and not a low bar, because it must not look like a drive that does
+    nothing.
+    """
     assert sparkline([2.0, None, 2.0]) == "█ █"
     assert sparkline([0.0, 0.0]) == "▁▁"
     assert sparkline([None]) == " "
@@ -52,5 +54,5 @@ def test_a_share_is_a_part_of_the_bar() -> None:
 
 
 def test_upright_bars_keep_the_smallest_visible() -> None:
-    """One slow I/O in a million is what a histogram is looked at for."""
+    """Upright bars keep the smallest value visible, because a histogram is read for one slow I/O in a million."""
     assert list(columns([1, 1_000_000, 0, 500_000], 2)) == [" █", "▁█ █"]

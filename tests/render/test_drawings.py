@@ -136,7 +136,7 @@ def test_a_terminal_without_blocks_or_colours_gets_neither(view: ReportView, mon
 
 
 def test_a_run_under_way_says_where_it_is_and_nothing_else(tmp_path: Path) -> None:
-    """No section is said to have ended, no test to have failed."""
+    """A running run says where it is. It never says that a section ended or a test failed."""
     from tests.runfile.runs import a_run
     from tkperf.cli.ending import print_run
 

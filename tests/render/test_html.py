@@ -186,7 +186,7 @@ def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) ->
 
 
 def test_unknown_facts_are_said_to_be_unknown(page_text: str) -> None:
-    """Missing facts stand in one line, never as an empty field or a zero."""
+    """Unknown facts are listed in one line. None is an empty field or a zero."""
     (line,) = re.findall(r"<h3>Not known</h3>\s*<dl>\s*<dt>\d+ facts</dt><dd>([^<]*)</dd>", page_text)
     assert {"Serial number", "NAND type", "Test sponsor"} <= set(line.split(", "))
     assert "<dt>Serial number</dt>" not in page_text
@@ -202,7 +202,7 @@ def test_an_unsteady_run_says_so(tmp_path: Path) -> None:
 
 
 def test_set_up_is_folded_after_the_tests(page_text: str) -> None:
-    """The set-up follows the tests and is folded. It is open on paper."""
+    """The set-up follows the tests and is folded."""
     order = [page_text.index(f'<section id="{key}">') for key in ("overview", "iops", "words", "disclosure")]
     assert order == sorted(order)
     assert page_text.count('<details class="folded chapter">') == 2

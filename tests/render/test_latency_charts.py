@@ -68,7 +68,7 @@ def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
 
 @pytest.mark.parametrize("width", [390, 1000])
 def test_names_of_marks_never_run_into_each_other(width: int) -> None:
-    """Each is at least a line's height away from the one before, however near their marks are."""
+    """Names of marks never overlap: each is at least the height of a line from the one before."""
     places = {"ART": 40.0, "99 %": 300.0, "99.9 %": 310.0, "99.99 %": 312.0, "MRT": 900.0}
     marks = tuple(Marked(name, us, name) for name, us in places.items())
     buckets = (Bucket(10.0, 20.0, 1000), Bucket(900.0, 905.0, 1))

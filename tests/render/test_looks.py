@@ -351,7 +351,7 @@ def ends_of(chart: Chart) -> list[str]:
 
 
 def test_few_curves_have_labels_and_many_a_legend(drawings: dict[str, AnyChart]) -> None:
-    """Both in the order in which the curves end."""
+    """A few curves have labels, and many have a legend. Both are in the order in which the curves end."""
     labelled, in_legends = 0, 0
     for key, chart in drawings.items():
         if not isinstance(chart, Chart) or chart.legend is not Legend.AUTO or chart.grouped:
@@ -448,7 +448,7 @@ def test_charts_are_plain_data(drawings: dict[str, AnyChart]) -> None:
 
 
 def test_the_dialogs_histogram_has_the_same_bins(charts: Charts) -> None:
-    """Bars are made of the data by the chart itself, whoever brings them."""
+    """The histogram of the dialog has the same bins, because the chart itself computes its bars from the data."""
     of_cells: Any = draw(build_cell_charts()["histogram"])
     for key in [key for key in charts if key.endswith("rth")]:
         assert charts[key]["layer"][0]["transform"] == of_cells["layer"][0]["transform"]

@@ -207,7 +207,9 @@ def test_every_page_says_what_it_is(result: RunResult, pages: list[str]) -> None
 
 
 def test_every_figure_is_the_run_files(result: RunResult, flow: str) -> None:
-    """All cells of all tables, window averages, and what each section ended with."""
+    """The PDF contains every figure of the run file: all cells of all tables, window averages, and what each section
+    ended with.
+    """
     text = flow
     for test in result.tests:
         for section in test.sections:

@@ -100,7 +100,9 @@ def test_an_address_names_a_view(visit: Visit) -> None:
 
 
 def test_what_shares_a_time_axis_hides_below_another(browser: Browser, tmp_path: Path) -> None:
-    """Temperature stands below IOPS over time, not below IOPS over what was written."""
+    """The temperature is shown below IOPS over time, with the same axis. It is hidden below IOPS over the written
+    amount.
+    """
     words = ["ssd", "hot", "sim:client-tlc", "--profile", "quick", "-ssdt", "writesat", "-q"]
     assert CliRunner().invoke(cli, [*words, "--output", str(tmp_path)]).exit_code == 0
     path = tmp_path / "hot.html"

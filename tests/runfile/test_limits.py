@@ -222,7 +222,7 @@ def many_objects(db: sqlite3.Connection) -> None:
     ],
 )
 def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, says: str) -> None:
-    """In a child process whose memory is limited, so that the old way would fail here, too."""
+    """A file that holds more than its limits is refused within a limited memory."""
     path = made(tmp_path, change)
     assert path.stat().st_size < 8e6
     said = run_limited(lambda: read_all(path))
@@ -477,7 +477,7 @@ def test_what_tkperf_writes_is_far_below_the_limits(tmp_path: Path) -> None:
 
 
 def test_a_long_text_is_found_in_any_row_and_column() -> None:
-    """This also holds if no earlier row of the table has a text in that column."""
+    """A long text is found in any row and column, even if no earlier row of the table has a text in that column."""
     meter = Meter(0)
     for value in (None, 1, b"x" * 100_000, "short"):
         meter.count_row("note", {"id": 1, "text": value})

@@ -167,7 +167,7 @@ def test_numbers_wider_than_a_column_end_no_run(tmp_path: Path, value: float) ->
 
 
 def test_facts_that_no_reader_takes_are_not_kept(tmp_path: Path) -> None:
-    """The others are, those of the same device too."""
+    """Facts that no reader accepts are not stored. The other facts are, those of the same device too."""
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path)
     device = {"model": "M", "capacity_bytes": -5}
@@ -180,7 +180,7 @@ def test_facts_that_no_reader_takes_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_a_run_cut_off_before_its_first_record_is_shown(tmp_path: Path) -> None:
-    """There is nothing in it, and that is what is said."""
+    """A run that was cut off before its first record is shown as an empty run."""
     path = tmp_path / "early.tkperf"
     writer = RunFileWriter(path)
     assert read_run(path).status is RunStatus.RUNNING

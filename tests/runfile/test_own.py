@@ -88,7 +88,7 @@ def test_a_strangers_file_is_not_resumed(
 
 @root
 def test_a_strangers_file_is_shown(path: Path) -> None:
-    """Nothing of it is changed by that, its owner neither."""
+    """A stranger's file is shown. Showing it changes neither the file nor its owner."""
     give_away(path)
     path.chmod(0o666)
     path.parent.chmod(0o777)
@@ -121,7 +121,7 @@ def test_a_folder_in_which_nobody_can_exchange_content_is_taken(change: Change, 
 
 
 def test_what_was_checked_is_what_is_read(path: Path) -> None:
-    """What comes under its name afterwards changes nothing."""
+    """The file that was checked is the file that is read, whatever appears under its name afterwards."""
     with RunFile(path, own=True) as run_file:
         path.unlink()
         path.with_name(f"{path.name}-journal").write_bytes(os.urandom(4096))

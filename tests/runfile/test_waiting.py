@@ -160,7 +160,9 @@ def test_ctrl_c_just_after_a_commit_keeps_no_entry_twice() -> None:
 
 
 def test_each_commit_survives_a_power_cut(tmp_path: Path) -> None:
-    """SQLite syncs the folder after each commit, too (EXTRA, which is 3): else the journal could come back."""
+    """Each commit survives a power cut, because SQLite also syncs the folder after each commit (EXTRA, which is 3).
+    Otherwise the journal could reappear.
+    """
     lock, db = create_run_file(tmp_path / "a.tkperf")
     with closing(db):
         assert db.execute("PRAGMA synchronous").fetchone() == (3,)
@@ -193,7 +195,9 @@ def test_it_is_not_tried_again_with_every_event(tmp_path: Path, trouble: Trouble
 def test_waiting_has_limits(
     tmp_path: Path, trouble: Trouble, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
 ) -> None:
-    """Memory does not fill up, and no run goes on forever without a file."""
+    """Waiting for a file that cannot be written has limits, so that memory does not fill up and no run continues for
+    ever without a file.
+    """
     monkeypatch.setattr(backlog, limit, value)
     _, writer = a_run(tmp_path, steps=1)
     trouble.error = OSError(28, "No space left on device")
@@ -341,7 +345,7 @@ def test_a_reader_that_never_leaves_is_named(
     monkeypatch: pytest.MonkeyPatch,
     other_reader: Callable[[Path], subprocess.Popen[str]],
 ) -> None:
-    """Nothing is lost even then: the whole run is in another file."""
+    """A reader that never ends is named in the error. The whole run is then saved in another file."""
     monkeypatch.setattr(backlog, "READER_WAIT_S", 0.05)
     path, writer = a_run(tmp_path, steps=1)
     other_reader(path)
@@ -471,7 +475,7 @@ def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
-    """Ctrl-C is no kill: the seconds since the last minute are kept, too."""
+    """A step that is interrupted with Ctrl-C keeps all its seconds, those since the last whole minute too."""
     path, writer = a_run(tmp_path)
     writer(begun())
     for number in range(95):

@@ -71,7 +71,7 @@ def section(tmp_path_factory: pytest.TempPathFactory) -> SectionResult:
 
 
 def test_all_of_a_workload_comes_back(section: SectionResult) -> None:
-    """Each is the key that it was measured under."""
+    """A workload is read back with all its parts, because they are the key of its results."""
     assert tuple(cell.workload for cell in section.cells) == ODD
 
 

@@ -70,7 +70,7 @@ def test_a_doubtful_value_is_told_before_a_window_is_full() -> None:
 
 
 def test_an_accepted_one_is_steady_and_says_so() -> None:
-    """The rule's own limits hold all the same."""
+    """A window with an accepted disturbance is steady and says so. The other limits of the rule still apply."""
     verdict = judged(None, None, "a", None, None, accept=True)
     assert verdict.reached
     assert verdict.disturbed_rounds == (3,)
@@ -133,7 +133,7 @@ def test_a_stream_goes_on_until_its_slices_are_undisturbed() -> None:
 
 
 def test_a_replay_decides_the_same() -> None:
-    """From the log alone a fresh procedure comes to the same verdicts and ends where the run did."""
+    """A replay of the log by a fresh procedure gives the same verdicts and the same end as the run."""
     events, _ = run(in_round(3, TRACKED))
     records: list[Logged] = []
     for event in events:
@@ -191,7 +191,7 @@ def test_a_strict_run_ends_where_a_step_is_disturbed_each_time() -> None:
 
 
 def test_a_strict_stream_ends_with_its_first_disturbed_slice() -> None:
-    """Nothing of a stream can be measured again without all of it."""
+    """A strict stream ends with its first disturbed slice, because no part of a stream can be repeated alone."""
     events: list[Event] = []
     with pytest.raises(StepDisturbedError, match="a stream cannot be measured again in part"):
         run_beside(

@@ -89,7 +89,7 @@ def watch(tmp_path: Path) -> Callable[..., Watching]:
 
 
 def test_what_is_kept_is_told_in_its_order(watch: Callable[..., Watching]) -> None:
-    """Each once, with all that the run itself told of it."""
+    """A follower receives each stored event once, in order, with all that the run itself reported about it."""
     watching = watch("iops", "lat", "writesat")
     assert of(watching.followed, *KEPT) == of(watching.happened, *KEPT)
     assert of(watching.followed, Warned) == of(watching.happened, Warned)

@@ -34,7 +34,9 @@ def log_of(*sections: str) -> list[LogEntry]:
 
 @pytest.mark.parametrize("accept", [False, True])
 def test_a_fill_that_was_cut_off_is_done_as_a_whole(accept: bool) -> None:
-    """Half a fill is no preconditioning, so not even an accepted interruption goes on within it."""
+    """A fill that was cut off is repeated as a whole, even if the interruption is accepted, because half a fill is no
+    preconditioning.
+    """
     found = replay(two_fills(), log_of("A-"), accept=accept)
     assert (found.goes_on, found.set_aside_from, found.answers) == (GoesOn.PURGE, 1, ())
 

@@ -356,7 +356,9 @@ class BadOutputError(TkperfError):
 
 
 def test_an_observer_that_fails_at_the_end_of_a_test_hides_neither_it_nor_the_reason() -> None:
-    """The others are told that the test ended, and why the run did."""
+    """An observer that fails at the end of a test hides neither the end nor the reason. The other observers receive
+    both.
+    """
 
     class Idle(SpyEngine):
         def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:

@@ -22,7 +22,9 @@ from tkperf.system.process import run_command, start_module
 def test_a_module_of_ours_loads_nothing_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Anybody may have put a json.py there, and whoever makes a report may be root."""
+    """A module process loads nothing from the current folder, because anybody may have put a json.py there and the user
+    may be root.
+    """
     (tmp_path / "json.py").write_text("open('strangers file was run', 'w')\n")
     monkeypatch.chdir(tmp_path)
     process = start_module("json.tool")

@@ -117,7 +117,7 @@ def test_only_a_full_disk_or_quota_is_waited_for(
 
 
 def test_a_full_quota_is_waited_for(places: list[Path]) -> None:
-    """This also holds if the other place cannot be written to at all."""
+    """A full quota is waited for, even if the other folder cannot be written to at all."""
     folder = WorkFolder(places)
     numbers = [errno.EDQUOT, errno.EROFS, errno.EDQUOT, errno.EROFS]
 

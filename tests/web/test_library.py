@@ -380,7 +380,7 @@ def test_a_file_that_takes_too_long_is_tried_ever_more_seldom(tmp_path: Path) ->
 
 
 def test_a_folder_that_has_gone_is_named(tmp_path: Path) -> None:
-    """What is known of its files stays, for when it comes back."""
+    """A folder that disappeared is named. What is known of its files is kept for its return."""
     served, reader = tmp_path / "served", Reader({"a.tkperf": a_row()})
     served.mkdir()
     (served / "a.tkperf").touch()

@@ -107,7 +107,9 @@ def test_a_long_address_is_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_it_takes_as_many_connections_as_it_may(tmp_path: Path) -> None:
-    """An ordinary limit is 1024 open files, of which each browser takes several."""
+    """The server raises its limit of open files as far as it may. An ordinary limit is 1024, and each browser uses
+    several.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard - 1), hard))
     try:

@@ -267,7 +267,7 @@ def test_the_address_of_a_comparison_has_all_of_it(browser: TestClient, state: S
 
 
 def test_an_address_of_the_list_becomes_that_of_the_comparison(browser: TestClient) -> None:
-    """One form has what is found and what is ticked."""
+    """The form of the list leads to the address of the comparison, which contains the ticked runs alone."""
     answer = browser.get(f"/compare?q=rack&sort=name&page=2&run={TWO}&run={ONE}", follow_redirects=False)
     assert answer.status_code == 303
     assert answer.headers["location"] == f"/compare?run={TWO}&run={ONE}"

@@ -44,7 +44,7 @@ async def wait_for(is_so: Callable[[], bool]) -> None:
 
 
 def test_jobs_that_fail_cost_their_own_page_only() -> None:
-    """Each failure has its reason, and the next job is done."""
+    """A job that fails costs only its own page. Its reason is given, and the next job is done."""
 
     async def use(workers: Workers) -> list[JobError]:
         errors = []

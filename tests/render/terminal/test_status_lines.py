@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_read_is_counted() -> None:
 
 
 def test_results_are_the_verdicts_in_short() -> None:
-    """None is guessed for a run that was not judged, and a simulated one says so."""
+    """The result of a run is its verdict in short. A run that was not judged has none, and a simulated run says so."""
     simulated, unjudged = replace(VALID, simulated=True), replace(VALID, verdict=None)
     view = build_status((*ALL, simulated, unjudged))
     (table,) = view.tables
