@@ -52,8 +52,8 @@ def _of_curve(
     slow_at: tuple[float, ...] = (),
     slow_by: float = 8.0,
 ) -> Seconds:
-    """The seconds of a curve with noise; the slowest I/O of the seconds ``slow_at`` is ``slow_by`` times
-    the usual one.
+    """Return the seconds of a curve with noise. The slowest I/O of the seconds ``slow_at`` takes ``slow_by`` times the
+    usual time.
     """
     rate = curve()
     iops = rate * make_noise(rate.size, share, seed, correlation)
@@ -88,7 +88,9 @@ def _waves(share: float, period_s: float, level: float, seconds: int) -> FloatAr
 
 
 def _saw_teeth() -> FloatArray:
-    """A fresh level; then garbage collection that lets the rate fall by 12 % within five minutes, again and again."""
+    """Return a fresh level, and then garbage collection that lets the rate fall by 12 % within five minutes, again and
+    again.
+    """
     teeth = 80_000 * (1.06 - 0.12 * (np.arange(3300) % 300) / 300)
     return np.concatenate((np.full(300, 200_000.0), teeth))
 
@@ -136,7 +138,7 @@ def _shingled() -> FloatArray:
 
 
 def _small_cache() -> FloatArray:
-    """500 MB/s for 8 s; then 150 MB/s for 15 s and 500 MB/s for 5 s in turn."""
+    """Return 500 MB/s for 8 s, and then 150 MB/s for 15 s and 500 MB/s for 5 s in turn."""
     full = (np.arange(1992) % 20) < 15
     return np.concatenate((np.full(8, 500.0), np.where(full, 150.0, 500.0))) * _MB
 
@@ -206,7 +208,7 @@ FURTHER_SERIES = (
         ((3000, 120), (262, 1000)),
         Course(levels=((_FRESH, 3000 * _MB, 40),), settled=(262 * _MB, 40)),
     ),
-    # 100 to 60 MB/s from the outer to the inner edge, in 20 zones; a tenth of the range.
+    # The rate is 100 to 60 MB/s from the outer to the inner edge, in 20 zones. The range is a tenth of the disk.
     build_review(
         "WD My Passport, 4 TB",
         "anandtech.com/show/14539, page 3",
@@ -219,7 +221,8 @@ FURTHER_SERIES = (
         _shingled,
         Course(drops=tuple((at, 10 * _MB) for at in range(60, 2000, 120))),
     ),
-    # The review: 4 GB at 500 MB/s, then 150 MB/s; the rate recovers after a few seconds, and drops again quickly.
+    # The figures are those of a review: 4 GB at 500 MB/s, then 150 MB/s. The rate recovers after a few seconds and
+    # drops again quickly.
     _shape(
         "Kingston HyperX Fury RGB, 480 GB (TechPowerUp)",
         _small_cache,
@@ -229,7 +232,7 @@ FURTHER_SERIES = (
     _shape("waves of 8 %", partial(_waves, 0.08, 70, 60_000, 3600), Course(settled=(60_000, 0)), share=0.01),
     _shape("waves of 15 %", partial(_waves, 0.15, 240, 60_000, 7200), Course(settled=(60_000, 0))),
     _shape("saw teeth of 12 %", _saw_teeth, Course(levels=((_FRESH, 200_000, 300),), settled=(80_000, 300))),
-    # Hard disks: noise of 4 %; a range whose inner edge is 8 % slower, 2 % in the last quarter.
+    # Hard disks have noise of 4 %. The inner edge of a range is 8 % slower, with 2 % of this in the last quarter.
     _shape("hard disk, random reads", partial(_lines, (1800, 180, 180)), Course(settled=(180, 0)), share=0.04),
     _shape("hard disk, 8 % slower at the end", partial(_lines, (5400, 200, 184)), Course(settled=(192, 0))),
     _shape(

@@ -187,7 +187,7 @@ _OWN = (0.4, -1.1, 0.9, -0.6, 0.4)
 
 
 def measure(level: float, noise: Noise, *, cut: bool = False, spread: float = 0.002) -> Entry:
-    """A figure over five rounds of a minute; ``spread`` is the spread of the rounds."""
+    """Return a figure over five rounds of a minute; ``spread`` is the spread of the rounds."""
     seconds = np.concatenate([level * (1 + spread * own) * noise(ROUND_S) for own in _OWN])
     seconds = seconds[: int(seconds.size * KEPT)] if cut else seconds
     rounds = [float(seconds[at : at + ROUND_S].mean()) for at in range(0, seconds.size, ROUND_S)]
@@ -289,7 +289,8 @@ OFFERED_RATES = (
         no_backlog=35_000,
         saturated=35_400,
     ),
-    # Waves of garbage collection of 5 %: it keeps up with 47,500 at any time, and with 50,000 on average.
+    # With waves of garbage collection of 5 %, the drive keeps up with 47,500 IOPS at any time and with 50,000 on
+    # average.
     OfferedRate(
         name="waves",
         able=lambda offered, second: 50_000 * (1 + 0.05 * float(np.sin(2 * np.pi * second / 17))),

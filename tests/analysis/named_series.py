@@ -162,7 +162,7 @@ def _preset(preset: str, course: Course, hours: float | None = None, *, long: bo
 
 
 SERIES = (
-    # The rate falls by 7 % in the last quarter; the fresh level lasts until the capacity and the spare are written
+    # The rate falls by 7 % in the last quarter. The fresh level lasts until the capacity and the spare area are written
     # once.
     _preset("sata-ssd", Course(levels=((_FRESH, 94_000, 830),))),
     _preset("sata-ssd", Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900)), 10, long=True),

@@ -1,4 +1,4 @@
-"""Claims: met, not met, not measured, with the right margin; mistakes name their key."""
+"""A claim is met, not met or not measured, with the right margin. A mistake in a claim is named with its key."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The uncertainty of figures: does the interval of 95 % cover the truth in 95 of 100 measurements?
-
-Series are AR(1), as a drive's seconds hang together, with a known mean; every trial is seeded.
+"""The interval of 95 % should cover the true value in 95 of 100 measurements. The series are AR(1), because a drive's
+seconds are correlated, with a known mean. Every trial is seeded.
 """
 
 from __future__ import annotations

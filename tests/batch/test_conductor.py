@@ -46,7 +46,7 @@ class Batch:
         return work
 
     def conduct(self) -> Ledger:
-        """Conduct it to its end; return its ledger, still open."""
+        """Conduct the batch to its end. Return its ledger, still open."""
         held = [one.found for one in self.processes.members]
         neighbours = Neighbours(request=self.request, held=held, allowed=frozenset({0}), cores={})
         ledger = Ledger.create(self.path, self.request, ())
@@ -59,7 +59,7 @@ class Batch:
 
 
 def hold(number: int, channel: Channel) -> Go:
-    """Hold a drive as its process does; return the word to begin."""
+    """Hold a drive as its process does. Return the word to begin."""
     name = f"b-{number}"
     shown = DriveShown(number=number, name=name, path="sim:sata-ssd", capacity_bytes=1)
     way = DrivePath(drive=name)

@@ -1,5 +1,5 @@
-"""All drives of a batch are confirmed at once: by a file with a line for each, or by the batch's name
-and their number.
+"""All drives of a batch are confirmed at once: by a file with a line for each, or by the name of the batch and the
+number of its drives.
 """
 
 from __future__ import annotations

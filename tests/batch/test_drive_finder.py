@@ -1,5 +1,5 @@
-"""Drives of a batch are found by path, link and serial number; a drive given twice in any way is refused with both
-names.
+"""The drives of a batch are found by path, link and serial number. A drive that is given twice, in whatever way, is
+refused with both names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tkperf.pipeline.run_request import RunRequest
 
 
 class Host:
-    """A host with disks in a sysfs of its own; their nodes are never opened."""
+    """A host with disks in a sysfs of its own. The nodes of these disks are never opened."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -31,7 +31,7 @@ class Host:
         self._count = 0
 
     def add(self, name: str, *, under: str = "", **attributes: str | None) -> Path:
-        """Add a disk, or a partition ``under`` a disk; return its node."""
+        """Add a disk, or a partition ``under`` a disk. Return its node."""
         self._count += 1
         number = f"4000:{self._count}"
         folder = self.root / "sys/devices" / under / name

@@ -1,5 +1,5 @@
-"""Both forms of a call of ``tkperf batch`` give the same request; a wrong call is refused before a drive
-is looked at.
+"""Both forms of a call of ``tkperf batch`` give the same request. A wrong call is refused before a
+drive is looked at.
 """
 
 from __future__ import annotations

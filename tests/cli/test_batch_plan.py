@@ -1,4 +1,6 @@
-"""tkperf plan batch: each drive's cost, what drives share, and whether the batch would be refused; nothing is done."""
+"""``tkperf plan batch`` shows the cost of each drive, what the drives share, and whether the batch would be refused. It
+changes nothing.
+"""
 
 from __future__ import annotations
 

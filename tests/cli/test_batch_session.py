@@ -68,7 +68,7 @@ def stages(folder: Path) -> list[DriveStage]:
 
 
 def has_begun(run_path: Path) -> bool:
-    """Whether a run can be resumed; its file is there a moment earlier."""
+    """Return whether a run can be resumed. Its file exists a moment earlier."""
     with suppress(RunFileError):
         return bool(run_path.exists() and read_run(run_path).planned)
     return False

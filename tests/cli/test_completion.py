@@ -1,4 +1,4 @@
-"""What a shell offers at Tab: tests, profiles, presets, run files; never every file where one kind is meant."""
+"""A shell offers tests, profiles, presets and run files at Tab. It never offers every file where one kind is meant."""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ def test_the_question_names_devices_data_and_what_to_type(monkeypatch: pytest.Mo
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Somebody at the terminal who gives these answers; returns what they were asked."""
+    """Return a function that lets somebody at the terminal give these answers. The function returns a list of the
+    questions.
+    """
 
     def type_(*answers: str) -> list[str]:
         asked: list[str] = []

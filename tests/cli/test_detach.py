@@ -87,7 +87,7 @@ def image(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run_path(tmp_path: Path) -> Iterator[Path]:
-    """Where the run of a test is kept; nobody writes to it afterwards."""
+    """Yield the path of a test's run file. Nobody writes to the file afterwards."""
     path = tmp_path / "n.tkperf"
     yield path
     if path.exists() and is_being_written(path):
@@ -260,14 +260,14 @@ def test_a_simulated_run_leaves_its_terminal(tmp_path: Path) -> None:
 def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_path: Path) -> None:
     """Other terminals reach the run through its file. Only ``stop`` affects the run."""
     image = tmp_path / "scratch.img"
-    # No terminal and nothing to lose: not asked.
+    # There is no terminal, and there is nothing to lose, so tkperf does not ask.
     done = tkperf(*options(image, "--size", "64MiB", "-ft", "-ssdt", "iops", "-rt", "6"))
     assert done.returncode == 0, done.stderr
     writer = find_writer(run_path)
     assert writer is not None
     assert (writer.is_tkperf, writer.path) == (True, run_path)
 
-    # Watched twice; one is killed, the other ends with the run.
+    # Two processes watch the run. One of them is killed, and the other ends with the run.
     attached = [
         subprocess.Popen(
             [*TKPERF, "attach", run_path, "--progress", progress],
@@ -412,7 +412,7 @@ def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Everybody may look into it; all above pytest's are root's alone."""
+    """Yield a folder that everybody may look into. The folders of pytest above it are root's alone."""
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

@@ -1,4 +1,6 @@
-"""tkperf doctor: a verdict first, then what there is; of a file not a drive's facts that it cannot have."""
+"""``tkperf doctor`` prints a verdict first and then the facts. A file has no row for facts that
+only a drive can have.
+"""
 
 from __future__ import annotations
 

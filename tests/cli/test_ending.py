@@ -1,4 +1,4 @@
-"""What is done with a run that has ended: its report, which never changes how it ended."""
+"""A run that has ended gets its report. The report never changes how the run ended."""
 
 from __future__ import annotations
 

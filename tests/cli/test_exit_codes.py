@@ -1,4 +1,4 @@
-"""Exit codes: one table in the code, on the page and in the help; each given by a real command line."""
+"""The exit codes of the code, the page and the help are the same. A real command line gives each of them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_nothing_else_ends_the_process() -> None:
         "cli/batch_drive.py": ["code"],
         "cli/main.py": ["ExitCode.READER_GONE", "exit_code"],
         "batch/drive_processes.py": ["ExitCode.DEFECT"],
-        # A forked process has sent its answer; nothing of its parent's is cleaned up there.
+        # A forked process has sent its answer. It must not clean up what belongs to its parent.
         "web/worker_process.py": ["ExitCode.DONE"],
     }
 

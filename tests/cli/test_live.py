@@ -1,4 +1,4 @@
-"""The live view: what an eye has to tell apart, at any size of the terminal; nothing stays behind."""
+"""The live view shows what an eye has to distinguish at any size of the terminal, and leaves nothing behind."""
 
 from __future__ import annotations
 

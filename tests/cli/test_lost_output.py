@@ -1,4 +1,4 @@
-"""Output that nobody takes: it never ends a run, and never looks like a result."""
+"""Output that nobody reads never ends a run and never looks like a result."""
 
 from __future__ import annotations
 

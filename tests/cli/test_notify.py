@@ -1,4 +1,4 @@
-"""Mail and notify command: sent with the run's end and status; their failure changes nothing."""
+"""A mail and a notify command tell the end and the status of a run. Their failure changes nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why something failed is told in words: no error numbers, no codecs, no None; provoked, not imagined."""
+"""Errors are explained in words, without error numbers, codecs and None. Each test provokes a real error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How a run file may be named: whole, as the run, or by its folder; several that could be meant are listed."""
+"""A run file can be named as a file, by its run or by its folder. A name that fits several run files is refused with a
+list.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Help, completion and wrong calls are answered at once: they load nothing that a command works with."""
+"""Help, completion and wrong calls are answered at once, because they load nothing that only the work of a command
+needs.
+"""
 
 from __future__ import annotations
 
