@@ -22,7 +22,7 @@ TABLE = (Target(0, 16, "linear", "259:0 2048"), Target(16, 16, "linear", "259:0 
 
 
 class FakeKernel:
-    """``changes`` has each command that changes something; ``fails`` those that are refused."""
+    """A kernel whose ``changes`` contain each command that changes something. It refuses the commands in ``fails``."""
 
     def __init__(self) -> None:
         self.changes: list[str] = []

@@ -360,7 +360,7 @@ def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(monkeypa
         return "verified"
 
     def purge(interrupt: tuple[str, int, int] | None) -> set[tuple[str, int, int]]:
-        """Purge, and raise KeyboardInterrupt at this place; return all where Python lets a signal in."""
+        """Purge, and raise KeyboardInterrupt at this place. Return all places where Python accepts a signal."""
         places = set()
 
         def trace(frame: FrameType, event: str, _: object) -> Any:

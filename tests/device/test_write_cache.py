@@ -1,4 +1,4 @@
-"""The write cache: as the profile wants it, verified, and put back however the run ends."""
+"""The write cache is set as the profile wants, verified, and restored however the run ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/explanation/accuracy.md: its commands and cases are there, and its limits are those that are checked."""
+"""The commands and cases of docs/explanation/accuracy.md exist, and the tests check the limits that the page states."""
 
 from __future__ import annotations
 

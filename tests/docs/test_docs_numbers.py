@@ -467,7 +467,9 @@ def all_commands() -> list[click.Command]:
 
 
 def options_of(command: click.Command) -> set[str]:
-    """Return the options of a command; those of a group, such as ``batch NAME``, are also those of its commands."""
+    """Return the options of a command. The options of a group, such as ``batch NAME``, are also
+    those of its commands.
+    """
     own = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -512,7 +514,9 @@ def test_every_option_that_a_page_names_exists() -> None:
 
 
 def find_command(words: list[str]) -> tuple[click.Command | None, list[str]]:
-    """Return the command that the words name, with those below it, and the other words; None: it does not exist."""
+    """Return the command that the words name, with the commands below it, and the other words. Return None if the
+    command does not exist.
+    """
     command: click.Command = cli
     while isinstance(command, click.Group) and words:
         below = command.get_command(click.Context(command), words[0])

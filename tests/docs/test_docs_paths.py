@@ -14,7 +14,7 @@ PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("test
 
 
 def find_missing(line: str) -> list[str]:
-    """Paths in backticks that are not there; a name alone may lie beside another path of its line."""
+    """Return the paths in backticks that do not exist. A name alone may lie beside another path of its line."""
     named = re.findall(r"`([\w.*/-]+(?:/|\.(?:py|js|md|sh|toml)))`", line)
     named = [each.rstrip("/") for each in named if "NAME" not in each]
     found = {each: [*ROOT.glob(each), *SOURCE.glob(each)] for each in named}

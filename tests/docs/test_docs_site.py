@@ -1,4 +1,4 @@
-"""The pages as a site: every link leads somewhere; command lines on pages are understood by the commands."""
+"""Every link of the documentation leads somewhere, and tkperf understands the command lines on its pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on own workloads: its example runs, and every key has a meaning."""
+"""The example on the page about own workloads runs, and every key has a meaning."""
 
 from __future__ import annotations
 

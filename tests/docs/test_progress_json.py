@@ -90,7 +90,7 @@ def faults(value: Any, type_: str, place: str) -> list[str]:
 
 
 def assert_as_on_the_page(text: str) -> set[str]:
-    """Each line, as strict JSON; the kinds of events that were there."""
+    """Require that each line is strict JSON as the page describes it. Return the kinds of events that occurred."""
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is no JSON")

@@ -26,7 +26,7 @@ Scenario = Mapping[str, list[Any]]
 
 @pytest.fixture
 def fake_fio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
-    """Puts a fio on the PATH that plays a scenario; see fake_fio.py."""
+    """Put a fio on the PATH that plays a scenario; see fake_fio.py."""
     folder = tmp_path / "bin"
     folder.mkdir()
     program = folder / "fio"
@@ -45,7 +45,7 @@ def fake_fio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scena
 
 @pytest.fixture
 def make_engine(scratch: Path) -> Iterator[Callable[..., FioEngine]]:
-    """Makes engines over a scratch file; stops whatever they still run at the end."""
+    """Yield a function that makes engines over a scratch file. Stop at the end whatever they still run."""
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch)).redeem()
     made: list[FioEngine] = []
 

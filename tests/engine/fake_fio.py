@@ -130,7 +130,7 @@ def show(job: dict[str, object], elapsed_s: float, changes: dict[str, object]) -
 
 
 JOBS_END = threading.Event()
-# When the jobs passed their gate, on the wall clock; empty: this fio does not report the time.
+# The wall-clock times at which the jobs passed their gate. Without an entry, this fio does not report the time.
 BEGAN_MS: list[int] = []
 # From the end of fio's jobs to its last document.
 LAST_WORDS_S = 0.02

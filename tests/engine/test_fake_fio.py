@@ -46,7 +46,7 @@ def measure(engine: FioEngine, then: Next | None = None) -> Execution:
 def run_rounds(
     engine: FioEngine, *, rounds: int = 1, phase: Fill | Continuous | None = None
 ) -> tuple[list[Event], Exception | None]:
-    """Rounds of two steps, or one other phase, through the runner; its events and its error."""
+    """Run rounds of two steps, or another phase, through the runner. Return the events and the error."""
 
     def procedure(_profile: object, _range: int) -> Procedure:
         if phase is not None:

@@ -117,7 +117,7 @@ def mutate_bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 def mutate_text(rng: random.Random, data: bytes) -> bytes:
-    """Numbers become odd, odd text stands somewhere, lines go or come twice; or bytes change."""
+    """Change a text: numbers become odd, odd text is inserted, lines disappear or are doubled, or bytes change."""
     if rng.random() < 0.2:
         return mutate_bytes(rng, data)
     for _ in range(rng.choice((1, 1, 2, 4))):

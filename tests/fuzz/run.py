@@ -82,7 +82,7 @@ def run_limited(act: Callable[[], str]) -> str:
 
 
 def _limit_time() -> None:
-    """The signal is for what Python does; what hangs in a library is ended by the kernel."""
+    """Limit the time of Python code with a signal. The kernel ends what hangs in a library."""
     signal.setitimer(signal.ITIMER_VIRTUAL, MOST_CPU_S)
     used_s = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     resource.setrlimit(resource.RLIMIT_CPU, (int(used_s + 3 * MOST_CPU_S) + 1, -1))

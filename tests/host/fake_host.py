@@ -140,8 +140,8 @@ _LINKS = {
 
 
 def list_timers(next_s: dict[str, float | None]) -> str:
-    """The output of systemctl for timers that are due at these times since 1970; None: the timer
-    has no next time.
+    """Return the output of systemctl for timers that are due at these times since 1970. A timer with None has no next
+    time.
     """
     rows = []
     for unit, at_s in next_s.items():
@@ -205,7 +205,7 @@ def drive_of(root: Path, disk: str = NVME, name: str = "/dev/nvme0n1") -> Audite
 
 
 def audit(root: Path, *, disk: str = NVME, meanwhile: Callable[[], None] = lambda: None, **settings: object) -> Audit:
-    """The audit of a run on one drive; ``meanwhile`` is what happens while neighbours are watched."""
+    """Return the audit of a run on one drive; ``meanwhile`` is what happens while neighbours are watched."""
     return audit_host(
         site_of(root, **settings),
         [drive_of(root, disk)],

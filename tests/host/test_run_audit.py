@@ -48,7 +48,7 @@ OK, NOTE, ADVICE, DISTURBS, UNKNOWN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A host with ``changes``; ``found`` begins the finding, ``command`` is in what changes it."""
+    """A host with ``changes``; ``found`` begins the finding, and ``command`` is part of the command that changes it."""
 
     subject: str
     changes: Files = field(default_factory=dict)

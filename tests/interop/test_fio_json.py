@@ -313,7 +313,7 @@ def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
 
 
 def status(at_s: float, *jobs: tuple[str, int, int], options: bool = True) -> str:
-    """A status report: of each job its name, how many ms it has run and its I/Os."""
+    """Return a status report with the name, the run time in ms and the I/Os of each job."""
     return json.dumps(
         {
             "fio version": "fio-3.36",

@@ -402,7 +402,7 @@ def test_a_depth_that_fio_rounded_up_is_told(version: str, ioengine: str, iodept
 
 
 def fio(folder: Path, *words: str, name: str = "job") -> dict[str, Any]:
-    """One run of the installed fio on a scratch file; the document it wrote."""
+    """Run the installed fio once on a scratch file. Return its document."""
     path = folder / "out.json"
     path.unlink(missing_ok=True)
     common = ["--directory", str(folder), "--filename=scratch", "--output-format=json+", "--output", str(path)]

@@ -1,4 +1,4 @@
-"""Which results of fio's are rounds of one workload, in which order; what is left out, and said."""
+"""Some results of fio are rounds of one workload, in an order. The results that are left out are reported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def said(run: ImportedRun) -> dict[str, str]:
 
 
 def numbered(count: int, **more: Any) -> list[tuple[str, str]]:
-    """Files r1, r2 ... of ascending rates, written one after the other."""
+    """Return files r1, r2 ... with ascending rates, written one after the other."""
     return [(f"r{each}.json", written(1000 + each, 60.0 * each, **more)) for each in range(1, count + 1)]
 
 

@@ -13,7 +13,7 @@ from tkperf.interop.fio_together import group_jobs
 
 
 def load(rw: str, iops: int = 100, **more: Any) -> dict[str, Any]:
-    """A job of ten seconds; ``options`` are added to ``rw`` and ``bs``."""
+    """Return a job of ten seconds; ``options`` are added to ``rw`` and ``bs``."""
     counted: dict[str, Any] = {"reads" if "read" in rw else "writes": iops * 10}
     options = {"rw": rw, "bs": "4k"} | more.pop("options", {})
     return job(name=more.pop("name", rw), options=options, **counted, **more)

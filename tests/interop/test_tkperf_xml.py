@@ -459,7 +459,7 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     view = view_of(tmp_path / "x.tkperf")
     (test,) = view.tests
     keys = [view.key for chart in test.sections[0].charts for view in chart.views]
-    # IOPS, linear and logarithmic, and latencies; a chart of percentiles would be the fourth.
+    # The keys are those of IOPS, linear and logarithmic, and of latencies. A chart of percentiles would be the fourth.
     assert keys == [f"writesat0time{number}" for number in ("", "2", "3")]
     assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s; latencies in µs")
     shown = CliRunner().invoke(cli, ["show", str(tmp_path / "x.tkperf")]).stdout

@@ -26,7 +26,7 @@ MIB = 1 << 20
 SIZE = 256 * MIB
 MANY = 1500
 # Through the page cache, as only what is asked for matters.
-# fio would begin again after number_ios if it were time-based; killed, it leaves no processes behind.
+# fio would begin again after number_ios if it were time-based. A killed fio leaves no processes behind.
 FEW = ("direct=0", "group_reporting=0", "ramp_time=0", "time_based=0", "runtime=5", "loops=1", "thread=1")
 PROFILE = load_profile("pts-e-1.1")
 
@@ -220,5 +220,6 @@ def test_an_offered_rate_is_that_of_fio(tmp_path: Path, big: Path) -> None:
         text = (JOBS / f"{name}.fio").read_text()
         ((job, workload),) = jobs_of(name, big)
         assert (workload.jobs, workload.offered_iops) == (threads, 400)
-        # A busy host lets either fall behind now and then; another rate is another one each time.
+        # A busy host delays either fio now and then, so one of five attempts has to agree. A wrong rate would never
+        # agree.
         assert any(rates(job) == pytest.approx(rates(text), rel=0.15, abs=1) for _ in range(5))
