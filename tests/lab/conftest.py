@@ -1,4 +1,4 @@
-"""The cases run inside the lab machine only; on any other machine they are not even collected."""
+"""The cases run inside the lab machine only. They are not even collected on any other machine."""
 
 import os
 

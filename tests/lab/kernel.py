@@ -16,12 +16,12 @@ from pathlib import Path
 
 META_PACKAGE = "linux-image-amd64"
 XZ_MAGIC = b"\xfd7zXZ\x00"
-# What the initramfs needs to reach the host's files; the rest is loaded from there.
+# These modules let the initramfs reach the host's files. The other modules are loaded from there.
 EARLY_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 
 
 class LabUnavailableError(Exception):
-    """The lab cannot be built here; the message says why."""
+    """The lab cannot be built here, and the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

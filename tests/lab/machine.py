@@ -29,7 +29,7 @@ KERNEL_COMMAND_LINE = (
     "no_timer_check console=ttyS0 loglevel=4 panic=-1 mitigations=off cryptomgr.notests audit=0 apparmor=0 "
     "nvme_core.io_timeout=10"
 )
-# Under TCG the machine is at its job after 6-16 s; a KVM that stalls never gets there.
+# Under TCG the machine begins its job after 6 to 16 s. A KVM that stalls never begins it.
 PROBE_LIMIT_S = 20.0
 
 
@@ -78,7 +78,7 @@ def run_job(
 
 
 def _choose_accelerator(kernel: Kernel) -> str:
-    """KVM where it boots this kernel, else TCG; the answer is kept with the kernel."""
+    """Return KVM if it boots this kernel, or else TCG. The answer is stored with the kernel."""
     if shutil.which("qemu-system-x86_64") is None:
         raise LabUnavailableError("'qemu-system-x86_64' is not installed (qemu-system-x86)")
     kept = kernel.image.parent / "accelerator"

@@ -63,7 +63,7 @@ def look(folder: Path) -> int:
 
 
 def main() -> int:
-    """The exit status; 0 with SKIP where the lab cannot be had."""
+    """Return the exit status: 0 with SKIP if the lab cannot be built here."""
     if "--look" in sys.argv:
         return look(Path("/lab"))
     try:

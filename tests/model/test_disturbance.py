@@ -36,7 +36,7 @@ class Flow:
 
 @dataclass
 class Model:
-    """A device with what flows to it; ``stops`` are (begin, end) of times when nobody looked."""
+    """A device and the I/O that flows to it; ``stops`` are (begin, end) of times when nobody looked."""
 
     flows: list[Flow] = field(default_factory=list)
     stops: Sequence[tuple[float, float]] = ()

@@ -1,4 +1,4 @@
-"""Pages of a batch: its progress, and its answer."""
+"""The pages of a batch show its progress and its answer."""
 
 from __future__ import annotations
 

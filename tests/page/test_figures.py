@@ -48,7 +48,7 @@ ALL_KINDS_OF_A_GRID = (
 
 
 def made_up_test(workloads: Sequence[Workload]) -> Test:
-    """Rounds of these workloads, then a stream of the first; its name is known nowhere."""
+    """Return rounds of these workloads and then a stream of the first one, in a test with an unknown name."""
 
     def procedure(profile: Profile, _length_bytes: int) -> Procedure:
         yield Purge(section="Grid")

@@ -209,7 +209,9 @@ def test_a_grid_is_told_by_its_peak_and_its_first_step() -> None:
 
 
 def grid_of(**mean_us: float) -> SectionResult:
-    """Demands by name with their mean latency; the IOPS of each are 1,000 for each thread, known to within 5 %."""
+    """Return demands by name with their mean latency. The IOPS of each are 1,000 for each thread,
+    known to within 5 %.
+    """
     loads = {work(jobs=int(name[1:])): us for name, us in mean_us.items()}
     made = made_up_section("Grid", {load: [1000.0 * load.jobs] for load in loads}, steady=None)
     cells = []

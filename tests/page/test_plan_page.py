@@ -1,4 +1,4 @@
-"""The page of a plan: its answer, each test, and repeated phases once."""
+"""The page of a plan shows its answer, each test, and repeated phases once."""
 
 from __future__ import annotations
 

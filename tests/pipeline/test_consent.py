@@ -1,4 +1,4 @@
-"""One consent rule: for every kind of target, nothing is permitted but what was agreed to."""
+"""One rule of consent holds for every kind of target: nothing is permitted except what was agreed to."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def file(path: str) -> DeviceIdentity:
 
 @dataclass(frozen=True)
 class Kind:
-    """What confirms a target, None if nothing has to; and who its devices are."""
+    """What confirms a target (None if nothing has to), and whose devices it has."""
 
     expected: str | None
     identities: tuple[DeviceIdentity, ...] = ()

@@ -109,7 +109,7 @@ def is_disturbed(event: StepStarted) -> bool:
 def run(
     folder: Path, act: Callable[[CountedDrive], None] = lambda _: None, host_type: type[BusyHost] | None = None
 ) -> RunRecord:
-    """A run of the IOPS test; ``act`` is called as the step begins that is to be disturbed."""
+    """Run the IOPS test; ``act`` is called when the step to be disturbed begins."""
     engine = CountedEngine()
     host = None if host_type is None else host_type(engine.clock, is_disturbed)
 
@@ -135,7 +135,7 @@ def run(
 
 
 def codes(record: RunRecord) -> dict[tuple[int, int], set[str]]:
-    """The disturbances of the steps that have any, by round and place; no other steps may have any."""
+    """Return the disturbances of the steps by round and place. No other step may have any."""
     found = {}
     for step in (step for test in record.tests for step in test.steps):
         if step.disturbances:

@@ -25,7 +25,7 @@ TESTS = ("iops", "lat", "tp", "writesat")
 
 
 def go_on(path: Path, folder: Path | None = None, **wishes: object) -> RunResult:
-    """Resume a run; with a folder, files of each moment at which that could be cut off again."""
+    """Resume a run. With a folder, keep files of each moment at which this run could be cut off again."""
     observers = () if folder is None else (cuts(path, folder),)
     plan = make_resume_plan(ResumeRequest(path=path, **wishes))  # type: ignore[arg-type]
     return resume(plan, observers=observers)

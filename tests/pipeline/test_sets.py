@@ -31,7 +31,7 @@ from tkperf.pipeline.consent import Consent, permit_controller_drives
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.run_request import RunRequest
 
-# An mdadm that refuses everything: it is only to be seen whether it was called.
+# This mdadm refuses everything, because the test only checks whether it was called.
 MDADM = 'print("mdadm: no", file=sys.stderr); sys.exit(1)'
 # Too much for any device here, each found in another place.
 WRONG = [

@@ -128,7 +128,9 @@ class Ended:
 
 
 def tkperf(*arguments: object, limit_s: float = COMMAND_LIMIT_S) -> Ended:
-    """The command line as a user calls it, without reports, which take long here; never a traceback."""
+    """Run the command line as a user calls it, without reports, which take long here. Its output never contains a
+    traceback.
+    """
     runs = arguments[0] in ("ssd", "hdd", "raid", "sweep", "batch", "resume")
     ended = Ended(*run_warm([*map(str, arguments), *(["--no-report"] if runs else [])], limit_s))
     assert "Traceback" not in ended.stderr, ended.stderr
@@ -162,7 +164,7 @@ _found: dict[str, Path] = {}
 
 
 def find(disk: Disk) -> Drive:
-    """The drive's node in this boot, by serial number. It keeps its name until it is pulled."""
+    """Return the drive's node in this boot, found by serial number. The drive keeps its name until it is pulled."""
     if disk.serial not in _found or not _found[disk.serial].exists():
         _found[disk.serial] = _find_node(disk)
     return Drive(disk.serial, _found[disk.serial])
@@ -220,7 +222,7 @@ def members(drive_of: Callable[[Disk], Drive]) -> list[Drive]:
 
 
 class Monitor:
-    """QEMU's monitor: for pulling drives and breaking them."""
+    """QEMU's monitor, which pulls and breaks drives."""
 
     def __init__(self) -> None:
         self._port = os.open("/dev/virtio-ports/lab.qmp", os.O_RDWR)
@@ -243,7 +245,7 @@ def monitor() -> Iterator[Monitor]:
 
 
 def _read_log(log: int) -> list[str]:
-    """All lines that the kernel has logged since; one of them for each read."""
+    """Return all lines that the kernel has logged since. Each read gives one line."""
     lines = []
     while True:
         try:

@@ -136,14 +136,14 @@ def consent_file(folder: Path, lines: Sequence[str]) -> Path:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until it is so; the limit of the case ends it."""
+    """Wait until the condition holds. The limit of the case ends the wait."""
     while not condition():
         time.sleep(1)
 
 
 @pytest.fixture
 def second_path(sas: Drive, monitor: Monitor) -> Iterator[Path]:
-    """A second node for the SAS drive, behind another adapter: by all that it reports it is the same drive."""
+    """Add a second node for the SAS drive behind another adapter. By all that it reports it is the same drive."""
     size = disks.SAS.size_bytes
     monitor("blockdev-add", driver="null-co", size=size, **{"node-name": "second", "read-zeroes": True})
     monitor(

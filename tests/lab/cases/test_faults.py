@@ -24,7 +24,7 @@ LONGEST_S = 240
 
 @contextmanager
 def measuring(folder: Path, drive: Path, confirm: str, *arguments: object) -> Iterator[Callable[[], Ended]]:
-    """A run under way, past its first step; call what it yields to wait for its end."""
+    """Start a run and wait for its first step. Yield a function that waits for the end of the run."""
     words = ("ssd", "case", drive, "--profile", PROFILE, "--output", folder, "--yes-destroy", confirm, "-ssdt", "iops")
     options = ("--progress", "json", "--no-report", *arguments)
     reading, writing = os.pipe()

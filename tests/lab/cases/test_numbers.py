@@ -99,7 +99,7 @@ def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -
 
 
 def _run(folder: Path, device: Path, test: str, consent: object, *options: object) -> dict[str, Any]:
-    """A test of the lab's profile on a device; its results."""
+    """Run a test of the lab's profile on a device. Return its results."""
     ended = tkperf(
         "ssd",
         test,
@@ -157,7 +157,9 @@ def _idle_stretches(drive: Drive, longest_s: float) -> Iterator[Callable[[], lis
 
 @contextmanager
 def _traced_writes() -> Iterator[list[Traced]]:
-    """All writes that the kernel gives to drives, in order of time; to be read after the block."""
+    """Yield the list of all writes that the kernel gives to drives, in order of time. The list is complete after the
+    block.
+    """
     writes: list[Traced] = []
     shell(
         f"mountpoint -q {TRACING} || mount -t tracefs nodev {TRACING}; cd {TRACING}; "

@@ -208,7 +208,7 @@ REFUSALS = [
 ]
 
 
-# The core keeps to one of each kind of use; the others are in the full lab.
+# The core contains one of each kind of use. The others are in the full lab.
 CORE_ON_PARTITION = ("mounted", "swap", "MD member", "LVM, not active", "opened exclusively")
 
 
