@@ -118,7 +118,7 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
             replace(histogram.workload, read_percent=0)
         }
         found[point] = (histogram.workload.jobs, histogram.workload.io_depth)
-    # 64 outstanding I/Os saturate; (64,000 + 1,000) / 2 is nearest to 32.
+    # 64 outstanding I/Os saturate the drive. The IOPS nearest to (64,000 + 1,000) / 2 are those of 32.
     assert found == {DemandPoint.MAXIMUM: (2, 32), DemandPoint.MIDDLE: (1, 32), DemandPoint.MINIMUM: (1, 1)}
     grid = course.outcomes[2]
     assert grid.ended_because == (

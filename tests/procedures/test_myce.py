@@ -111,7 +111,7 @@ def test_the_levels_of_a_mix_end_with_those_missed_in_a_row() -> None:
     _, reads, writes, mixed = outcomes
     assert [len(each.window) for each in (reads, writes, mixed)] == [81, 38, 53]
     assert writes.verdict is None
-    # 1,300 I/Os a second were not done; measured() counts a minute.
+    # 1,300 I/Os a second were not done. measured() counts a minute.
     assert writes.ended_because == (
         "missed 5 levels in a row: of 34,000 it did 32,700 (96.2 %) and was 78,000 I/Os behind after 60 s"
     )

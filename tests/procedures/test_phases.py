@@ -145,7 +145,7 @@ def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
     assert sum(cell.value(IOS) or 0 for cell in stream.cells) == sum(step.measurement.ios for step in steps[3:])
     assert result.tests[0].written_bytes == sum(step.measurement.write.bytes for step in steps)
     assert [detail.section for detail in build_details(result, record, {})] == ["S", "stream"]
-    # A stream is one job: its warm-up and its slices lie end to end.
+    # A stream is one job. Its warm-up and its slices follow each other without a gap.
     assert steps[3].gap_s == pytest.approx(0)
 
 

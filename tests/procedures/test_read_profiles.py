@@ -269,7 +269,7 @@ def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
     assert fitted.table(IopsTable) == profile.table(IopsTable)
     _, warnings = fit_to_sector(profile, 4096, (SSD_TESTS["lat"],))
     assert list(warnings) == ["lat"]
-    # Throughput has a size that fits 64 KiB; the IOPS test, which tracks 4 KiB, is not asked for.
+    # Throughput has a block size that fits a sector of 64 KiB. The IOPS test, which tracks 4 KiB, is not chosen.
     _, warnings = fit_to_sector(profile, 65536, (SSD_TESTS["tp"],))
     assert not warnings
     small = msgspec.structs.replace(profile.table(HardDiskTable), iops_block_sizes_kib=(4, 0.5))

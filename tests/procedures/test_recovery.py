@@ -1,4 +1,4 @@
-"""Host idle recovery and cross stimulus recovery: their course at full length, and what is made of it."""
+"""Host idle recovery and cross stimulus recovery run their full procedures, and the results are computed from them."""
 
 from __future__ import annotations
 

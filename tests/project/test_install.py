@@ -50,7 +50,7 @@ def make(target: str, *, check: bool = True, **variables: str | Path) -> str:
 
 
 def run(*argv: str | Path, cwd: Path) -> str:
-    """A program's output; its environment is that of a new user."""
+    """Return a program's output. Its environment is that of a new user."""
     done = subprocess.run(
         [str(word) for word in argv],
         check=False,

@@ -63,7 +63,7 @@ def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path
         tkperf.run(plan, "n", folder=tmp_path, observers=(at_slices(count, *counted),))
     finally:
         tracemalloc.stop()
-    # A cache of the process grows once, in one of five parts; what slices keep is in all of them.
+    # A cache of the process grows once, in one of the five parts. What slices keep grows in all of them.
     growths = sorted(kept[after] - kept[before] for before, after in pairwise(counted))
     assert sum(growths[:-1]) / (4 * 16) < MOST_KEPT_BYTES_A_SLICE, growths
 

@@ -1,4 +1,4 @@
-"""What a click opens is what the figure is made of; the other parts of its cell are a key away."""
+"""A click opens what the figure consists of. The other parts of its cell are one key away."""
 
 from __future__ import annotations
 

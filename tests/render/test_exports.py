@@ -53,7 +53,7 @@ def quick() -> dict[str, object]:
 
 
 def tables_of(result: RunResult, run_file: Path | None = None) -> dict[str, DataTable]:
-    """The tables by name; of the seconds only the columns without a run file."""
+    """Return the tables by name. Without a run file, the table of seconds has only its columns."""
     if run_file is None:
         return {table.name: table for table in build_tables(result, (), lambda *_: ())}
     with RunFile(run_file) as opened:

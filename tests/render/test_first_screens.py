@@ -19,7 +19,7 @@ from tkperf.render.html import render_view
 from tkperf.render.pdf import set_document
 
 CLAIMS = claims_of((0, 95.0), (100, 199.5), *((0, 80.0 + number) for number in range(6)))
-# The fonts are most of it; Vega alone has more than this.
+# The fonts are most of the size. Vega alone is larger than this.
 MOST_BYTES = 600_000
 
 
@@ -53,7 +53,7 @@ def test_a_page_without_charts_leaves_out_vega(pages: dict[str, Path]) -> None:
         text = path.read_text("utf-8")
         assert len(text.encode()) < MOST_BYTES
         assert "<figure" not in text
-        # Vega evaluates expressions; these pages have none.
+        # Vega evaluates expressions, which these pages do not contain.
         assert "eval(" not in text
         assert "Function(" not in text
 

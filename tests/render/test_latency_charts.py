@@ -1,4 +1,4 @@
-"""Curves over a latency histogram, as they are drawn: right at every edge of every bucket; bars of equal width."""
+"""Curves over a latency histogram are right at every edge of every bucket, and the bars have equal widths."""
 
 from __future__ import annotations
 

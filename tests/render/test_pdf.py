@@ -92,7 +92,7 @@ def text_of(printed: bytes, folder: Path, order: str = "-layout") -> list[str]:
 
 
 def flow_of(printed: bytes, folder: Path) -> str:
-    """All text in the order in which it is set: of columns one after the other."""
+    """Return all text in the order in which it is set, one column after the other."""
     return " ".join(" ".join(text_of(printed, folder, "-raw")).split())
 
 

@@ -1,4 +1,4 @@
-"""The switches of a chart in a browser: by mouse, keyboard and address; tables that are heat maps."""
+"""The switches of a chart work in a browser by mouse, keyboard and address. Some tables are heat maps."""
 
 from __future__ import annotations
 

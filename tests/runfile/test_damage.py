@@ -56,7 +56,7 @@ def change(path: Path, statement: str, *values: object) -> None:
 
 
 def read_all(path: Path, *, output: bool = True) -> str:
-    """All that there is to read of a run; what of it was left out, a line each."""
+    """Read all that a run contains. Return a line for each item that was left out."""
     with RunFile(path) as run_file:
         record = run_file.record()
         for test in record.tests:

@@ -55,7 +55,7 @@ Change = Callable[[sqlite3.Connection], None]
 
 
 def many_steps(db: sqlite3.Connection, count: int, **changes: str) -> None:
-    """Copies of the only step; ``changes`` are SQL with ``n``, the number of the copy."""
+    """Add copies of the only step; ``changes`` are SQL with ``n``, the number of the copy."""
     columns = [row[1] for row in db.execute("PRAGMA table_info(step)")]
     values = {name: name for name in columns} | {"sequence": "n + 1"}
     chosen = ", ".join((values | changes)[name] for name in columns)

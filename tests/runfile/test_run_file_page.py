@@ -39,7 +39,7 @@ def run_documented_python(monkeypatch: pytest.MonkeyPatch, path: Path) -> dict[s
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A run of five rounds, of reads and writes and of writes alone; each has 150 seconds."""
+    """Return a run of five rounds, of reads and writes and of writes alone. Each has 150 seconds."""
     path = tmp_path / "run.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))

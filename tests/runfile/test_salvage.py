@@ -19,7 +19,7 @@ from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import PAGE_BYTES, RunFileWriter
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestEnded, TestStarted, Warned
 
-# First bytes of SQLite's pages (fileformat2.html, 1.6); an overflow page begins with a page number.
+# The first bytes of SQLite's pages (fileformat2.html, 1.6). An overflow page begins with a page number.
 INNER, LEAF, OVERFLOW, INDEX = 5, 13, 0, (2, 10)
 TESTS = ("iops", "lat")
 EVERY = 5
@@ -54,7 +54,9 @@ def schema_pages(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 def damaged(whole: Path, folder: Path, fill: bytes) -> Iterator[tuple[int, bytes, Path]]:
-    """Each fifth page in its turn: its number from 0, what it was, and the file."""
+    """Yield the file with one page replaced, for each fifth page: the number of the page from 0, its old content, and
+    the file.
+    """
     data, path = whole.read_bytes(), folder / "run.tkperf"
     for page in range(0, len(data) // PAGE_BYTES, EVERY):
         at = page * PAGE_BYTES

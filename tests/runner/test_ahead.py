@@ -1,4 +1,4 @@
-"""What may follow what follows: so that of short steps it can be started in time."""
+"""The next steps are known before a step ends, so that fio can start in time even after short steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run followed by its file tells what the run itself told; where it stands is what it does."""
+"""A run that is followed by its file reports what the run itself reported, and at the same place."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class Watching:
             self.delta = look(self.path, self.delta)
             self.followed += self.follower.take(self.delta)
         if isinstance(event, StepEnded) and len(self.happened) % 11 == 0:
-            # Within a round no replay is needed to know it; now and then, as this reads the whole log.
+            # The place within a round is known without a replay. A replay reads the whole log, so the test compares
+            # both only now and then.
             log = look(self.path).log
             assert self.delta is not None
             assert self.follower.progress == find_progress(self.delta.record, log)

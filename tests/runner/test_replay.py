@@ -22,7 +22,7 @@ def two_fills() -> Procedure:
 
 
 def log_of(*sections: str) -> list[LogEntry]:
-    """The rows of the purges and fills of these sections; a section whose fill was cut off ends with ``-``."""
+    """Return the rows of the purges and fills of these sections. A section whose fill was cut off ends with ``-``."""
     records: list[Logged] = []
     for name in sections:
         section = name.rstrip("-")

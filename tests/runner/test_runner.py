@@ -247,7 +247,7 @@ def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
 
 
 class RefusedOnce(SpyEngine):
-    """The fifth step is over before its time, which cannot be; looking at the device takes 10 s."""
+    """The fifth step ends before its time, which is impossible. Looking at the device takes 10 s."""
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         execution = super().measure(step, then=then, on_sample=on_sample)

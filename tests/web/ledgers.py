@@ -34,7 +34,7 @@ def make_ledger(folder: Path, claims: str) -> Path:
 
 @contextmanager
 def begin_ledger(folder: Path, claims: str) -> Iterator[Ledger]:
-    """The ledger of a batch whose drives have begun; it is under way until the ledger is closed."""
+    """Begin the ledger of a batch whose drives have begun. The batch is running until the ledger is closed."""
     drives = tuple(
         BatchDrive(name=name, given=name, request=RunRequest(suite="ssd", device=f"/dev/{name}")) for name in NAMES
     )

@@ -57,7 +57,7 @@ def a_batch(*runs: str, **changes: object) -> BatchRow:
 
 
 def list_rows(rows: dict[str, RunRow | BatchRow | None]) -> Listing:
-    """Return the listing of files by their places; None: not read yet."""
+    """Return the listing of files by their places. A file with None is not read yet."""
     index, files = Index(None), []
     for number, (place, row) in enumerate(rows.items(), start=1):
         files.append(KnownFile(folder=FOLDER, place=place, stamp=(1, number, 10, 10)))

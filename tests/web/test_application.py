@@ -1,4 +1,4 @@
-"""Pages of runs, made from real run files by real workers; hostile files cost their own page only."""
+"""Real workers make the pages of runs from real run files. A hostile file costs its own page only."""
 
 from __future__ import annotations
 

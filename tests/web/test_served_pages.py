@@ -94,7 +94,7 @@ def opened(browser: Browser, address: str, scheme: Scheme = "light", width: int 
 
 @pytest.fixture(scope="module")
 def whole(browser: Browser, address: str) -> str:
-    """The address of the list, once each file has been read; until then the page says how many are left."""
+    """Return the address of the list after each file was read. Until then the page says how many files are left."""
     with opened(browser, address) as page:
         expect(page.locator(".count")).to_have_text("2 measured runs and 1 simulated", timeout=120_000)
     return address

@@ -1,4 +1,4 @@
-"""The decision of a comparison in the terminal: it fits, and says what the page says."""
+"""The decision of a comparison fits the terminal and says what the page says."""
 
 from __future__ import annotations
 
