@@ -116,7 +116,7 @@ def simulate(
     suite: Mapping[str, procedures.Test] | None = None,
     observer: Observer = lambda _: None,
 ) -> RunResult:
-    """A run on a simulated drive, in ``run.tkperf``; without a suite of what SSDs are tested by default."""
+    """Run on a simulated drive into ``run.tkperf``. Without a suite, run the tests that an SSD gets by default."""
     by_default = (test for test in SSD_TESTS.values() if test.by_default)
     engine = SimulatedEngine(PRESET_MODELS[preset], info.active_range_length_bytes or 0)
     writer = RunFileWriter(folder / "run.tkperf")

@@ -16,7 +16,7 @@ from tkperf.runner.runner import RunParts, execute_run
 
 @dataclass
 class BusyHost:
-    """Two CPUs; in chosen steps a burner takes one of them, and fio waits half of the time."""
+    """A host with two CPUs. In chosen steps a burner uses one of them, and fio waits half of the time."""
 
     clock: Callable[[], float]
     chosen: Callable[[StepStarted], bool]

@@ -66,7 +66,7 @@ _use_own_cache()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that run fio: they take longest, and wait for most of it."""
+    """Begin with the files that run fio, because they take longest and wait most of this time."""
     waiting = {item.path for item in items if item.get_closest_marker("fio")}
     items.sort(key=lambda item: item.path not in waiting)
 
@@ -110,7 +110,7 @@ def loop_numbers() -> Iterator[None]:
 
 
 def attach_loop(*options: str | Path) -> Path:
-    """Attach a free loop device to the file that the options name; return the device."""
+    """Attach a free loop device to the file that the options name. Return the device."""
     with loop_numbers():
         return Path(run_tool("losetup", "--find", "--show", *options))
 
@@ -124,7 +124,7 @@ def attach_again(device: Path, *options: str | Path) -> None:
 
 @pytest.fixture
 def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """Makes loop devices over fresh files; takes them down at the end."""
+    """Yield a function that creates loop devices over fresh files. Detach them at the end."""
     if reason := why_no_loop_devices():
         pytest.skip(reason)
     made: list[Path] = []

@@ -25,7 +25,7 @@ _SETTLE_S = 20.0
 
 
 def why_no_hosts() -> str | None:
-    """Return why this machine cannot have such hosts; None: it can."""
+    """Return why this machine cannot have such hosts, or None if it can."""
     if os.geteuid() != 0:
         return "needs root for network namespaces"
     missing = [name for name in PROGRAMS if find(name) is None]
@@ -103,7 +103,7 @@ class Host:
         )
 
     def kill_sshd(self) -> None:
-        """Kill sshd with all its connections; programs that they began continue."""
+        """Kill sshd with all its connections. The programs that they began continue."""
         for pid in self.processes:
             with suppress(OSError):
                 if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
@@ -161,7 +161,7 @@ class Lab:
         )
 
     def start(self, *words: str | Path, cwd: Path, log: Path) -> subprocess.Popen[bytes]:
-        """Start tkperf; its output goes to a file."""
+        """Start tkperf with its output in a file."""
         with log.open("ab") as output:
             return subprocess.Popen(
                 self.call(*words, cwd=cwd), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=ENV
@@ -309,7 +309,7 @@ def make_host_key(host: Host) -> None:
 
 
 def _configure(here: Host, hosts: Sequence[Host], folder: Path) -> None:
-    """Write the user's own configuration of SSH; a command line of tkperf has nothing of it."""
+    """Write the user's own configuration of SSH. No command line of tkperf contains any of it."""
     ssh = here.folder / "etc/ssh"
     text, known = "", ""
     for host in hosts:
