@@ -84,7 +84,7 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
 
 
 def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
-    """A cell that is not in the profile, and a percentile with fewer than ten I/Os beyond it."""
+    """A claim on a cell that the profile lacks, or on a percentile with fewer than ten I/Os beyond it, is never met."""
     cell = at(result.tests[0].sections[0], 100, 4096)
     assert 100_000 < (cell.value(IOS) or 0) < 1_000_000  # one to nine are expected beyond 99.999 %
     rare = claim("at_most = 1e9", metric="p99.999_us") + claim("at_least = 0", metric="p99.999_us")
@@ -106,7 +106,7 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     ],
 )
 def test_what_was_not_measured_says_why(result: RunResult, old: str, new: str, reason: str) -> None:
-    """The first thing that the run has not, and what it has instead."""
+    """A claim that was not measured names the first thing that the run lacks, and what the run has instead."""
     text = claim("at_least = 1").replace(old, new, 1)
     alone = replace(result, tests=result.tests[:1])
     (found,) = check_claims(parse_claims(text, file="c"), alone, load=never, folder=Path()).claim_results
@@ -169,7 +169,7 @@ def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None
     ],
 )
 def test_mistakes_name_file_and_key(text: str, says: str) -> None:
-    """Bad claims are an error of the user's, with the place."""
+    """A mistake in claims is an error of the user, with file and key."""
     with pytest.raises(UsageError, match=says) as raised:
         parse_claims(text, file="claims.toml")
     assert "claims.toml" in str(raised.value)
@@ -211,7 +211,7 @@ def test_the_command(result: RunResult, folder: Path, tmp_path: Path) -> None:
 
 
 def test_text_from_outside_is_text(result: RunResult, folder: Path, tmp_path: Path) -> None:
-    """A source with markup and escape sequences is shown as it is, without what is not printable."""
+    """A source with markup and escape sequences is shown as text, without the characters that are not printable."""
     claims = tmp_path / "claims.toml"
     source = "see [/b] \\u001b[2J\\u202e"
     claims.write_text(claim("at_least = 1") + f'source = "{source}"\n')
@@ -276,7 +276,9 @@ def test_a_baseline_without_results_is_a_mistake(tests: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("earlier", "now"), [("fio", "iops"), ("tp", "fio")])
 def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> None:
-    """A run of fio's files and one of tkperf's tests: said so, not a list of what is missing."""
+    """A baseline of the other kind, such as fio's files for a run of tkperf, is refused with that reason and not with a
+    list of what is missing.
+    """
     runs = [made_up_run(test, one_test(test, (100.0,))) for test in (earlier, now)]
     with pytest.raises(UsageError, match=r"here/earlier.tkperf: .* fio's files compare with each"):
         check_against(runs[0], runs[1])
@@ -419,7 +421,9 @@ source = "data sheet"
 
 
 def test_quantiles_are_a_claim_for_each_percent() -> None:
-    """In ascending order after the claims, each at most what the maker promises."""
+    """Quantiles are a claim for each percentage, in ascending order after the claims. Each promises
+    a greatest latency.
+    """
     claims = parse_claims(QUANTILES, file="c.toml").claim
     assert [(each.metric, each.at_most, each.source) for each in claims] == [
         ("iops", None, None),

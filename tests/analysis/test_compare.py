@@ -68,7 +68,9 @@ def row_of(rows: tuple[ComparedRow, ...], test: str) -> ComparedRow:
 
 
 def test_a_run_beside_itself_is_all_noise(slow: RunResult) -> None:
-    """Ratio 1 in every cell, within noise wherever there is a spread, and no condition differs."""
+    """A run compared with itself has the ratio 1 in every cell, within noise wherever there is a spread. No condition
+    differs.
+    """
     twice = compare([slow, slow])
     assert twice.names == ("slow (1)", "slow (2)")
     for row in twice.rows:
@@ -78,7 +80,9 @@ def test_a_run_beside_itself_is_all_noise(slow: RunResult) -> None:
 
 
 def test_each_value_is_the_results_own(slow: RunResult, fast: RunResult) -> None:
-    """Means from the window, the spread from its rounds, the ratio of the two."""
+    """Each value of a comparison is the mean from the window of its result. The spread is that of its rounds, and the
+    ratio divides the two means.
+    """
     both = compare([slow, fast])
     row = row_of(both.rows, "iops")
     sections = [result.tests[0].sections[0] for result in (slow, fast)]
@@ -408,7 +412,7 @@ def test_a_section_says_what_each_run_did() -> None:
 
 
 def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunResult) -> None:
-    """The tables of values hold each entry, those of ratios each ratio."""
+    """The tables of values contain each entry, and the tables of ratios contain each ratio."""
     both = compare([slow, fast])
     view = build_comparison_page(both)
     sections = [section for test in view.tests for section in test.sections]
@@ -461,7 +465,7 @@ def test_streams_are_compared_over_drive_fills_and_by_their_tails(slow: RunResul
 
 
 def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
-    """A point for each area and cell of each disk, placed by its share of the disk."""
+    """Hard disks are compared with a point for each area and cell, placed at its share of the disk."""
     results = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -150,7 +150,9 @@ def test_an_interval_that_is_a_lower_limit_is_called_that() -> None:
     [(1.8, 2.2, "×2.00 ± 10 %"), (1.83, 2.23, "×2.00 ± 10 %"), (1.0, 2.2, "×2.00 (1.000 to 2.20)")],
 )
 def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends(low: float, high: float, text: str) -> None:
-    """Half of it would reach beyond 1 where it does not, or the other way round."""
+    """An uneven interval is described by its ends, because half of it could reach 1 where the interval does not, or the
+    other way round.
+    """
     ratio = Uncertainty(standard=0.1, low=low, high=high)
     assert describe_ratio(Entry(value=2.0, ratio=2.0, ratio_uncertainty=ratio)) == text
 
@@ -257,7 +259,7 @@ def test_a_comparison_is_no_better_than_its_runs() -> None:
 
 
 def test_tails_stand_behind_rates() -> None:
-    """Although their differences are greater."""
+    """Tails follow rates in the conclusions, even if their differences are greater."""
     both = compare([saturation("A", falling(1)), saturation("B", falling(8))])
     tail = both.headlines[-1]
     assert tail.quantity is percentile(99.9)
@@ -265,7 +267,7 @@ def test_tails_stand_behind_rates() -> None:
 
 
 def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
-    """The names at once, values in their group."""
+    """Conditions that differ are named at once in one line. Their values are grouped below."""
     runs = [
         iops_run("A", around(100), profile_name="quick", fio_version="fio-3.33"),
         iops_run("B", around(100), profile_name="pts-e-1.1", fio_version="fio-3.36", notices=("X",)),

@@ -173,7 +173,7 @@ def test_a_drive_counts_once() -> None:
 
 
 def test_nothing_to_rank_is_said() -> None:
-    """A figure that no run has, and one that a single drive has."""
+    """A ranking of a figure that no run has, or that a single drive has, says that there is nothing to rank."""
     assert build_ranking_page(rank_runs([run_of("A")], "kept_rate")).title == "No drives can be ranked by kept rate"
     assert (
         build_ranking_page(rank_runs([run_of("A")], "random_read")).title

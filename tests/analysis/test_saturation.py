@@ -220,7 +220,7 @@ def test_no_wait_is_reported_where_fewer_are_due_than_the_places_hold() -> None:
 
 
 def test_random_arrivals_have_no_known_wait() -> None:
-    """Fewer of them than asked for are no queue."""
+    """Random arrivals may be fewer than asked for, so no wait is computed for them."""
     at_random = replace(READS, offered_iops=10_000.0, arrival=Arrival.POISSON)
     fewer = _seconds(lambda at: 9950 * at, 51)
     assert mean_wait_s(at_random, fewer) is None

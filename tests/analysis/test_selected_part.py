@@ -83,7 +83,9 @@ def test_a_level_is_found_by_what_it_offered(run_file: RunFile, known: Known) ->
 
 
 def test_seconds_are_those_of_the_charts(run_file: RunFile, known: Known) -> None:
-    """Where they were recorded: in this stream a second of every 1.5, its warm-ups being cut out."""
+    """The seconds of a part are those that the charts show. In this stream, one second of every 1.5 s is recorded,
+    because warm-ups are cut out.
+    """
     slices = steps(known, "QoS sequential 100/0", StepKind.CONTINUOUS)
     # Those that begin at 3.0, 4.5 and 6.0 s.
     chosen = choose(run_file, known, "QoS sequential 100/0:3-7s")
@@ -106,7 +108,7 @@ def test_seconds_are_those_of_the_charts(run_file: RunFile, known: Known) -> Non
     ],
 )
 def test_what_has_not_the_form_is_refused(text: str, reason: str) -> None:
-    """Before the run file is opened."""
+    """A part that does not have the right form is refused before the run file is opened."""
     with pytest.raises(UsageError, match=reason) as caught:
         parse_selection(text)
     assert str(caught.value).startswith(f"--histogram '{text}'")

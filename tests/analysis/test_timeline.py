@@ -150,7 +150,9 @@ def test_a_series_takes_no_memory_for_the_time_it_spans(spike: float, moved: sli
 
 
 def test_spikes_are_found_where_slices_overlap() -> None:
-    """The last second of one may begin after the first of the next."""
+    """Spikes are found even if slices overlap, so that the last second of one begins after the first second of the
+    next.
+    """
     places = np.arange(200.0)
     values = np.where(places % 10 == 9, 3.0, 1.0)
     swapped = [*range(198), 199, 198]
@@ -513,7 +515,7 @@ def test_sentences_name_places_units_and_how_sure() -> None:
 
 
 def test_nothing_is_sought_across_idle_time(tmp_path: Path) -> None:
-    """Bursts after a pause are fast or not: no drop, no level, no spike, but a summary of their own."""
+    """Nothing is searched across idle time. Bursts after a pause have a summary and no drop, level or spike."""
     text = (SHIPPED / "quick.toml").read_text(encoding="utf-8")
     for shipped, own in (
         ('name = "quick"', 'name = "pauses"'),

@@ -350,7 +350,9 @@ def test_a_baseline_is_as_uncertain_as_the_run() -> None:
 
 
 def test_a_baseline_is_compared_by_levels() -> None:
-    """A limit that is laid down by the interval of what follows."""
+    """A baseline is judged with the interval of the level. A fixed limit is judged with the wider interval of the next
+    measurement.
+    """
     narrow = replace(even(100, 30), level=Interval(low=98, high=102))
     earlier = run_with([100, 100], narrow)
     text = '[baseline]\nrun = "b.tkperf"\nwithin_percent = 10'
@@ -436,7 +438,9 @@ def test_a_table_of_several_measures_names_each() -> None:
 
 
 def test_measures_that_are_as_uncertain_are_named_together() -> None:
-    """Else a table of a stream has a line of seven equal ends below it."""
+    """Quantities with the same uncertainty are named together. Otherwise a table of a stream would have a line with
+    seven equal ends below it.
+    """
     open_ended = Uncertainty(low=9.0, high=None, basis=Basis.COUNTS)
     figures = [
         (IOPS, 100.0, Uncertainty(reason=ONCE)),

@@ -93,7 +93,7 @@ def test_the_seconds_of_one_step_hold_the_mean_of_those_that_follow(seconds: int
 
 
 def test_without_regard_to_correlation_it_would_cover_far_less() -> None:
-    """What the blocks are for."""
+    """Without regard to correlation, the interval would cover far less. The blocks exist for this reason."""
     series = ar1(np.random.default_rng(1), TRIALS, 300, 0.7)
     naive = coverage_factor(299) * series.std(axis=1, ddof=1) / sqrt(300)
     covered = np.mean(np.abs(series.mean(axis=1)) < naive)
@@ -118,7 +118,9 @@ def test_five_rounds_hold_the_mean_of_the_next_ten(correlation: float, least: fl
 
 
 def test_a_line_through_the_window_goes_on() -> None:
-    """The next ten rounds lie 7.5 rounds ahead of five."""
+    """The uncertainty of a window with a slope covers the continued slope: the next ten rounds lie 7.5 rounds ahead of
+    five.
+    """
     falling = [104.0, 102.0, 100.0, 98.0, 96.0]
     found = uncertainty_of_mean(100.0, falling, None, 1e-9)
     assert found.covers(100.0 - 7.5 * 2.0)
@@ -161,7 +163,7 @@ def test_many_rounds_one_after_the_other_are_a_series() -> None:
 
 
 def test_a_minute_too_short_for_its_correlation_mostly_says_so() -> None:
-    """What docs/explanation/method.md says of it."""
+    """A minute that is too short for its correlation mostly says so, as docs/explanation/method.md states."""
     series = ar1(np.random.default_rng(1), TRIALS, 180, 0.85)
     spreads = [spread_of_series([one[:60]]) for one in series]
     assert all(spreads)
@@ -202,7 +204,9 @@ def test_one_round_without_seconds_has_no_uncertainty() -> None:
 
 
 def test_what_comes_back_in_every_round_is_not_chance() -> None:
-    """A step that begins fast, as the one before it was easier, does so in each round."""
+    """A pattern that returns in every round is not chance. A step that begins fast, because the step before was easier,
+    does so in each round.
+    """
     transient = np.concatenate((np.full(20, 900.0), np.full(40, 100.0)))
     rounds = [transient.mean() + stray for stray in (-1.0, -0.5, 0.0, 0.5, 1.0)]
     found = uncertainty_of_mean(transient.mean(), rounds, spread_of_series([transient] * 5), 0.01)

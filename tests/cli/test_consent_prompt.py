@@ -93,7 +93,7 @@ def test_an_answer_given_beforehand_is_not_asked_again(typed: Callable[..., list
 
 
 def test_the_path_as_it_was_given_is_no_slip(typed: Callable[..., list[str]]) -> None:
-    """./x for DEVICE ./x, though its full path is asked for."""
+    """./x confirms DEVICE ./x, although the question names its full path."""
     file = Question(devices=("/tmp/x",), ids=("/tmp/x",), given_as="./x")
     asked = typed("./x")
     assert obtain(file, Consent(ask=consent_prompt.ask_on_terminal)) == ("/tmp/x",)

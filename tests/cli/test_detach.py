@@ -207,7 +207,9 @@ def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path:
 
 @fio
 def test_what_waits_killed_leaves_nothing_behind(image: Path, run_path: Path) -> None:
-    """The kernel takes the terminal from a process whose command is gone."""
+    """A process that waits for the answer ends when its command is killed, because the kernel takes its terminal.
+    Nothing is left.
+    """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
     (pid,) = descendants_of(terminal.pid)
@@ -219,7 +221,7 @@ def test_what_waits_killed_leaves_nothing_behind(image: Path, run_path: Path) ->
 
 @fio
 def test_a_run_killed_before_it_began_is_an_error(image: Path, run_path: Path) -> None:
-    """Named as what it is, with the shell's exit code for it."""
+    """A run that was killed before it began is an error that says so, with the shell's exit code for the signal."""
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
     (pid,) = descendants_of(terminal.pid)

@@ -54,7 +54,7 @@ def a_device(*findings: AuditResult, **more: Any) -> dict[str, Any]:
 
 
 def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:
-    """No row without a value, and no heading that passes the file's only purge for an option's."""
+    """A file has no row without a value, and its only purge is not described as the choice of an option."""
     file = tmp_path / "scratch.img"
     file.write_bytes(bytes(8192))
     done = CliRunner().invoke(cli, ["doctor", str(file)])

@@ -126,7 +126,7 @@ def test_a_run_that_was_stopped_has_a_report_of_what_was_measured(tmp_path: Path
 
 
 def test_of_nothing_there_is_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ended before its first step."""
+    """A run that ended before its first step has no report."""
 
     def ends(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

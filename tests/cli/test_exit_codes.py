@@ -71,7 +71,9 @@ def test_every_error_ends_with_one_of_them() -> None:
 
 
 def test_nothing_else_ends_the_process() -> None:
-    """Who exits is cli/main.py, with a code of the table: no number is written anywhere else."""
+    """Only cli/main.py ends the process, with a code of the table. No other module contains the
+    number of an exit code.
+    """
     exits: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -144,7 +144,9 @@ def test_an_older_copy_does_not_replace_a_later_state_after_an_upgrade(
 
 
 def test_names_of_others_are_no_names_of_folders(source: Path, tmp_path: Path) -> None:
-    """Names of drives and files may have any characters: the folder of a run has the run's id, or a digest."""
+    """The folder of a run is named by the run's id or by a digest, because names of drives and files may contain any
+    characters.
+    """
     dataset, folder = tmp_path / "fleet", tmp_path / "runs"
     folder.mkdir()
     hostile = ("a/b", "../../etc", "run_id=9", "100%", "nul\0", "line\nfeed", "x" * 4096, "\ud800", "..")

@@ -109,7 +109,7 @@ def test_a_name_of_its_own(job: Path) -> None:
 
 
 def test_it_runs_and_reports_where_it_comes_from(job: Path, tmp_path: Path) -> None:
-    """From the job file to the report, on a simulated drive."""
+    """A converted job file runs on a simulated drive, and the report says where the test comes from."""
     output = tmp_path / "drive.toml"
     assert tkperf("workload", "from-fio", job, "-o", output).returncode == 0
     run = tkperf(

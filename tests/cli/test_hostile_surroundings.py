@@ -77,7 +77,9 @@ def test_an_old_log_is_added_to(tmp_path: Path) -> None:
 @root
 @pytest.mark.parametrize("place", ["the file", "its folder", "a pipe"])
 def test_links_of_others_are_not_followed(tmp_path: Path, place: str) -> None:
-    """Root reports a run in the folder of somebody who laid a link to a file of root's."""
+    """Root writes no output through a link or a pipe that another user made. The file behind the link remains
+    unchanged.
+    """
     target = tmp_path / "etc"
     target.mkdir()
     (target / "x.html").write_text("precious")
@@ -131,7 +133,7 @@ def test_a_folder_that_is_exchanged_for_a_link_meanwhile_is_not_followed(tmp_pat
 
 
 def test_a_hard_link_keeps_what_it_had(tmp_path: Path) -> None:
-    """The other name of a file that is replaced, which another user may have given it."""
+    """Replacing a file leaves the content under its other name, which another user may have given it."""
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "x.html").hardlink_to(tmp_path / "precious")
     write_output(tmp_path / "x.html", "REPORT", say=False)
@@ -171,7 +173,7 @@ def test_own_links_are_followed(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_a_report_never_goes_to_a_drive(loop_device) -> None:  # type: ignore[no-untyped-def]
-    """Somebody takes -o for the device."""
+    """A report is never written to a drive, even if somebody passes the device with -o."""
     device = loop_device()
     with pytest.raises(UsageError, match="is a drive and is not overwritten"):
         write_output(device, "REPORT")
@@ -234,7 +236,7 @@ def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
 
 
 def test_a_defect_is_not_taken_for_claims_that_are_not_met() -> None:
-    """Python would end with 1."""
+    """A defect has an exit code of its own. Python's code 1 would mean that claims are not met."""
     script = "import tkperf.cli.main as m; m.cli.main = lambda **_: 1 / 0; import sys; sys.exit(m.main())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert done.returncode == 70
@@ -285,7 +287,7 @@ def test_the_password_is_not_sent_in_clear_unasked(
 
 
 def test_a_server_that_echoes_the_password_is_not_quoted() -> None:
-    """Errors end on screens and in logs."""
+    """An error does not quote a server that echoes the password, because errors appear on screens and in logs."""
 
     class Server(smtplib.SMTP):
         def __init__(self) -> None:

@@ -198,7 +198,7 @@ def test_areas_of_a_disk_are_a_history_of_each_cell() -> None:
 
 
 def test_a_terminal_without_blocks_gets_ascii() -> None:
-    """Else each would be spelled as \\u2588."""
+    r"""A terminal without block characters gets ASCII. Otherwise each block would be printed as \u2588."""
     state = in_a_round()
     state.temperatures_c = {"sda": 40.0}
     for width in (30, 79):

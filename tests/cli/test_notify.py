@@ -68,7 +68,9 @@ def run(folder: Path, *options: str) -> Result:
 
 
 def test_the_results_are_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
-    """To the address, status in the subject, tables in the text, report and run file attached."""
+    """The results are mailed to the address, with the status in the subject, the tables in the text, and the report and
+    run file attached.
+    """
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     ran = run(tmp_path, "-m", "me@example.org", "-s", server, "--mail-from", "lab@example.org")
     assert ran.exit_code == 0, ran.output
@@ -151,7 +153,7 @@ def test_a_mail_without_a_named_server_names_the_default(tmp_path: Path, monkeyp
 
 
 def test_the_command_gets_name_status_and_file(tmp_path: Path) -> None:
-    """Placeholders are filled in, each as one argument."""
+    """The notify command gets its placeholders filled in, each as one argument."""
     told = tmp_path / "told"
     command = f"sh -c 'printf %s \"$0 $1 $2\" >{told}' {{name}} {{status}} {{run_file}}"
     assert run(tmp_path, "--notify-command", command).exit_code == 0

@@ -103,7 +103,7 @@ def test_completion_offers_profiles() -> None:
     "command", [[], ["ssd"], ["show"], ["report"], ["profiles"], ["profiles", "show"], ["completion"]]
 )
 def test_every_command_explains_itself_with_examples(command: list[str]) -> None:
-    """-h prints help with an example, exit code 0."""
+    """Every command explains itself with -h, which prints an example and exits with 0."""
     done = tkperf(*command, "-h")
     assert done.returncode == 0
     assert "Example" in done.stdout
@@ -111,6 +111,6 @@ def test_every_command_explains_itself_with_examples(command: list[str]) -> None
 
 @pytest.mark.parametrize("flag", ["-nj", "-iod", "-rt", "-rfb", "-dsc", "-fm", "-ft", "-ssdt", "-q", "-d"])
 def test_tkperfs_flags_are_there_each_with_a_long_form(flag: str) -> None:
-    """Spelling kept, readable long form beside it."""
+    """TKperf's flags are accepted in their spelling, and each has a readable long form."""
     (line,) = [line for line in tkperf("ssd", "-h").stdout.splitlines() if line.strip().startswith(f"{flag},")]
     assert f"{flag}, --" in line

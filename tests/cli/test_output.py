@@ -123,7 +123,9 @@ def test_control_and_direction_characters_are_dropped() -> None:
 
 
 def test_a_link_laid_in_wait_is_not_followed(tmp_path: Path) -> None:
-    """Root writes into a folder that others may write to: no name there can be foreseen."""
+    """An output never follows a link that waits under its temporary name, because root may write into a folder of
+    others. The temporary name cannot be foreseen.
+    """
     precious = tmp_path / "precious"
     precious.write_text("mine")
     (tmp_path / f".tkperf-{os.getpid()}.part").symlink_to(precious)

@@ -85,7 +85,7 @@ def test_a_report_has_series_for_other_tools(here: Path) -> None:
     ],
 )
 def test_outputs_in_each_others_way_are_refused(here: Path, command: str) -> None:
-    """Before the first is written, by whatever path the same place is named."""
+    """Two outputs at the same place are refused before the first is written, whatever paths name the place."""
     done = run(command)
     assert isinstance(done.exception, UsageError), done.output
     assert made(here) == set()

@@ -14,7 +14,9 @@ from tests.cli.test_bad_input import assert_clear, tkperf
 
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
 def test_a_plan_tells_time_amount_and_life_and_leaves_nothing(suite: str, tmp_path: Path) -> None:
-    """On a file with data, and nobody there to ask."""
+    """A plan of a file with data, without anybody to ask, tells time, amount and share of life. It leaves nothing
+    behind.
+    """
     device = tmp_path / "scratch.img"
     device.write_bytes(os.urandom(64 << 20))
     before = device.read_bytes()

@@ -15,7 +15,7 @@ QUICK = (resources.files("tkperf.procedures.profiles") / "quick.toml").read_text
 
 
 def test_every_profile_is_listed_with_its_tests() -> None:
-    """Name, title, the tests of each suite, and what it is the default of."""
+    """Every profile is listed with its name, title, the tests of each suite, and the suites whose default it is."""
     lines = tkperf("profiles").stdout.splitlines()
     for name in built_in_profiles():
         (row,) = [line for line in lines if line.split()[:1] == [name]]
@@ -48,7 +48,9 @@ def test_a_profile_is_explained_key_by_key() -> None:
 
 
 def test_what_a_run_takes_is_said_before_anybody_tries() -> None:
-    """The same words as where it is missing."""
+    """The explanation of a profile says beforehand what its runs need, here a whole block device and root. The JSON
+    says it in the same words.
+    """
     said = " ".join(tkperf("profiles", "show", "pts-c-1.2").stdout.split())
     assert "tests 16 GiB in 2,048 segments of 80 %, which takes a whole block device, root and" in said
     document = json.loads(tkperf("profiles", "show", "pts-c-1.2", "--json").stdout)

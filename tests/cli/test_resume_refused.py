@@ -76,7 +76,7 @@ def assert_refused(path: Path, code: int, *says: str, **wishes: object) -> None:
 
 
 def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
-    """No option of a run is one of resume: everything is as it was begun with."""
+    """No option of a run is accepted by resume, because the run continues as it began."""
     assert_clear(tkperf("resume", run_file, "--profile", "quick"), 2, "there is no option --profile")
     assert_clear(tkperf("resume", run_file, "-nj", "4"), 2, "there is no option -nj")
     assert_clear(tkperf("resume", tmp_path / "none.tkperf"), 6, "there is no run file")
@@ -125,7 +125,9 @@ def test_a_run_that_still_goes_on(run_file: Path) -> None:
 
 
 def test_one_who_only_looks_is_waited_for(run_file: Path) -> None:
-    """tkperf status of another terminal tries the lock at the very moment."""
+    """A process that only looks at the run, such as tkperf status, is waited for, because it tries the lock for a
+    moment.
+    """
     descriptor = os.open(run_file, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     looker = threading.Timer(0.1, os.close, [descriptor])
@@ -236,7 +238,7 @@ def test_a_plan_that_is_another_now(run_file: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a disk that is read-only by now, as after errors of its file system."""
+    """A run file on a disk that became read-only, as after errors of its file system, is refused."""
     opened: Callable[..., int] = os.open
 
     def refuse(path: object, flags: int, *more: object, **named: object) -> int:
@@ -282,7 +284,7 @@ def test_another_fio(on_a_file: tuple[Path, Path]) -> None:
 
 
 def test_a_file_that_was_changed_meanwhile(run_file: Path) -> None:
-    """While somebody was asked for consent."""
+    """A run file that was changed while somebody was asked for consent is refused."""
     plan = make_resume_plan(ResumeRequest(path=run_file))
     edit(run_file, name="other")
     with pytest.raises(TkperfError, match="was changed since it was read"):

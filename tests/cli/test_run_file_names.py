@@ -107,7 +107,7 @@ def test_stop_finds_it_by_its_name(folder: Path) -> None:
 
 
 def test_a_typo_names_the_closest_run_file(folder: Path) -> None:
-    """In the folder that was named, with exit code 6 as for any run file that is missing."""
+    """A typo names the closest run file in the named folder. The exit code is 6, as for any missing run file."""
     (folder / "sub").mkdir()
     shutil.copy("demo.tkperf", "sub/later.tkperf")
     for given, closest in (("dmeo", "demo.tkperf"), ("demo2.tkperf", "demo.tkperf"), ("sub/latre", "sub/later.tkperf")):

@@ -38,7 +38,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.mark.skipif(find("ansible-playbook") is None, reason="there is no ansible-playbook")
 def test_the_playbook_measures_fetches_and_compares(lab: Lab, tmp_path: Path) -> None:
-    """Called again it changes nothing: all runs are there."""
+    """The playbook measures, fetches and compares. A second call changes nothing, because all runs exist."""
     drives = "\n".join(
         f"{host.name} ansible_user=measure ansible_python_interpreter=/usr/bin/python3 "
         f"""tkperf_drives='[{{"name": "{host.name}-1", "device": "sim:sata-ssd"}}]'"""

@@ -93,7 +93,7 @@ def assert_light(names: set[str]) -> None:
 
 
 def test_the_list_of_commands_loads_none_of_them() -> None:
-    """tkperf --help and --version, and a command that there is not."""
+    """tkperf --help, tkperf --version and an unknown command load none of the commands."""
     codes, names = loaded_by([["--help"], ["--version"]])
     assert codes == [0, 0]
     assert_light(names)
@@ -134,7 +134,7 @@ def test_a_tab_loads_nothing_but_names(tmp_path: Path, line: str) -> None:
 
 
 def test_what_is_loaded_is_seen() -> None:
-    """A command at work is not light: the test would fail."""
+    """A command at work loads more than the light modules, and the check of the other tests would notice that."""
     _, names = loaded_by([["profiles", "--json"]])
     assert "msgspec" in names
     with pytest.raises(AssertionError):

@@ -142,7 +142,7 @@ def test_claims_are_legible_at_any_width(result: RunResult, width: int) -> None:
 
 
 def test_the_number_of_claims_not_met_is_said(tmp_path: Path) -> None:
-    """Whether it is one or several."""
+    """The number of claims that are not met is stated, whether it is one or several."""
     from click.testing import CliRunner
 
     from tkperf.cli.main import cli

@@ -65,7 +65,7 @@ def test_one_line_before_the_question() -> None:
 
 
 def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Said before anything is asked."""
+    """Tuning without root or without a device is refused before anything is asked."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(DeviceError, match="--tune sets CPUs and the device's queue: run tkperf as root"):
         tkperf.make_plan("ssd", str(scratch), profile="quick", tune=True)
@@ -75,7 +75,7 @@ def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.audited
 def test_a_simulated_drive_is_measured_on_no_host() -> None:
-    """No finding, so that rehearsals warn of nothing."""
+    """A simulated drive has no findings of the host, so rehearsals warn of nothing."""
     assert tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick").audit == Audit()
 
 
@@ -144,7 +144,9 @@ def test_a_loop_device_is_tuned_and_put_back(loop_device: Callable[..., Path]) -
 @pytest.mark.root
 @pytest.mark.skipif(why_no_loop_devices() is not None, reason=str(why_no_loop_devices()))
 def test_a_run_has_its_settings_and_puts_them_back(loop_device: Callable[..., Path]) -> None:
-    """What --tune sets is on record, and the audit is of the host as it was set."""
+    """A run with --tune restores its settings at the end. The run file contains what was set, and the audit describes
+    the host with these settings.
+    """
     device = loop_device()
     scheduler = Path("/sys/block", device.name, "queue/scheduler")
     scheduler.write_text("kyber")

@@ -145,7 +145,7 @@ def test_the_common_case_of_each_command_fits_on_a_screen() -> None:
 
 
 def test_the_headings_share_one_column() -> None:
-    """What an option means begins at the same place under each."""
+    """The meanings of options begin in the same column under each heading."""
     lines = tkperf("ssd", "--help").stdout.splitlines()
     begins = {match.start(1) for line in lines if (match := re.match(r"  -\S+(?:[^ ]| [^ ])*  +(\S)", line))}
     assert len(begins) == 1

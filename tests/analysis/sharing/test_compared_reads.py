@@ -31,7 +31,7 @@ def test_drives_are_slowed_or_not(together: float, state: ReadsState) -> None:
 
 
 def test_uneven_reads_decide_nothing() -> None:
-    """Rates that stray more than the limit allows are not known to be slowed or not."""
+    """Rates that vary more than the limit allows show neither that a drive is slowed nor that it is not."""
     compared = compare_reads("sdb", rates(1e5, 0.3), rates(0.97e5, 0.3, seed=2))
     assert compared.state is ReadsState.NOT_KNOWN
 
@@ -48,7 +48,7 @@ def test_the_same_in_every_second() -> None:
     ("alone", "together"), [((), ()), ((1.0,) * 3, (1.0,) * 3), ((0.0,) * 10, (5.0,) * 10), ((5.0,) * 10, ())]
 )
 def test_too_little_to_compare(alone: tuple[float, ...], together: tuple[float, ...]) -> None:
-    """Fewer than four seconds, or nothing read alone, is not known."""
+    """Fewer than four seconds, or no reads alone, are too little to compare. The state is then not known."""
     assert compare_reads("a", alone, together).state is ReadsState.NOT_KNOWN
 
 

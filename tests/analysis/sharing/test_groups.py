@@ -36,7 +36,7 @@ def sizes(paths: Sequence[DrivePath], parallel: object = "auto") -> list[int]:
 
 
 def test_demand_against_what_a_part_carries() -> None:
-    """The drives' own links together, for each part that several share."""
+    """The demand on a part is the sum of the links of the drives that share it."""
     expander, adapter = build_budgets(SHELF)
     assert (expander.part.key, expander.demand_bytes_per_s, expander.factor) == ("expander", 14_400_000_000, 3.0)
     assert expander.state is BudgetState.OVER
@@ -45,7 +45,7 @@ def test_demand_against_what_a_part_carries() -> None:
 
 
 def test_a_drive_alone_shares_nothing() -> None:
-    """Links of one drive only are no shared parts, even where the way up is narrower than the drive."""
+    """Links of a single drive are no shared parts, even where the way up is narrower than the drive."""
     assert build_budgets([path("nvme0n1", 7877, part("port", 3938))]) == ()
 
 
@@ -133,7 +133,7 @@ def test_each_drive_is_judged_by_its_own_parts() -> None:
 
 
 def test_groups_by_sysfs(tmp_path: Path) -> None:
-    """Drives of a host as the kernel shows them: a degraded link leaves room for another drive."""
+    """The drives of a host are grouped as sysfs shows them. A degraded link leaves room for another drive."""
     fake = FakeDrives(tmp_path)
     identities = [*nvme_behind_switch(fake), *sata_behind_expander(fake), *sata_on_chipset(fake)]
     paths = [read_path(identity, sys_root=tmp_path) for identity in identities]
