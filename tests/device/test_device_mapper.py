@@ -121,7 +121,9 @@ def test_a_long_table_is_read_in_full(kernel: FakeKernel) -> None:
     [("create", ["create"]), ("suspend", ["create", "load error", "remove deferred", "load linear", "suspend"])],
 )
 def test_what_the_kernel_refuses_is_said_in_its_words(kernel: FakeKernel, fails: str, changes: list[str]) -> None:
-    """Marked for removal, the mapping goes when it is closed."""
+    """A mapping that is marked for removal disappears when it is closed. An error of the kernel is reported in the
+    kernel's words.
+    """
     kernel.fails[fails] = errno.EBUSY
     with pytest.raises(DeviceError, match="device-mapper: Device or resource busy"):
         create_mapping("tkperf-segments-sdx", TABLE)
@@ -129,7 +131,7 @@ def test_what_the_kernel_refuses_is_said_in_its_words(kernel: FakeKernel, fails:
 
 
 def test_without_a_node_nothing_is_left(kernel: FakeKernel, tmp_path: Path) -> None:
-    """A container has no nodes for what is made: removed at once, as nobody has it open."""
+    """A mapping without a node, as in a container, is an error and is removed at once, because nobody has it open."""
     (tmp_path / "dm-0").unlink()
     with pytest.raises(DeviceError, match=r"dm-0 cannot be opened: No such file"):
         create_mapping("tkperf-segments-sdx", TABLE)

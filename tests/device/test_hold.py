@@ -48,7 +48,7 @@ def secret(tmp_path: Path) -> Path:
 
 
 def test_a_link_that_took_the_place_of_a_file_is_not_followed(scratch: Path, secret: Path) -> None:
-    """Between what was shown and the hold the name became a link to somebody else's file."""
+    """A link that took the place of the shown file before the hold is not followed to somebody else's file."""
     shown = read_identity(scratch)
     scratch.unlink()
     scratch.symlink_to(secret)
@@ -134,7 +134,9 @@ def test_what_is_held_is_erased_and_not_what_has_its_name(scratch: Path, secret:
 
 
 def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(tmp_path: Path, secret: Path) -> None:
-    """A user swaps his own scratch file for a link, back and forth, while it is purged 60 times."""
+    """An unconfirmed file is never written to, even if a user swaps the scratch file for a link and back while it is
+    purged 60 times.
+    """
     name, own, link = tmp_path / "s.img", tmp_path / "own", tmp_path / "link"
     over = threading.Event()
 

@@ -82,7 +82,9 @@ def test_pcie_links(tmp_path: Path, changes: dict[str, str], negotiated: str, do
     ("speed", "word", "downgraded"), [("6.0 Gbps", 0b1110, False), ("3.0 Gbps", 0b1110, True), ("3.0 Gbps", 0, None)]
 )
 def test_sata_links(tmp_path: Path, speed: str, word: int, downgraded: bool | None) -> None:
-    """The port's speed against what identify word 76 says the drive can do."""
+    """The link of a SATA drive is the port's speed. It is compared with the speed that identify word 76 gives for the
+    drive.
+    """
     disk = tmp_path / "ata7/host6/target6:0:0/6:0:0:0/block/sda"
     disk.mkdir(parents=True)
     write(tmp_path / "ata7/link7/ata_link/link7/sata_spd", speed + "\n")

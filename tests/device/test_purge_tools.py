@@ -114,7 +114,9 @@ def test_security_erase_leaves_no_password(tools: FakeTools, drive: DeviceIdenti
 
 
 def test_a_failed_erase_takes_the_password_away(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """The drive refuses to erase: the test ends, and the drive is not left locked."""
+    """If the drive refuses to erase, the password is cleared and the test ends, so that the drive
+    is not left locked.
+    """
     tools.update(supported=True, erase_fails=True)
     with pytest.raises(DeviceError, match="ended with status 5: SECURITY_ERASE: Input/output error"):
         run_purge(permit, chosen(ata.offer_ata(drive)))
@@ -138,7 +140,9 @@ def test_an_erase_that_hangs_is_given_up(
 def test_the_time_for_an_erase_follows_from_the_drives_estimate(
     minutes: int | None, limit_s: float, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four times the estimate, which is in minutes, and at least half an hour: an erase cut short locks a drive."""
+    """The time limit of an erase is four times the drive's estimate in minutes, and at least half an hour, because an
+    erase cut short locks a drive.
+    """
     limits: list[float] = []
 
     def erase(_device: Handle, _watch: PurgeWatch, *, enhanced: bool, limit_s: float) -> None:
@@ -174,13 +178,15 @@ def test_a_drive_that_ignores_the_password_is_not_believed(
 def test_security_states_that_rule_it_out(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object], says: str
 ) -> None:
-    """Frozen, locked, already protected, not supported, or not to be read."""
+    """Security erase is not offered for a drive that is frozen, locked, already protected or not supported, or whose
+    state cannot be read.
+    """
     tools.update(**state)
     assert says in because(by_name(ata.offer_ata(drive))["ata-security-erase"])
 
 
 def test_the_next_start_can_unlock(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """A run was killed between setting the password and the end of the erase."""
+    """The next start unlocks a drive whose run was killed between setting the password and the end of the erase."""
     tools.update(supported=True, enabled=True, locked=True, password=ata.PASSWORD)
     assert ata.clear_password(Handle(name=drive.path, path=drive.path))
     assert not tools.state["enabled"]
@@ -195,7 +201,7 @@ def test_somebody_elses_password_is_reported(tools: FakeTools, drive: DeviceIden
 
 
 def test_identify_data_of_another_program_are_refused() -> None:
-    """Rubbish is an error, never 'not supported'."""
+    """Unusable identify data are an error, and never "not supported"."""
     with pytest.raises(EngineError, match="no identify data"):
         parse_identify("hello", path="/dev/sdx")
 
@@ -549,7 +555,9 @@ def test_a_partition_is_offered_no_command_of_its_drive(
 def test_nvme_format_of_all_namespaces_is_refused(
     tools: FakeTools, drive: DeviceIdentity, disk: Path, attributes: int
 ) -> None:
-    """A controller that formats all namespaces together would erase somebody else's."""
+    """Format is refused for a controller that formats all namespaces together, because it would erase somebody else's
+    namespace.
+    """
     tools.update(controller={"oacs": 2, "fna": attributes, "sanicap": 2}, namespace={})
     add_sibling(disk)
     offers = by_name(nvme.offer_nvme(drive, disk))
@@ -822,7 +830,7 @@ def test_zeros_that_are_promised_must_be_readable() -> None:
 
 
 def test_a_device_that_cannot_be_read_after_a_purge(permit: ErasePermit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read errors and short reads: the result says that nothing was verified."""
+    """If the device cannot be read after a purge, or only in part, the result says that nothing was verified."""
     erased = []
     act = PurgeMethod(name="fake", title="fake", reads_zero=False, act=lambda *_: erased.append(True))
     preadv = os.preadv

@@ -116,7 +116,7 @@ def permit_for(raid: StorcliSet) -> ControllerPermit:
 
 
 def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path) -> None:
-    """The commands of one life of a set, in order, by the letter."""
+    """The commands of one life of a set, from creation to deletion, are exactly these, in this order."""
     raid = make_set(tmp_path)
     permit = permit_for(raid)
     assert raid.purge_drives(permit, lambda _: None) == "MegaRAID drive erase, simple: overwritten once"
@@ -215,7 +215,7 @@ def test_a_node_that_is_taken_is_refused_before_anything_is_made(tools: FakeTool
 
 @pytest.mark.parametrize("fault", [{"device": "/dev/sdq"}, {"add_fails": True}])
 def test_what_was_made_in_vain_is_taken_away_again(tools: FakeTools, tmp_path: Path, fault: dict[str, object]) -> None:
-    """The virtual drive got another name, or the program failed after making it."""
+    """A virtual drive that got another name, or whose program failed after creating it, is removed again."""
     tools.update(**fault)
     raid = make_set(tmp_path)
     with pytest.raises(DeviceError):
@@ -295,7 +295,7 @@ def test_a_set_of_mdadm_is_made_and_removed(
 
 
 def test_why_mdadm_makes_no_set_is_passed_on(tools: FakeTools, tmp_path: Path) -> None:
-    """The message contains the member's name for people."""
+    """A failure of mdadm is passed on with the member's name for people."""
     tools.install("mdadm", MDADM)
     tools.update(missing=True)
     devices = ["/members/a", "/members/b"]

@@ -108,7 +108,7 @@ def test_a_file_with_another_name_is_refused_behind_a_loop_device_too(
 
 @pytest.mark.root
 def test_swap_space_is_refused(loop_device: MakeLoop) -> None:
-    """A device in use as swap is refused."""
+    """A device in use as swap space is refused."""
     device = loop_device()
     run_tool("mkswap", device)
     if subprocess.run(["swapon", device], check=False, capture_output=True).returncode:
@@ -321,7 +321,7 @@ def test_an_unused_loop_device_has_no_capacity() -> None:
 
 
 def test_a_target_gone_or_exchanged_before_consent_is_refused(scratch: Path, tmp_path: Path) -> None:
-    """Between the plan that was shown and the answer: gone, or another one of its name."""
+    """A target that disappeared, or was exchanged for another one of its name, between plan and answer is refused."""
     shown = read_identity(scratch)
     other = tmp_path / "other"
     other.write_bytes(b"\x5a" * (64 << 20))

@@ -231,7 +231,7 @@ def test_a_node_that_is_not_the_drives_is_not_given_to_a_tool(disk: MadeUp, tool
 def test_a_missing_tool_is_told_once_with_its_package(
     disk: MadeUp, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run continues without."""
+    """A missing tool is reported once with the name of its package. The run continues without it."""
     monkeypatch.setattr(drive_module, "find_program", lambda _: None)
     watch = watch_of(disk.log(Tools()))
     watch.ask()
@@ -257,7 +257,7 @@ def test_a_missing_tool_is_told_once_with_its_package(
 def test_a_tool_that_hangs_or_speaks_rubbish_is_given_up(
     disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], answer: object, said: str
 ) -> None:
-    """Said once, and not started again in this run."""
+    """A tool that hangs or prints unusable output is reported once and not started again in this run."""
     tools.answers["--json"] = answer
     watch = watch_of(disk.log(tools), log_every_s=0.02)
     time.sleep(0.2)

@@ -480,7 +480,7 @@ def test_a_block_device_exported_under_another_name(loop_device: MakeLoop, tmp_p
 
 
 def test_what_lio_says_of_a_file(tmp_path: Path, scratch: Path) -> None:
-    """Without a udev_path it is in the text that is meant for people."""
+    """LIO's text for people names the file where udev_path is missing."""
     info = tmp_path / "sys/kernel/config/target/core/fileio_0/disk/info"
     info.parent.mkdir(parents=True)
     info.write_text(LIO_FILE.format(path=scratch))

@@ -85,7 +85,7 @@ os.close(handle)
 
 
 def test_mapped_with_its_descriptor_closed(foreign: Foreign, scratch: Path) -> None:
-    """A database that maps its file keeps no descriptor."""
+    """A file that is mapped into memory is in use although its descriptor is closed, as with a database."""
     process = foreign(MAP, scratch)
     assert f"[mapped] the file is mapped into memory by process {process} (" in said(scratch)
     assert_refused(scratch, "mapped into memory by process")
@@ -367,7 +367,7 @@ def test_a_process_whose_first_thread_has_ended(foreign: Foreign, scratch: Path)
 
 
 def test_a_path_alone_is_no_use(foreign: Foreign, scratch: Path) -> None:
-    """O_PATH opens nothing."""
+    """A descriptor opened with O_PATH is no use of the file, because it opens nothing."""
     foreign("handle = os.open(words[0], os.O_PATH)", scratch)
     assert said(scratch) == ""
 

@@ -49,7 +49,7 @@ def a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switch: FakeSwitch 
 def test_set_and_put_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool | None, wanted: str, said: str, after: bool | None
 ) -> None:
-    """Set for the run, said in words, and afterwards as it was."""
+    """The write cache is set for the run, described in words, and restored afterwards."""
     switch = FakeSwitch(before)
     cache = a_cache(tmp_path, monkeypatch, switch, wanted)
     with restoring(cache):
@@ -101,5 +101,5 @@ def test_a_drive_that_is_gone_does_not_hide_why_the_run_ended(tmp_path: Path, mo
 
 
 def test_nothing_there_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file has no cache of its own."""
+    """A file has no write cache that could be set."""
     assert a_cache(tmp_path, monkeypatch, None, "off").apply() == "none that could be set"

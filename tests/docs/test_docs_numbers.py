@@ -582,7 +582,7 @@ def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -
 
 
 def test_other_words_of_numbers() -> None:
-    """Numbers that the pages write in words."""
+    """Numbers that the pages write in words are those of the code."""
     assert MOST == 6
     assert "**Headline figures**: up to six" in read("docs/reference/reports.md")
     assert MOST_MAIL_LINES == 12

@@ -29,7 +29,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_every_path_of_the_architecture_exists() -> None:
-    """A module that is moved or gone is still on the map otherwise."""
+    """Every path that the architecture page names exists, so that no moved module remains on the map."""
     lines = (ROOT / "docs/explanation/architecture.md").read_text(encoding="utf-8").splitlines()
     assert [missing for line in lines for missing in find_missing(line)] == []
 

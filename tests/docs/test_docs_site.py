@@ -47,7 +47,7 @@ def test_every_page_is_in_the_site_and_the_menu(site: Path) -> None:
 
 
 def test_the_reference_has_what_the_code_has(site: Path) -> None:
-    """Every command, every option of one, every test, every function of the API."""
+    """The reference contains every command, every option, every test and every function of the API."""
     commands = (site / "reference/commands.html").read_text(encoding="utf-8")
     context = click.Context(cli, **cli.context_settings)
     for name in cli.list_commands(context):
@@ -87,7 +87,7 @@ def test_axe_finds_nothing_on_the_pages(browser: Browser, site: Path, scheme: Li
 
 
 def test_words_that_people_look_for_are_found(site: Path) -> None:
-    """Through the index that the search of the site reads."""
+    """Words that people look for are found in the index that the search of the site reads."""
     index = json.loads((site / "searchindex.js").read_text("utf-8").removeprefix("Search.setIndex(").removesuffix(")"))
     names = index["docnames"]
 

@@ -63,7 +63,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 
 def test_every_kind_of_disturbance_is_on_the_page() -> None:
-    """In the table of run-file.md, and no other is."""
+    """The table of run-file.md lists every kind of disturbance and no other."""
     page = read("reference/run-file.md")
     found = {code.strip("`") for code, _ in rows_below(page[page.index("`disturbance`:") :], "code")}
     assert found == {str(code) for code in DisturbanceCode}
@@ -159,7 +159,7 @@ def test_every_key_of_the_results_is_on_the_page(result: RunResult) -> None:
 
 
 def test_new_options_and_commands_are_named_beside_tkperfs() -> None:
-    """docs/how-to/tkperf-2.2.md has each of tkperf's, its own or as that of TKperf."""
+    """docs/how-to/tkperf-2.2.md names each option and command, as one of tkperf or as one of TKperf."""
     page = read("how-to/tkperf-2.2.md")
     missing = [
         param.name

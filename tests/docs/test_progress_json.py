@@ -115,7 +115,7 @@ def test_the_page_has_every_event_and_no_other() -> None:
 
 
 def test_every_object_is_used_and_every_name_explained() -> None:
-    """No object of the page is left over, none is missing."""
+    """Every object of the page is used, and every name is explained."""
     named = {word for types in OBJECTS.values() for type_ in types.values() for word in re.findall(r"[A-Z]\w+", type_)}
     assert named == OBJECTS.keys() - KINDS.keys() - OF_A_BATCH
 

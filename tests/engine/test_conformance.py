@@ -259,7 +259,7 @@ def test_a_stream_has_no_gaps_and_ends_in_its_time(rig: Rig) -> None:
 
 
 def test_slices_of_a_mix_add_up_to_what_the_load_did(rig: Rig) -> None:
-    """Reads and writes apart, the last part of a second included: to fio's own last document."""
+    """The slices of a mix add up to fio's last document, for reads and writes, the last part of a second included."""
     mix = Step(workload=workload(read_percent=65), duration_s=LENGTH_S)
     phase = replace(stream("S", of=mix), duration_s=1.3, longest_s=2.6)
     slices = [measure_slice(rig, phase) for _ in range(2)]
@@ -295,7 +295,9 @@ def test_a_stream_that_is_decided_to_end_is_cut_there(rig: Rig) -> None:
 
 
 def test_an_idle_time_is_as_long_as_asked(rig: Rig) -> None:
-    """From the last I/O to the first of what follows, whatever was done in between."""
+    """An idle time lasts as long as asked from the last I/O to the first of what follows, whatever
+    was done in between.
+    """
     first = measure(rig, FIRST, None)
     rig.engine.idle(2.0, then=Next.for_certain(SECOND))
     second = measure(rig, SECOND)

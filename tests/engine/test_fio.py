@@ -201,7 +201,7 @@ def test_a_step_whose_fio_is_asked_to_end_is_a_failed_step(make_engine: MakeEngi
 def test_slices_shorter_than_fios_reports_are_one_stream(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten slices in 3 s, of one fio, end to end."""
+    """Slices shorter than fio's reports form one stream without gaps: ten slices in 3 s, of one fio."""
     started: list[Step] = []
     start_step = DeviceJobs.start_step
 
@@ -277,7 +277,7 @@ def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float
 
 
 def test_nothing_of_a_step_that_ended_lies_around(make_engine: MakeEngine) -> None:
-    """A run of days must not fill the memory that its job files lie in."""
+    """A step that ended leaves no files, because a run of days must not fill the memory that contains its job files."""
     engine = make_engine()
     measure(engine)
     (folder,) = engine._jobs._folder._made

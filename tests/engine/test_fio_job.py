@@ -62,7 +62,9 @@ def test_a_random_step_is_direct_time_based_and_never_repeats() -> None:
 
 @pytest.mark.parametrize("clocksource", ["cpu", None])
 def test_the_clock_is_chosen_once_for_steps_and_fills(clocksource: str | None) -> None:
-    """Left to fio, each start tests it with a thread on every CPU."""
+    """The clock is chosen once for all steps and fills. Otherwise each start of fio would test it with a thread on
+    every CPU.
+    """
     target = replace(TARGET, clocksource=clocksource)
     for text in (
         render_step_job(Step(workload=workload(), duration_s=60), target),

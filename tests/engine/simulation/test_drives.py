@@ -68,7 +68,7 @@ def test_littles_law(preset: str, read_percent: int, jobs: int, io_depth: int) -
 
 @pytest.mark.parametrize("preset", ["sata-ssd", "nvme-4kn", "client-tlc", "client-qlc"])
 def test_fresh_out_of_the_box_is_faster_than_steady(preset: str) -> None:
-    """Random writes, by a factor of at least 1.5."""
+    """A drive fresh out of the box writes at random at least 1.5 times as fast as a steady one."""
     engine = make(PRESET_MODELS[preset])
     fresh = measure(engine, RANDOM_WRITES, 60).iops
     settle(engine)
@@ -76,7 +76,9 @@ def test_fresh_out_of_the_box_is_faster_than_steady(preset: str) -> None:
 
 
 def test_a_steady_drive_has_the_analytic_amplification() -> None:
-    """Through the engine as in the pure translation layer, and its rate is what the dies then yield."""
+    """The engine has the same write amplification as the pure translation layer. Its rate is what
+    the dies then yield.
+    """
     engine = steady_sata()
     assert isinstance(engine.drive, FlashDrive)
     assert isinstance(SATA, FlashModel)
@@ -162,7 +164,7 @@ def test_a_deeper_queue_brings_more_until_the_drive_is_busy() -> None:
 
 
 def test_writes_beside_them_slow_reads_down() -> None:
-    """A read of a die that programs waits."""
+    """Writes slow down the reads beside them, because a read of a die that programs has to wait."""
     engine = steady_sata()
     alone = measure(engine, replace(READS, jobs=1, io_depth=4)).read
     beside = measure(engine, replace(MIXED, jobs=1, io_depth=4)).read
@@ -277,7 +279,7 @@ def test_the_same_seed_is_the_same_drive() -> None:
 
 
 def test_a_fill_writes_its_amount_in_seconds() -> None:
-    """Exactly, also where it is no multiple of the block."""
+    """A fill writes exactly its amount in its seconds, even if the amount is no multiple of the block."""
     length = (1 << 30) + 4096
     fill = Fill(section="S", workload=SEQUENTIAL_WRITES, passes=2)
     engine = SimulatedEngine(SATA, length)

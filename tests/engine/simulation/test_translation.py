@@ -36,7 +36,7 @@ def test_the_analytic_amplification_is_the_published_one() -> None:
 
 @pytest.mark.parametrize("spare", [0.07, 0.15, 0.28, 0.5])
 def test_random_writes_settle_at_the_analytic_amplification(spare: float) -> None:
-    """Greedy collection of uniform random writes, within 2 %."""
+    """Greedy collection of uniform random writes settles within 2 % of the analytic amplification."""
     translation = FlashTranslation(USER_BYTES, spare, USER_BYTES)
     write_random(translation, 6)
     assert write_random(translation, 2) == pytest.approx(settled_amplification(spare), rel=0.02)
