@@ -32,7 +32,7 @@ def printed(result: RunResult) -> str:
 
 
 def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
-    """Through the run file: in the set-up of every output, and in JSON."""
+    """A run shows all findings of the audit in their order: in the set-up of every output, and in JSON."""
     bad = {"proc/pressure/cpu": "some avg10=50.0", f"{NVME}/queue/wbt_lat_usec": None}
     audited = audit(make_host(tmp_path / "host", bad))
     state = HostState(audit=audited, changes=(TUNED,))
@@ -59,7 +59,7 @@ def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
 
 
 def test_older_runs_are_not_called_audited(tmp_path: Path) -> None:
-    """No block of it, but the audit is not known."""
+    """An older run has no block of the audit and is not called audited."""
     result = simulate(tmp_path, run_info())
     assert "Host before the run" not in dict(build_disclosure(result))
     ((_, unknown),) = dict(build_disclosure(result))["Not known"]

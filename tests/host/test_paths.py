@@ -246,7 +246,7 @@ def test_files_and_simulated_drives_have_no_path(tmp_path: Path, kind: TargetKin
 
 
 def test_a_drive_that_is_gone(tmp_path: Path) -> None:
-    """A folder that is no longer there has no path."""
+    """A drive whose folder in sysfs has disappeared has no path."""
     identity = FakeDrives(tmp_path).disk("devices/virtual/block/nothing")
     gone = replace(identity, major_minor="9:9")
     assert read_path(gone, sys_root=tmp_path).gap is PathGap.NO_HARDWARE

@@ -560,14 +560,14 @@ def test_a_host_is_found_as_it_is(case: Case, tmp_path: Path) -> None:
 
 
 def test_of_a_good_host_nothing_is_advised_or_unknown(tmp_path: Path) -> None:
-    """The tree that all cases begin with is good: what a case finds is what it changed."""
+    """A good host has no advice and nothing unknown, so what another case finds is what it changed."""
     audited = audit(make_host(tmp_path))
     assert audited.at_levels(ADVICE, DISTURBS) == ()
     assert audited.at_levels(UNKNOWN) == ()
 
 
 def test_of_nothing_nothing_is_ok(tmp_path: Path) -> None:
-    """Where nothing can be read, no setting is called ok or a note, and nothing fails."""
+    """If nothing can be read, no setting is called ok or a note, and nothing fails."""
     host = AuditedHost(
         engine="fio", ioengines=IO_ENGINES, root=tmp_path, cpus=frozenset({0}), run=answering(EngineError("gone"))
     )

@@ -144,7 +144,7 @@ with tuned(find_settings(site_of(host), [drive_of(host)]), root=host):
 
 
 def test_after_a_kill_restore_puts_back(host: Path) -> None:
-    """The settings of a run that was killed are found, and put back."""
+    """Restore finds the settings of a killed run and restores them."""
     before = values(host)
     done = subprocess.run([sys.executable, "-c", KILLED, host], check=False, cwd=HOME)
     assert done.returncode == -signal.SIGKILL

@@ -119,7 +119,7 @@ def test_several_documents_and_text_around(tmp_path: Path) -> None:
 
 
 def test_json_as_a_shell_of_windows_redirects_it(tmp_path: Path) -> None:
-    """UTF-16 with a byte order mark."""
+    """JSON in UTF-16 with a byte order mark, as a shell of Windows redirects it, is read."""
     (tmp_path / "a.json").write_text(result(100), encoding="utf-16")
     words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
     assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
@@ -466,7 +466,7 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
 
 
 def test_demand_that_differs_is_told_by_the_sections() -> None:
-    """No thread count and queue depth of the whole run then."""
+    """If demands differ, the run has no thread count and queue depth as a whole. The sections state them."""
     files = [("a", result(100)), ("b", result(100, iodepth="4"))]
     assert "demand" not in parse_fio_json(files, name="x").profile
 
@@ -628,7 +628,7 @@ def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> No
     ],
 )
 def test_files_that_cannot_be_taken(text: str, says: str) -> None:
-    """A clear error with the file's name."""
+    """A file that cannot be imported is a clear error with the name of the file."""
     with pytest.raises(UsageError, match=says):
         parse_fio_json([("a.json", text)], name="x")
 

@@ -245,7 +245,7 @@ def test_a_job_of_some_ms_is_told() -> None:
 
 @pytest.mark.parametrize("wrap", ["[{}]", '{{"host": "a", "fio": {}}}', "a\n{}\nb", '{{"runs": [1, {}]}}'])
 def test_documents_within_others(wrap: str) -> None:
-    """Tools keep fio's output in a list, in an object, in a log."""
+    """fio's documents are found within a list, an object or a log, as other tools keep them."""
     assert step_of(wrap.format(written(7))).measurement.iops == 7
 
 

@@ -388,7 +388,7 @@ def test_an_xml_file_without_xml(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
-    """A file in its place is our error."""
+    """An output folder that cannot be created, because a file is in its place, is a clear error."""
     (tmp_path / "file").write_text("")
     file = str(GOLDEN / "tkperf-2.2-lat.xml")
     ran = CliRunner().invoke(cli, ["import", file, "--output", str(tmp_path / "file/below")])
@@ -556,7 +556,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 
 def test_an_import_reports_and_compares(tmp_path: Path) -> None:
-    """The usual commands take it."""
+    """The usual commands accept an imported run for reports and comparisons."""
     imported(tmp_path, GOLDEN / "tkperf-2.2-lat.xml")
     path = str(tmp_path / "testlat.tkperf")
     page = tmp_path / "testlat.html"

@@ -389,7 +389,7 @@ def test_a_suspended_host_is_flagged() -> None:
 
 
 def test_idle_time_before_a_step_is_recorded_and_flagged() -> None:
-    """13 s in which nobody took tkperf's output and the next step did not begin."""
+    """An idle time of 13 s before a step, in which nobody took tkperf's output, is recorded and flagged."""
     steps = back_to_back(2)
     steps[1].begin_s += 13
     first, second = play(Model(), steps)

@@ -145,7 +145,7 @@ def test_limits(changes: dict[str, object], found: list[str]) -> None:
     ],
 )
 def test_lines_of_the_kernel(line: str, code: str | None) -> None:
-    """Words of drivers for resets, timeouts, errors and links."""
+    """Lines of the kernel's log count if they contain the words of drivers for resets, timeouts, errors and links."""
     found = find_trouble(line)
     assert (None if found is None else found.value) == code
 

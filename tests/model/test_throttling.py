@@ -248,7 +248,7 @@ def test_writes_that_fio_did_not_report_yet_are_none_of_a_counters_faults() -> N
 
 
 def test_a_throttled_drive_is_called_throttled() -> None:
-    """On every page, in the counts of the test."""
+    """A throttled drive is called throttled on every page, in the counts of the test."""
     result = analyse(with_throttled_steps(record(log(5, critical_warning=2), log(41, critical_warning=0))))
     assert [notice for notice in find_notices(result) if notice.startswith("THROTTLED")]
     assert result.tests[0].disturbed_steps == {DisturbanceCode.THROTTLED: 3}
@@ -274,7 +274,7 @@ def test_a_course_counts_from_its_beginning() -> None:
 
 
 def test_a_chart_shades_no_pause_of_the_run() -> None:
-    """The sentence agrees with tables and marks."""
+    """A chart shades no pause of the run as throttling, in agreement with tables and marks."""
     readings = [log(0, thermal_1_count=0, temperature_c=40.0), log(50, thermal_1_count=1, temperature_c=41.0)]
     for pauses, shaded in (((), ((0, 50),)), (((10, 40),), ())):
         course = find_telemetry_series(readings, {}, 0, 100, pauses)
@@ -310,7 +310,7 @@ def test_a_temperature_that_stays_is_kept_once_a_minute() -> None:
 
 
 def test_what_is_new_is_warned_of_once_a_test() -> None:
-    """Throttling and media errors, with the drive's name."""
+    """New throttling and media errors are warned of once a test, with the name of the drive."""
     judge = TelemetryLog()
     readings = [
         log(0, thermal_1_count=0),

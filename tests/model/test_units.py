@@ -89,7 +89,7 @@ def test_what_was_not_measured_is_a_dash_in_every_view() -> None:
     ],
 )
 def test_a_measured_figure_has_three_digits_or_four(value: float, text: str) -> None:
-    """Four where the first is 1."""
+    """A measured figure has three digits, or four if the first is 1."""
     assert format_number(value) == text
 
 

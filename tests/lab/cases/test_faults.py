@@ -81,7 +81,7 @@ def test_nvme_pulled_while_measuring(nvme_pulled: Drive, tmp_path: Path, monitor
 
 @pytest.mark.makes_trouble
 def test_scsi_disk_removed_while_measuring(tmp_path: Path) -> None:
-    """A SCSI disk deleted by the kernel, as after a lost link."""
+    """A SCSI disk that the kernel deletes during a run, as after a lost link, ends the run with its name."""
     shell("modprobe scsi_debug dev_size_mb=96 lbpu=1 delay=0 lbprz=1")
     shell("udevadm settle")
     try:

@@ -50,7 +50,9 @@ def run(folder: Path, members: list[Drive], level: int, *arguments: object) -> t
     ],
 )
 def test_level(members: list[Drive], tmp_path: Path, level: int, count: int, tests: tuple[str, ...]) -> None:
-    """Members purged and written twice in full, the set measured, nothing left of it in the end."""
+    """A set of each level is measured: its members are purged and written twice in full, and nothing of the set
+    remains.
+    """
     used = members[:count]
     before = [member.written_bytes() for member in used]
     options = [word for test in tests for word in ("-ssdt", test)]
@@ -86,7 +88,7 @@ def test_a_member_in_use_stops_it_before_anything_is_touched(members: list[Drive
 
 @pytest.mark.core
 def test_a_set_that_exists_is_not_touched(members: list[Drive], tmp_path: Path) -> None:
-    """DEVICE is somebody's set already."""
+    """A set that somebody else already has at DEVICE is not touched."""
     shell(f"mdadm --create /dev/md7 --run --force --level=0 --raid-devices=2 {members[2].path} {members[3].path}")
     try:
         status, said, _ = run(tmp_path, members[:2], 1)

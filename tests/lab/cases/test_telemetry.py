@@ -115,7 +115,7 @@ def test_members_tell_each_for_itself(nvme: Drive, nvme_pulled: Drive, tmp_path:
 
 
 def test_doctor_says_what_there_would_be(nvme: Drive, sata: Drive) -> None:
-    """The same sources, without a run."""
+    """doctor names the same sources of telemetry as a run would."""
     assert "smart-log" in tkperf("doctor", nvme.path).stdout
     assert "smartctl 7" in tkperf("doctor", sata.path).stdout
     document = json.loads(tkperf("doctor", "--json", nvme.path).stdout)
