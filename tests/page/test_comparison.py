@@ -135,7 +135,7 @@ def test_a_history_of_a_drive_that_is_not_known_has_a_title() -> None:
 
 
 def test_a_history_marks_its_firmware_and_trend() -> None:
-    """A rule where the firmware changed, the line of the trend, a point for each run."""
+    """A history is drawn with a rule where the firmware changed, the line of the trend, and a point for each run."""
     runs = [*drives(3, serial="S1"), *drives(6, serial="S1", firmware="1.2")[3:]]
     chart = build_comparison_page(compare(runs)).overview_charts[0]
     trend, values = curves_of(chart).curves
@@ -200,7 +200,9 @@ def test_long_names_are_told_apart_by_their_ends() -> None:
 
 
 def test_a_run_has_one_colour_and_one_place_everywhere() -> None:
-    """In the matrix and in every chart, in the order in which the runs were named."""
+    """A run has one colour and one place in the matrix and in every chart, in the order in which
+    the runs were named.
+    """
     view = build_comparison_page(compare([run_of(name, 1) for name in "CAB"]))
     assert view.decision is not None
     assert [(row.name, row.colour) for row in view.decision.rows] == list(zip("CAB", PALETTE, strict=False))

@@ -68,7 +68,9 @@ def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
 
 
 def test_a_stream_is_told_by_where_it_settles() -> None:
-    """From fresh out of box, when, and what its I/Os then take."""
+    """A stream is described by its fresh rate, the time and rate at which it settles, and the
+    latency of its I/Os then.
+    """
     assert describe_section(saturated()) == (
         "Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median), 30.4 % of the 88,800 IOPS fresh out of "
         "box; "

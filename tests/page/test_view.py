@@ -133,7 +133,7 @@ def check_matrix(table: TableView, section: SectionResult) -> int:
 
 
 def test_a_stream_shows_its_first_and_last_slice(view: ReportView, result: RunResult) -> None:
-    """Rates, mean, percentiles and maximum of each line."""
+    """The table of a stream shows its first and its last slice with rates, mean, percentiles and maximum."""
     for shown, measured in sections(view, result):
         if measured.slices:
             (table,) = shown.tables
@@ -225,7 +225,7 @@ def test_convergence_is_every_round(view: ReportView, result: RunResult) -> None
 
 
 def test_bars_are_as_high_as_their_values(view: ReportView, result: RunResult) -> None:
-    """In proportion, each with its own value, and those in front drawn last."""
+    """Bars are in proportion to their values. Each has its own value, and the bars in front are drawn last."""
     (iops,) = result.tests[0].sections
     spec: Any = draw(chart(view, "iops03d").chart)
     faces = spec["datasets"]["faces"]

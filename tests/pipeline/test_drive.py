@@ -58,7 +58,7 @@ def test_a_sparse_file_without_room_is_warned_of(scratch: Path, monkeypatch: pyt
 
 @pytest.mark.fio
 def test_a_file_that_came_in_the_place_of_the_planned_one_stays(tmp_path: Path) -> None:
-    """Between plan and run somebody made a file of that name."""
+    """A file that somebody created under the planned name between plan and run is not overwritten."""
     plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
     (tmp_path / "s").write_text("precious")
     with pytest.raises(DeviceError, match="exists already"):
@@ -79,7 +79,7 @@ def test_another_file_than_the_one_planned_is_not_erased(scratch: Path, tmp_path
 
 @pytest.mark.fio
 def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -> None:
-    """Looked at again when it is held, not only when the plan was made."""
+    """A file is looked at again when it is held, so that a file in use since the plan is not erased."""
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     link = scratch.with_name("link")
     link.hardlink_to(scratch)

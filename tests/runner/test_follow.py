@@ -105,7 +105,7 @@ def test_what_drives_tell_is_told(watch: Callable[..., Watching]) -> None:
 
 
 def test_every_second_is_told_once(watch: Callable[..., Watching]) -> None:
-    """Whether it came with its step or while that was under way."""
+    """Every second is reported once, whether with its step or while the step was running."""
     watching = watch("iops", "writesat")
     assert [event.sample.both.ios for event in watching.followed if isinstance(event, SampleSeen)] == [
         event.sample.both.ios for event in watching.happened if isinstance(event, SampleSeen)

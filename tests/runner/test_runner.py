@@ -131,7 +131,9 @@ class SlowToTell(SpyEngine):
 def test_nothing_that_follows_without_a_purge_starts_cold(
     engine_type: type[SpyEngine], slower_after: int | None
 ) -> None:
-    """Fill to round, round to round with and without a verdict between, round to histogram run."""
+    """No fio starts cold without a purge before it: from fill to round, from round to round, and from round to the
+    histogram run.
+    """
     engine = engine_type(cold_start_s=0.3)
     engine.slower_after = slower_after
     events = run(engine, ["lat"])
@@ -193,7 +195,7 @@ def test_a_run_says_that_it_followed_the_profile_that_it_followed() -> None:
 
 
 def test_events_follow_the_procedure() -> None:
-    """Purge, fill, rounds each followed by its verdict, end of test, end of run."""
+    """The events of a run follow its procedure: purge, fill, rounds with a verdict each, end of test, end of run."""
     events = run(SpyEngine(), ["iops"])
     kinds = [
         type(event).__name__
@@ -321,7 +323,7 @@ def test_a_step_that_the_device_refutes_is_measured_again_once(monkeypatch: pyte
 
 
 def test_ctrl_c_is_an_interruption_not_a_failure() -> None:
-    """The engine is stopped, the run says interrupted."""
+    """Ctrl-C stops the engine, and the run counts as interrupted and not as failed."""
     engine = SpyEngine(fail_at=3, error=KeyboardInterrupt())
     with pytest.raises(Interrupted, match="kept"):
         run(engine, ["iops"])

@@ -38,7 +38,7 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_removed_folder_is_made_again(places: list[Path]) -> None:
-    """Something cleaned /dev/shm while the run continues."""
+    """A work folder that something removed while the run continues is created again."""
     folder = WorkFolder(places)
     first = folder.write(write)
     subprocess.run(["rm", "-r", first.parent], check=True)
@@ -211,7 +211,7 @@ def test_what_a_killed_run_left_goes_at_the_next_start(places: list[Path]) -> No
 
 
 def test_what_somebody_lives_in_or_nobody_can_tell_stays(places: list[Path], tmp_path: Path) -> None:
-    """Other runs, folders without a lock, other names, and whatever a link points to."""
+    """Folders of other runs, folders without a lock, other names and the targets of links remain."""
     place = places[0]
     living = WorkFolder(places)
     kept = [living.write(write)]

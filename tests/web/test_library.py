@@ -277,7 +277,7 @@ def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
 
 
 def test_an_index_belongs_to_its_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In any order."""
+    """An index belongs to its folders, in whatever order they are given."""
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
     one, other = Path("/a"), Path("/b")
     assert find_index_path([one, other]) == find_index_path([other, one]) != find_index_path([one])

@@ -109,7 +109,7 @@ def test_a_failure_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_bounded(tmp_path: Path) -> None:
-    """The pages used least recently go."""
+    """The folder of pages has a limit. The pages that were used least recently are removed."""
 
     async def run() -> None:
         kept = PageCache(tmp_path, most_bytes=2500)

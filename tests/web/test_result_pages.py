@@ -388,7 +388,7 @@ def test_a_watch_that_fails_gives_the_reason_and_no_end(state: ServerState) -> N
 
 
 def test_events_end_with_the_server(state: ServerState) -> None:
-    """Without the word that the run has ended: a browser asks again."""
+    """The events of a page end with the server without the word that the run ended, so that the browser asks again."""
 
     async def look() -> list[bytes]:
         state.ending.set()

@@ -224,7 +224,7 @@ def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
     "path", ["/?sort=name", f"/runs/{1:032x}", f"/compare?run={1:032x}&run={3:032x}", "/runs/none"]
 )
 def test_axe_finds_nothing(browser: Browser, whole: str, scheme: Scheme, width: int, path: str) -> None:
-    """In the list, in a report, in a comparison, on the page of an error."""
+    """axe finds nothing wrong in the list, a report, a comparison and the page of an error."""
     context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto(f"{whole}{path}")
@@ -311,7 +311,7 @@ def looked_at(browser: Browser, address: str, waits_for: str) -> Iterator[Page]:
 
 
 def test_a_batch_is_seen_live_to_its_end(browser: Browser, whole: str, library: Path) -> None:
-    """The state of its drives lies below its name until they are done."""
+    """A batch is shown live to its end. The states of its drives are below its name until they are done."""
     folder = library / "batch"
     folder.mkdir()
     with begin_ledger(folder, CLAIMS) as ledger:
