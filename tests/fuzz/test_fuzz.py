@@ -29,7 +29,7 @@ def test_no_mutation_gets_through(kind: str) -> None:
     ],
 )
 def test_a_defect_would_be_found(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], says: str) -> None:
-    """A fuzzer that finds nothing is of use only if it could."""
+    """A defect that is planted would be found, because a fuzzer that finds nothing proves something only then."""
 
     def try_case(_: random.Random, number: int) -> None:
         if number == 1:
