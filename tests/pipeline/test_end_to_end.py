@@ -399,7 +399,7 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
 
 
 def test_what_others_run_is_none_of_ours() -> None:
-    """A tkperf and a fio that were not started here, whatever their command lines say."""
+    """A tkperf and a fio that were not started by these tests are not counted, whatever their command lines say."""
     words = ["sh", "-c", "read line", "exec_prerun", "job.fio"]
     started = [
         subprocess.Popen(words, stdin=subprocess.PIPE, env={**os.environ, MARK: by})

@@ -11,7 +11,9 @@ from tkperf.pipeline.consent import Consent
 
 
 def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
-    """Numbers of libaio and of io_uring are not the same: the reader learns which and why."""
+    """An I/O engine other than the first choice causes a warning with the engine and the reason, because numbers of
+    libaio and io_uring are not the same.
+    """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
     with plan.dut.open(plan.fitted, Consent()) as equipment:
         assert equipment.warnings == ()

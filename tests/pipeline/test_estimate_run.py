@@ -90,7 +90,7 @@ def test_the_share_of_a_drives_life() -> None:
 
 @pytest.mark.parametrize("text", ["0TBW", "TBW", "-1DWPD", "5", "1e3TBW", "2000DWPD", "1nDWPD"])
 def test_what_is_no_rating(text: str) -> None:
-    """Is named with the ways to write one."""
+    """A text that is no rating is refused with the ways to write one."""
     with pytest.raises(UsageError, match="--rated"):
         parse_rating(text)
 

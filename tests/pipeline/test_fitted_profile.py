@@ -32,7 +32,9 @@ def fitted(*, profile: str = "pts-e-1.1", suite: str = "ssd", sector: int = 512,
 
 
 def test_a_hard_disk_run_speaks_of_its_own_block_sizes_only() -> None:
-    """The SSD suite's tests of the same name have 0.5 KiB, which hard disks never measure."""
+    """A hard disk run mentions only its own block sizes. The SSD tests of the same names have 0.5 KiB, which hard disks
+    never measure.
+    """
     assert fitted(profile="quick", suite="hdd", sector=4096).warnings == ()
     left_out = fitted(profile="quick", sector=4096).warnings
     assert [warning.text.partition(":")[0] for warning in left_out] == ["iops", "lat"]
@@ -49,14 +51,16 @@ def test_latency_needs_no_room_for_blocks_that_it_never_issues() -> None:
 
 
 def test_throughput_does_not_care_for_what_another_test_tracks() -> None:
-    """Sectors of 16 KiB take all of its blocks, though none of the IOPS test's tracked ones."""
+    """Throughput runs with sectors of 16 KiB, which fit all of its blocks, although none of the IOPS test's tracked
+    blocks fits.
+    """
     assert fitted(tests=("tp",), sector=16 * KIB).warnings == ()
     with pytest.raises(UsageError, match=r"sector is 16384 bytes: test iops .* tracked block size"):
         fitted(tests=("iops",), sector=16 * KIB)
 
 
 def test_areas_begin_at_whole_sectors() -> None:
-    """An own profile may align them to less."""
+    """Areas begin at whole sectors, even if a user's own profile asks for less alignment."""
     profile = load_profile("quick")
     table = msgspec.structs.replace(profile.table(HardDiskTable), area_alignment_kib=0.5, areas=7)
     identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=4096)

@@ -277,7 +277,7 @@ def test_a_name_that_is_neither_test_nor_file_is_a_typo() -> None:
 
 
 def test_files_may_follow_ssdt_as_names_do(tmp_path: Path) -> None:
-    """TKperf's -ssdt takes several, without commas."""
+    """Several workload files may follow -ssdt without commas, as names may."""
     (tmp_path / "own.toml").write_text(EVERYTHING)
     done = call("plan", "ssd", "n", "sim:sata-ssd", "-ssdt", "lat", f"{tmp_path}/own.toml", "--json")
     assert done.exit_code == 0, (done.output, done.exception)
@@ -367,7 +367,7 @@ rounds = 1
 
 
 def test_what_was_written_before_a_purge_preconditions_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A section is said to be filled by the last load since its last purge, whatever was written before."""
+    """A section counts as filled by the last load since its last purge, whatever was written before that purge."""
     monkeypatch.chdir(tmp_path)
     Path("order.toml").write_text(ORDER)
     assert call("ssd", "run", "sim:sata-ssd", "--test", "./order.toml").exit_code == 0

@@ -33,7 +33,9 @@ def test_load_is_the_analysis(tmp_path: Path) -> None:
 
 
 def test_facts_of_the_operator_are_part_of_a_request(tmp_path: Path) -> None:
-    """Under the names of reports, and refused like those of the command line."""
+    """Facts of the operator are part of a request under the names of reports. They are refused like those of the
+    command line.
+    """
     facts = {"nand type": " 3D\nTLC"}
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), facts=facts)
     result = tkperf.run(plan, "run", folder=tmp_path)
@@ -71,7 +73,7 @@ def run_examples(blocks: list[str]) -> dict[str, object]:
 
 
 def test_the_documented_examples_of_reading_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every block, one after the other, on a run of that name."""
+    """Every documented example of reading runs, one block after the other, on a run of that name."""
     simulate(tmp_path, run_info())
     (tmp_path / "run.tkperf").rename(tmp_path / "D3-S4510.tkperf")
     monkeypatch.chdir(tmp_path)
@@ -138,7 +140,7 @@ def test_nothing_runs_without_consent(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_taken_or_impossible(tmp_path: Path) -> None:
-    """Is found before the device is opened."""
+    """A name that is taken or impossible is refused before the device is opened."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
     tkperf.run(plan, "once", folder=tmp_path)
     with pytest.raises(RunFileError, match="not overwritten"):
@@ -178,13 +180,13 @@ def test_a_wish_of_another_type_is_named(wish: dict[str, object], message: str) 
 
 
 def test_a_path_with_a_zero_byte_is_no_device() -> None:
-    """No system call takes it."""
+    """A path with a zero byte is no device, because no system call accepts it."""
     with pytest.raises(UsageError, match="a path has no zero byte"):
         tkperf.make_plan("ssd", "a\0b")
 
 
 def test_a_profile_may_be_given_as_a_path(tmp_path: Path) -> None:
-    """A Path is a file, also where its name alone would be that of a shipped profile."""
+    """A Path given as profile is a file, even if its name alone would be that of a shipped profile."""
     path = tmp_path / "quick"
     path.write_text((Path(__file__).parents[1] / "short.toml").read_text())
     assert tkperf.make_plan("ssd", "sim:sata-ssd", profile=path).profile.name == "short"

@@ -104,7 +104,7 @@ def test_the_audit_speaks_of_the_engine_in_use() -> None:
 
 @pytest.mark.usefixtures("other")
 def test_interfaces_are_tried_on_a_file_of_the_engine() -> None:
-    """Doctor has no device to try them on."""
+    """Interfaces are tried on a file of the engine, because doctor has no device to try them on."""
     try_uncached = host_check._try_ioengines_without_device.__wrapped__
     found = try_uncached(1, 1, frozenset({1}))
     assert found is not None

@@ -120,7 +120,9 @@ def test_without_a_cache_results_are_computed(
 
 
 def test_the_oldest_entries_make_room(measured: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When all together are larger than they may be, or too many. A list of thousands of runs looks now and then."""
+    """The oldest entries of the cache are deleted when all together are too large or too many. A list of thousands of
+    runs checks this now and then.
+    """
     result = read_results(measured)
     (entry,) = cache.iterdir()
     os.utime(entry, (0, 0))

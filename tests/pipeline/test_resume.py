@@ -94,7 +94,7 @@ def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_pat
 
 
 def test_a_fill_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_path: Path) -> None:
-    """Half of it is no preconditioning, and a fill after hours on a purged drive is another one."""
+    """A fill that was cut off begins again with its purge, because half a fill is no preconditioning."""
     path = copied(moment_of(moments, "PurgeEnded", 1), tmp_path)
     (resumption,) = go_on(path).resumptions
     assert resumption.goes_on == "purge"
@@ -103,7 +103,9 @@ def test_a_fill_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_
 
 
 def test_a_stream_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_path: Path) -> None:
-    """Write saturation shows how a purged drive changes: half of it cannot be put together."""
+    """A stream that was cut off begins again with its purge, because write saturation shows how a purged drive changes
+    and cannot be put together from halves.
+    """
     path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
     result = go_on(path)
     (resumption,) = result.resumptions
@@ -242,7 +244,7 @@ def on_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.fio
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_with_real_fio_goes_on(seed: int, on_a_file: Path) -> None:
-    """On the file of the run, which is asked for again."""
+    """A run with real fio continues on its file after a new confirmation."""
     made = sorted((on_a_file / "cuts").iterdir())
     moment = random.Random(seed).choice(made[2:-2])
     path = copied(moment, on_a_file)

@@ -43,7 +43,7 @@ def test_a_stop_while_the_file_is_made_leaves_nothing(tmp_path: Path, monkeypatc
 
 
 def test_a_run_file_that_is_gone_is_not_said_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Removed or moved while the run continued, which then failed."""
+    """A run whose file was removed or moved fails, and the message does not propose to resume it."""
 
     def lose_file_and_fail(*_: object, **__: object) -> None:
         (tmp_path / "n.tkperf").unlink()

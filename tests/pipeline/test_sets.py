@@ -128,7 +128,7 @@ def test_a_mistake_makes_no_virtual_drive(
 def test_no_room_for_the_run_file_makes_no_virtual_drive(
     tools: FakeTools, tkperf_raid: Tkperf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found before the question, as everything is that needs no set."""
+    """Missing space for the run file is found before the question, and no virtual drive is created."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
     ended = tkperf_raid("/dev/sdnone", MEGARAID, "--yes-destroy", "SERIAL0,SERIAL1")
     assert "has 1.0 MB free, but the run file may need" in str(ended.exception)
@@ -136,7 +136,7 @@ def test_no_room_for_the_run_file_makes_no_virtual_drive(
 
 
 def test_nobody_confirmed_behind_a_controller(tools: FakeTools, tkperf_raid: Tkperf) -> None:
-    """Force does not answer for data that cannot be seen."""
+    """Force does not confirm the drives behind a controller, because their data cannot be seen."""
     ended = tkperf_raid("/dev/sdnone", MEGARAID, "-ft")
     assert "there is no terminal to ask on" in str(ended.exception)
     assert "It holds: data that cannot be seen" in str(ended.exception)
@@ -145,7 +145,9 @@ def test_nobody_confirmed_behind_a_controller(tools: FakeTools, tkperf_raid: Tkp
 
 
 def test_what_is_left_out_of_raid_json_is_as_in_tkperf(tools: FakeTools, tmp_path: Path) -> None:
-    """No read-ahead, write-through and 256 KiB are asked of the controller, and said."""
+    """Keys that raid.json leaves out have TKperf's values: no read-ahead, write-through and 256 KiB. The program says
+    so.
+    """
     path = tmp_path / "raid.json"
     path.write_text(json.dumps({**MEGARAID, "writepolicy": "wb"}))
     raid = StorcliSet(Path("/dev/sdx"), load_raid_config(path))
@@ -212,7 +214,7 @@ def test_what_a_set_will_hold_is_never_said_too_high(level: int, members: list[i
 
 
 def test_a_member_too_small_for_a_set() -> None:
-    """Is refused before anything is made."""
+    """A member that is too small for a set is refused before anything is created."""
     config = RaidConfig(devices=("/dev/sdb", "/dev/sdc"), raidlevel=1, type="sw_mdadm")
     with pytest.raises(DeviceError, match=r"too small for a RAID set\. Nothing was touched"):
         MdadmSet(Path("/dev/md0"), config).least_capacity_bytes([8 * MIB, GIB])
@@ -283,7 +285,7 @@ def test_a_software_raid_from_plan_to_results(
 def test_sigterm_right_after_a_set_was_made_takes_it_away_again(
     tools: FakeTools, tkperf_raid: Tkperf, loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between its making and the run, too, a signal ends everything in order."""
+    """SIGTERM right after the creation of a set, before the run, removes the set."""
     members, made = [loop_device(), loop_device()], []
 
     class StandInSet(MdadmSet):

@@ -108,7 +108,7 @@ def test_rounds_after_an_interruption_are_counted_from_it() -> None:
 
 
 def test_nothing_tracked_is_a_mistake() -> None:
-    """Steady state of nothing would be reached at once."""
+    """A section that tracks nothing is a mistake, because its steady state would be reached at once."""
     with pytest.raises(ValueError, match="needs a tracking variable"):
         find_decisive(())
 
@@ -135,7 +135,7 @@ def test_a_stream_ends_when_it_is_steady() -> None:
 
 
 def test_a_stream_ends_when_enough_is_written() -> None:
-    """Counted in bytes that were written, not in rate times time."""
+    """A stream ends when enough bytes were written. Rate times time does not count."""
     slices, stream = until(lambda _: measured(1000), judge_every=None, enough_bytes=3.5e8 * 3)
     assert len(slices) == 5
     assert stream.verdict is None

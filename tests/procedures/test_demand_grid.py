@@ -47,7 +47,7 @@ def course(request: pytest.FixtureRequest) -> Course:
 
 
 def test_the_order_of_all_phases(course: Course) -> None:
-    """Purge, preconditioning, writes and grid in turn, then each point's writes and histogram."""
+    """The phases are a purge, preconditioning, writes and grid in turn, and then each point's writes and histogram."""
     sections = [
         f"{type(phase).__name__} {phase.section}"
         for place, phase in enumerate(course.phases)
@@ -212,7 +212,7 @@ def test_cells_at_the_ceiling_or_above_are_neither_maximum_nor_middle() -> None:
 
 
 def test_where_all_cells_are_above_the_ceiling_it_chooses_nothing() -> None:
-    """On a slow disk all cells count, and the result says so."""
+    """If all cells are above the ceiling, as on a slow disk, all cells count. The result says so."""
     slow = (cell(1, 1, 100, 6000), cell(1, 4, 300, 12_000))
     assert points(*slow) == {DemandPoint.MAXIMUM: (1, 4), DemandPoint.MIDDLE: (1, 1), DemandPoint.MINIMUM: (1, 1)}
     chosen = choose_points(slow, 5000)

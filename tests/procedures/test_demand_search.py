@@ -114,7 +114,9 @@ def steps_of(**numbers: Sequence[object] | str) -> tuple[Workload, ...]:
 
 
 def test_a_sweep_has_every_combination_once() -> None:
-    """Mix outermost, then block size, compressibility, threads, queue depth, as they are given."""
+    """A sweep has every combination once. The mix is the outermost loop, followed by block size, compressibility,
+    threads and queue depth as they are given.
+    """
     loads = steps_of(
         read_percents=(100, 0), block_sizes_kib=(16, 4), compressible_percents=(0, 50), jobs=(2, 1), io_depths=(8, 1)
     )

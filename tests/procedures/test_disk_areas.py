@@ -69,7 +69,7 @@ def test_the_course_is_tkperfs(test: str, rounds: int, steps: int, hours: float)
 
 
 def test_read_before_write_and_larger_blocks_first() -> None:
-    """The order of TKperf's loops."""
+    """Reads precede writes, and larger blocks precede smaller ones, as in TKperf's loops."""
     (first, *_) = phases_of(HDD_TESTS["iops"].procedure(TKPERF, CAPACITY_BYTES), lambda _: {})
     assert isinstance(first, Round)
     cells = [(step.workload.read_percent, step.workload.block_size_bytes) for step in first.steps]

@@ -106,7 +106,7 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
 
 
 def test_the_levels_of_a_mix_end_with_those_missed_in_a_row() -> None:
-    """Five beyond what each mix can do, and told in words with what was missed."""
+    """The levels of a mix end with five in a row that were missed. The reason names what was missed."""
     _, outcomes = run("demand")
     _, reads, writes, mixed = outcomes
     assert [len(each.window) for each in (reads, writes, mixed)] == [81, 38, 53]
@@ -118,7 +118,7 @@ def test_the_levels_of_a_mix_end_with_those_missed_in_a_row() -> None:
 
 
 def test_a_level_missed_once_does_not_end_them() -> None:
-    """A drive may be busy with itself for a minute."""
+    """A single missed level does not end the levels, because a drive may be busy with itself for a minute."""
 
     def hiccup(phase: Phase, workload: Workload) -> float:
         return 100.0 if workload.offered_iops == 20_000 else s3700(phase, workload)
@@ -256,7 +256,7 @@ def test_looking_ahead_the_worst_drive_is_the_one_that_keeps_up() -> None:
     ],
 )
 def test_a_mistake_in_the_tables_is_named(change: tuple[str, str], reason: str) -> None:
-    """File, key and reason, before anything is touched."""
+    """A mistake in the tables is refused with file, key and reason before anything is touched."""
     text = (Path(__file__).parents[2] / "src/tkperf/procedures/profiles/myce.toml").read_text()
     assert change[0] in text
     with pytest.raises(ProfileError) as caught:
@@ -358,7 +358,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
 
 
 def test_nothing_is_lost_of_no_io() -> None:
-    """A level in which nothing was done is missed, not divided by."""
+    """A level in which nothing was done counts as missed, and nothing is divided by zero."""
     workload = Workload(
         access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1, offered_iops=1.0
     )

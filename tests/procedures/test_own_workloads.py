@@ -226,7 +226,7 @@ def test_a_phase_ends_when_all_that_is_tracked_is_steady_in_one_window(tmp_path:
 
 
 def test_an_unsteady_phase_ends_with_the_rounds_of_its_rule(tmp_path: Path) -> None:
-    """max_rounds of the file, not the profile's 25."""
+    """A phase that never becomes steady ends with max_rounds of its file, and not with the profile's 25."""
 
     def jumping(phase: Phase, _work: Workload) -> float:
         number: int = getattr(phase, "number", 0)
@@ -239,7 +239,7 @@ def test_an_unsteady_phase_ends_with_the_rounds_of_its_rule(tmp_path: Path) -> N
 
 
 def test_what_the_file_leaves_out_is_the_profiles(tmp_path: Path) -> None:
-    """Demand, preconditioning and the rule for steady state."""
+    """What a workload file leaves out is the profile's: demand, preconditioning and the rule for steady state."""
     text = """
 format = 1
 name = "least"
@@ -344,7 +344,9 @@ def test_sizes_of_a_loop_that_the_device_cannot_address_are_left_out(tmp_path: P
 
 
 def test_options_alter_the_numbers_of_the_file(tmp_path: Path) -> None:
-    """-rt, and -nj where the load has no TC of its own."""
+    """The option -rt alters the numbers of the file. The option -nj does so where the load has no thread count of its
+    own.
+    """
     request = request_of(tmp_path, LOOPED, "sim:sata-ssd", step_s=5, jobs=2)
     plan = plan_run(request)
     changes = Changes(choices=("threads 4 -> 2",), alterations=("runtime 1 s -> 5 s",))
@@ -385,7 +387,7 @@ longest_s = 10
     ],
 )
 def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: str, kib: int, says: str) -> None:
-    """Known before the range is filled."""
+    """A stream that does not fit in its part of the range is refused before the range is filled."""
     text = PART_OF_THE_RANGE.replace("ACCESS", access).replace("= 1024", f"= {kib}")
     assert plan_run(request_of(tmp_path, text, "sim:sata-ssd")).fitted.tests
     with pytest.raises(UsageError, match=says):
@@ -418,7 +420,7 @@ def test_the_run_file_has_the_whole_description(tmp_path: Path) -> None:
 
 
 def test_the_course_is_told_in_words(tmp_path: Path) -> None:
-    """Phase by phase, with the numbers that are the profile's."""
+    """The description tells the procedure phase by phase, with the numbers that are the profile's."""
     test, profile = own(EVERYTHING, tmp_path)
     assert test.describe(profile, Circumstances()) == (
         "Not a test of a specification, but the user's own: a workload file",
@@ -624,7 +626,7 @@ def test_more_steps_than_can_be_run_are_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_measured_after_the_last_phase(tmp_path: Path) -> None:
-    """A pause or fill at the end is for nothing."""
+    """A phase such as a purge after the last measurement is refused, because nothing would be measured after it."""
     with pytest.raises(UsageError, match=r"phase 9 \(purge\), key kind: nothing is measured after it"):
         own(EVERYTHING + "[[phases]]\nkind = 'purge'\n", tmp_path)
 

@@ -121,7 +121,9 @@ def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: 
 
 
 def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
-    """A step, and slices of a stream that then continues without a gap."""
+    """A warm-up is stored and in no result. This holds for a step, and for slices of a stream that then continues
+    without a gap.
+    """
 
     def procedure() -> Procedure:
         yield one_round(1, OTHER, warm_up=True)
@@ -150,7 +152,7 @@ def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
 
 
 def test_no_hand_over_is_cold_but_to_a_fill(tmp_path: Path) -> None:
-    """Fill, round, stream, stream, section, test: nothing but a purge lets the device wait."""
+    """No hand-over is cold except after a purge: fill, round, stream, section and test follow each other."""
 
     def first() -> Procedure:
         yield Purge(section="S")

@@ -257,7 +257,7 @@ def test_every_slice_belongs_to_one_stream() -> None:
 
 
 def test_the_profile_decides_every_number() -> None:
-    """Other numbers in the profile give another course: nothing is fixed in the code."""
+    """The profile decides every number of every test. The code fixes none of them."""
     profile = load_profile("pts-e-1.1")
     replace = msgspec.structs.replace
     profile = profile.with_tables(
@@ -335,7 +335,7 @@ def test_three_variables_of_pts_2_0_have_to_be_steady_in_one_window() -> None:
 
 
 def test_a_variable_that_never_settles_is_named() -> None:
-    """25 rounds, and the reason says which of the three it was."""
+    """A variable that never settles is named after 25 rounds: the reason says which of the three it is."""
 
     def wild(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
@@ -393,7 +393,7 @@ def test_a_profile_may_fill_another_range_than_it_tests() -> None:
 
 
 def test_the_text_says_what_is_tracked_filled_and_with_which_demand() -> None:
-    """Where a profile has more than the usual."""
+    """The description says what is tracked and filled, and with which demand, where a profile has more than usual."""
     assert "Tracking variables, all steady in one window: IOPS of RND 0/100 4k, 65/35 64k, 100/0 1024k" in text_of(
         "iops", load_profile("pts-2.0")
     )

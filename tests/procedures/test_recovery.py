@@ -183,7 +183,9 @@ def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
 
 
 def test_cross_stimulus_recovery_is_one_series_without_a_gap() -> None:
-    """On the simulated drive every slice begins where the one before ends, also at the changes."""
+    """On the simulated drive, cross stimulus recovery is one series: every slice begins where the one before ends, at
+    the changes too.
+    """
     table = load_profile("pts-e-1.1").table(CrossStimulusRecoveryTable)
     # Slices of a second have the same course in a 60th of the samples.
     profile = load_profile("pts-e-1.1").with_tables(msgspec.structs.replace(table, slice_s=1))
@@ -222,7 +224,7 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_recovery_time_is_stated(cross: Path) -> None:
-    """Four slow seconds after the change: the slice that reaches the first group's mean ends later."""
+    """The recovery time ends with the slice that reaches the first group's mean, after four slow seconds."""
     result = analyse(read_run(cross))
     (table,) = build_section_tables(result.tests[0], None)
     assert table.title == "Throughput (MB/s) of each section"
@@ -284,7 +286,9 @@ def test_a_headline_names_its_wait_state(idle: Path) -> None:
 
 
 def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
-    """A curve for each from its own beginning, bursts where they were in time, then its baseline."""
+    """One figure shows all wait states, each with a curve from its own beginning: first its bursts, and then its
+    baseline.
+    """
     view = view_of(idle)
     shown, course = view.tests[0].charts, view.tests[0].events.charts
     assert [chart.key for chart in shown] == ["hiroverlaid"]
@@ -432,7 +436,9 @@ def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
     ],
 )
 def test_a_slip_in_their_tables_is_named(old: str, new: str, found: str) -> None:
-    """File, key and reason in one line, before anything is run."""
+    """A mistake in the tables of recovery tests is refused in one line with file, key and reason, before anything is
+    run.
+    """
     text = (Path(__file__).parents[2] / "src/tkperf/procedures/profiles/pts-e-1.1.toml").read_text()
     assert old in text
     with pytest.raises(ProfileError, match=found) as refused:

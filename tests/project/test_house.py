@@ -149,7 +149,7 @@ def test_every_other_meaning_is_there() -> None:
     ],
 )
 def test_a_branch_by_a_tests_name_is_found(code: str) -> None:
-    """Every way in which the code once knew a test."""
+    """The check finds every way in which the code once branched by the name of a test."""
     assert list(find_names(code))
 
 

@@ -127,7 +127,7 @@ def test_nothing_installed_depends_on_the_checkout(made: Made) -> None:
 
 
 def test_man_and_shells_find_their_files(made: Made, tmp_path: Path) -> None:
-    """In the places below a prefix where they look."""
+    """man and the shells find their files at the places below the prefix where they look."""
     for page in ("tkperf", *(f"tkperf-{name}" for name in COMMANDS)):
         assert (made.prefix / f"share/man/man1/{page}.1").read_text().startswith(".TH TKPERF")
     bash = made.prefix / "share/bash-completion/completions/tkperf"

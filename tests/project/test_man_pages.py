@@ -88,7 +88,9 @@ def test_pages_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_roff_would_take_as_a_command_is_text(tmp_path: Path) -> None:
-    """A point or apostrophe at a line's beginning, backslashes, hyphens that are copied."""
+    """A point or an apostrophe at the beginning of a line, a backslash and a hyphen are text in a man page, and no
+    command of roff.
+    """
     (tmp_path / "odd.py").write_text(
         f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r})\n"
         "import man_pages\n"
