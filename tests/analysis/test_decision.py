@@ -143,7 +143,7 @@ def test_what_is_not_the_drives_alone_is_not_ranked(changes: Mapping[str, object
 
 
 def test_what_is_not_steady_is_not_ranked() -> None:
-    """With two runs, no values remain to rank, and the title says so."""
+    """A value that is not steady is not ranked. If no values remain to rank, as with two runs, the title says so."""
     runs = run_of("A", {READ: 100.0}), run_of("B", {READ: 900.0}, steady=False)
     comparison, decision = decide(*runs)
     assert decision.ranked == ()

@@ -113,8 +113,8 @@ def test_a_level_that_leaves_more_than_a_percent_undone_has_a_backlog() -> None:
 
 
 def test_no_backlog_never_exceeds_saturation() -> None:
-    """With its cache, the drive keeps up with 55,000 IOPS for one level. When more is offered, it
-    does 40,700 IOPS.
+    """The rate without a backlog never exceeds the rate of saturation. Here the cache lets the drive keep up with
+    55,000 IOPS for one level, but it saturates at 40,700 IOPS.
     """
     kept = [level(iops, iops) for iops in range(5000, 60_000, 5000)]
     beyond = [level(iops, 40_700) for iops in range(60_000, 85_000, 5000)]

@@ -111,8 +111,8 @@ def test_honest_steps_are_believed(make_engine: MakeEngine, io_depth: int, read_
 
 
 def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) -> None:
-    """With ``rate_iops``, fio before 3.42 would offer an eighth of the rate, so the drive would
-    seem too slow for the rate.
+    """A mix of block sizes is offered at its rate. With ``rate_iops``, fio before 3.42 would offer an eighth of it, and
+    the drive would seem too slow.
     """
     blocks = (BlockShare(4096, 50), BlockShare(65536, 50))
     load = workload(jobs=1, block_size_bytes=65536, read_percent=100)

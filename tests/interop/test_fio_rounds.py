@@ -699,7 +699,9 @@ def test_bins_that_contradict_the_count_give_no_percentiles() -> None:
 
 
 def test_a_name_with_line_feeds_stays_on_the_line_of_its_warning() -> None:
-    """Otherwise the name of a file or job could look like a message of tkperf."""
+    """A line feed in the name of a file or job does not break the line of a warning. Otherwise the name could look like
+    a message of tkperf.
+    """
     files = [
         (f"{place}\nwarning: all is well.json", written(10 + at, at_s, name="a\nb", error=at % 2))
         for at, (place, at_s) in enumerate((("r1", 0), ("r2", 60), ("r3", 1)))

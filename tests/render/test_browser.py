@@ -33,7 +33,7 @@ CELL = "iops0-0-4096"
 
 
 def test_every_chart_is_drawn(visit: Visit) -> None:
-    """Each figure holds a drawing that is not empty."""
+    """Every chart is drawn: each figure contains a drawing that is not empty."""
     visit.open()
     assert visit.count("figure") >= 15
     assert visit.count("figure .chart svg.marks") == visit.count("figure")
@@ -127,7 +127,7 @@ def test_the_way_back_closes_a_cell(visit: Visit) -> None:
 
 
 def test_a_link_opens_a_cell(visit: Visit) -> None:
-    """A reviewer can point at one."""
+    """A link to a cell opens the cell, so that a reviewer can point at it."""
     visit.open(f"#{CELL}")
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
 

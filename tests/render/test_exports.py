@@ -92,7 +92,9 @@ def test_csv_has_every_cell(result: RunResult) -> None:
 
 
 def test_a_verdict_can_be_computed_again_from_its_tables(result: RunResult) -> None:
-    """Window, values and how many were needed: average and range follow from them."""
+    """A verdict can be computed again from its tables: they contain the window, its values and the number of rounds
+    that were needed.
+    """
     tables = tables_of(result)
     values = rows(tables["verdict_values"])
     verdicts = rows(tables["verdicts"])
@@ -184,7 +186,7 @@ def test_xml_is_tkperfs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["1st", "a+b", "x.y-z"])
 def test_xml_of_names_that_are_no_elements(tmp_path: Path, name: str) -> None:
-    """The document stays well-formed."""
+    """XML remains well-formed with names that are no element names."""
     root, _ = tkperf_xml(simulate(tmp_path, run_info(name=name)))
     assert root.tag == {"1st": "_1st", "a+b": "a_b", "x.y-z": "x.y-z"}[name]
 
@@ -204,7 +206,7 @@ def test_xml_says_what_it_leaves_out(tmp_path: Path) -> None:
 
 
 def test_xml_of_hard_disks_is_refused(tmp_path: Path) -> None:
-    """TKperf's layout for them is not known: no guess is written."""
+    """TKperf's XML of hard disks is refused, because its layout is not known."""
     with pytest.raises(UsageError, match="not documented"):
         render_tkperf_xml(simulate(tmp_path, run_info(suite="hdd")))
 
@@ -236,7 +238,7 @@ def test_markdown_has_the_tables(result: RunResult) -> None:
 
 
 def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResult) -> None:
-    """Demand, purge and preconditioning of each test."""
+    """Markdown discloses demand, purge and preconditioning of each test."""
     text = render_markdown(build_view(result))
     assert "| Purge method | test |" in text
     blocks = dict(re.findall(r"### Parameters: (.*)\n((?:.+\n|\n(?!#))*)", text))
@@ -275,7 +277,7 @@ def test_xml_has_a_command_line_that_can_be_used_again(result: RunResult) -> Non
 
 
 def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
-    """In each form that leaves the house."""
+    """The Markdown, XML and CSV of a simulated run say that it is simulated."""
     notice = "SIMULATED: no device"
     info = run_info(notices=(notice,), device={"kind": "simulated drive"})
     result = simulate(tmp_path, info)

@@ -124,7 +124,7 @@ def test_noise_takes_little_more_than_it_must() -> None:
 
 
 def test_equal_seconds_take_hardly_anything() -> None:
-    """A fill of hours at one rate."""
+    """Equal seconds, as in a fill of hours at one rate, take nearly no space."""
     one = io_stats([100_000] * 500)
     samples = [Sample(start_s=at, duration_s=1, read=NO_IO, write=one) for at in range(7200)]
     seconds, histograms = kept(samples)
@@ -165,7 +165,9 @@ def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, ins
     ],
 )
 def test_pieces_that_do_not_belong_together_are_noticed(change: Callable[[bytes, bytes], Blobs], says: str) -> None:
-    """A second more or less would be read as another."""
+    """Pieces of a step that do not belong together are noticed, because with a second more or less the others would be
+    misread.
+    """
     seconds, histograms = kept(noise(3))
     assert seconds is not None
     assert histograms is not None
@@ -174,7 +176,7 @@ def test_pieces_that_do_not_belong_together_are_noticed(change: Callable[[bytes,
 
 
 def test_none_are_none() -> None:
-    """A step whose seconds were not kept, as of an import."""
+    """A step whose seconds were not stored, as in an import, has no seconds."""
     assert kept(()) == (None, None)
     assert decode_samples(None, None) == ()
     assert decode_seconds(None).shape == (len(SECOND_COLUMNS), 0)

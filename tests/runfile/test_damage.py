@@ -69,7 +69,7 @@ def read_all(path: Path, *, output: bool = True) -> str:
 
 
 def test_undamaged_it_is_read(path: Path) -> None:
-    """What the other tests damage is whole before."""
+    """The run file is readable before the other tests damage it."""
     assert read_all(path) == ""
 
 

@@ -164,7 +164,7 @@ def test_a_journal_that_others_can_have_laid_is_not_played_back(change: Change, 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
 def test_a_log_of_sqlite_is_not_taken_for_content(ending: str, path: Path) -> None:
-    """tkperf never writes one."""
+    """A log of SQLite is not accepted as content, because tkperf never writes one."""
     beside = path.with_name(path.name + ending)
     beside.write_bytes(bytes(64))
     beside.chmod(0o644)

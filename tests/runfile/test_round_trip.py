@@ -349,7 +349,7 @@ def test_a_stream_keeps_only_its_newest_document(tmp_path: Path) -> None:
 
 
 def test_a_run_is_readable_while_it_is_written(tmp_path: Path) -> None:
-    """tkperf show works during a run."""
+    """A run file can be read while it is written, so tkperf show works during a run."""
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))

@@ -22,8 +22,8 @@ FIGURES = Path("/lab/accuracy.json")
 MOST_RATE_ERROR = 0.01
 # What fio and the emulated CPU add to each I/O outside the kernel's trace: stated, and no more than this.
 MOST_OVERHEAD_US = 3000.0
-# With so many outstanding that those of the step before, which are ahead in the queue at its beginning, are
-# a fiftieth of a second of the ten.
+# Outstanding I/Os by IOPS. The I/Os of the step before are ahead in the queue at the beginning. With these numbers
+# they take a fiftieth of a second of the ten.
 THROTTLED = {200: 4, 1000: 16}
 # The answer is so slow that an emulated CPU adds less than the allowed hundredth.
 ANSWER_US, OUTSTANDING = 500_000, 16
