@@ -1,4 +1,4 @@
-"""One look at everything that may use a target, the base of objections and blind spots."""
+"""Survey everything that may use a target. Objections and blind spots are derived from this survey."""
 
 from __future__ import annotations
 

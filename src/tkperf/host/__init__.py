@@ -1,1 +1,1 @@
-"""The host as a place to measure on: what would disturb a run (``audit``), its ``settings``, their ``tuning``."""
+"""The host on which tkperf measures: conditions that would disturb a run (``audit``), ``settings``, and ``tuning``."""

@@ -31,7 +31,7 @@ from tkperf.model.choices import ATA_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import RunTool, run_command
 
-# Not a secret: it is set for minutes, and the user needs it if the drive stays locked.
+# The password is not secret. It is set for minutes only, and the user needs it if the drive stays locked.
 PASSWORD = "tkperf"  # noqa: S105
 HDPARM_LIMIT_S = 60.0
 # A drive's own estimate of an erase is a guide ("or more"); many take seconds and say 2 min.

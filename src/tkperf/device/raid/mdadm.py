@@ -29,9 +29,9 @@ IDLE = ("idle", None)
 
 
 class MdadmSet:
-    """One set, by its device node. Makes it, and has nothing to do with permits.
+    """A RAID set, identified by its device node.
 
-    It only stops a set that it made.
+    This class creates the set and checks no permits. It stops only a set that it created.
     """
 
     def __init__(self, path: Path, config: RaidConfig) -> None:

@@ -43,7 +43,7 @@ VD_OPERATIONS = "VD Operation Status"
 IN_PROGRESS, NOT_IN_PROGRESS = "in progress", "not in progress"
 # An erase or initialisation writes whole drives, so it still runs at this time after its start.
 BEGIN_LIMIT_S = 60.0
-# This overwrites the drives once, so that they are not as new afterwards.
+# This command overwrites the drives once. Afterwards they are no longer in the fresh state.
 ERASE = "MegaRAID drive erase, simple: overwritten once"
 ERASE_NOTE = (
     "the drives and then, by its full initialisation, the set were overwritten by the controller: "
@@ -97,7 +97,10 @@ def find_storcli() -> str:
 
 
 class StorcliSet:
-    """One virtual drive on one controller. Makes and deletes it; checks permits, but grants none."""
+    """A virtual drive on one controller.
+
+    This class creates and deletes the virtual drive. The class checks permits, but grants none.
+    """
 
     def __init__(self, path: Path, config: RaidConfig) -> None:
         self.path = path

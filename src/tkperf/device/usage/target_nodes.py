@@ -231,7 +231,7 @@ class _Layers:
         node = find_node(major_minor_of(device), self.sys_root)
         disk = find_disk(node)
         layer = self.underlying if claimed else self.nodes
-        # If sysfs does not have the device, its number is enough.
+        # If sysfs does not list the device, the device number is enough.
         layer.setdefault(device, node)
         for folder in _related(node, disk, self.sys_root):
             if (related := device_number(folder)) is not None:

@@ -1,4 +1,7 @@
-"""The audited host with its drives, and findings: the state of a topic, its weight, the reason, and a remedy."""
+"""The audited host with its drives, and the findings.
+
+A finding has the state of a topic, a weight, a reason and a remedy.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A drive's queue in the kernel, its link, and other drives on that link."""
+"""Audit a drive's queue in the kernel, the drive's link, and other drives on that link."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def audit_host(
 ) -> Audit:
     """Return everything that might disturb a run on the drives. Never raises: unreadable values become "not known"."""
     neighbours = {drive.name: find_neighbours(audited, drive) for drive in drives}
-    # Another drive under test also loads the link, so it counts as a neighbour.
+    # A second drive under test also loads the link, so it counts as a neighbour.
     everyone = tuple(dict.fromkeys(disk for found in neighbours.values() for disk in found))
     names = {disk.name for disk in everyone}
     # No timer works on a drive that is held for a test.
