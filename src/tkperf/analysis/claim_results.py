@@ -1,4 +1,7 @@
-"""Judge a claim: its state from the value alone, its margin, the certainty of the state, and why a value is missing."""
+"""Judge a claim: the state, the margin, the certainty, and the reason for a missing value.
+
+The state depends on the value alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build a section's results from its steps and verdicts: cells, rounds, slices, its window, the reason for its end."""
+"""Build the results of a section from steps and verdicts: cells, rounds, slices, window, and reason for the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One running fio: held at its gate, its output turned into readings, always brought to an end."""
+"""A running fio process.
+
+The process waits at a gate until tkperf releases it. Readings are parsed from its output. tkperf always ends it.
+"""
 
 from __future__ import annotations
 
@@ -329,7 +332,7 @@ class FioProcess:
             self._stopped |= os.waitid(os.P_PID, self._process.pid, options) is not None
 
     def stop(self) -> None:
-        """End fio whatever it does. Calls are safe at any time."""
+        """End fio, even if it does not respond. This function can be called at any time."""
         self._gate.close()
         stop_process(self._process, grace_s=3.0)
         for stream in (self._process.stdout, self._process.stderr):

@@ -1,4 +1,4 @@
-"""Finding a usable fio, its clock, the I/O engine that works on a device, and the speed of its reads."""
+"""Find a usable fio, the clock of that fio, an I/O engine that works on a device, and the read rate of the device."""
 
 from __future__ import annotations
 

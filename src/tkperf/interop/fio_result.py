@@ -427,7 +427,7 @@ def _threads(clones: Sequence[_Clone], options: Options, file: str, remarks: Rem
     stated = _option(options, "numjobs", 1)
     total_ms = clones[0].total_ms
     if len(clones) > 1 or total_ms is None:
-        # Two jobs of one name are clones, too, whatever their numjobs is.
+        # Two jobs with one name are also clones, for any value of numjobs.
         return max(stated, len(clones))
     ran = total_ms / clones[0].runtime_ms
     if stated == 1 and 1.5 < ran <= LARGEST_DEMAND and abs(ran - round(ran)) < 0.05 * ran:

@@ -26,9 +26,9 @@ class DriveStage(StrEnum):
     STOPPED = "stopped"
     """The user stopped its run, which can be resumed."""
     KILLED = "killed"
-    """Its process was killed, or has gone without a word; its run can be resumed."""
+    """The drive's process was killed, or ended without a message. The run can be resumed."""
     CONSENT_ENDED = "consent ended"
-    """It waited its turn when its process or the batch's ended: it is asked about again."""
+    """The drive was waiting for its turn when its process or the batch's ended. tkperf asks for consent again."""
 
     @property
     def has_begun(self) -> bool:

@@ -109,7 +109,7 @@ def read_input(
     """
     try:
         _require_readable_kind(path.stat().st_mode)
-        # Not blocking: neither a pipe nor a file under /proc may delay tkperf.
+        # The file is opened without blocking, because neither a pipe nor a file under /proc may delay tkperf.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
             require_confined(descriptor)

@@ -309,7 +309,7 @@ class TestRecord:
     measured again after an interruption: they count only in the amount written.
     """
 
-    __test__ = False  # not a test case, whatever pytest thinks of the name
+    __test__ = False  # pytest must not collect this class as a test case.
 
     name: str
     status: RunStatus

@@ -155,7 +155,7 @@ def audit_for(
         lasts_s=lasts_s,
         outstanding=None if workloads is None else find_heaviest(workloads).total_outstanding_ios,
         ioengine=ioengine,
-        # Without a run, its queue depths are not known.
+        # Without a run, the queue depths are not known.
         rounding=None if workloads else _find_rounding(),
     )
     return audit_host(audited, find_drives(identities))

@@ -1,4 +1,4 @@
-"""The state of a run by its events so far, whatever their source: for views that show it as a whole."""
+"""The state of a run according to the events so far, from any source. Views that show the whole run use this state."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ LATENCIES = ("latency_mean_us", "p99.999_us", "latency_max_us")
 
 
 class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One load of the test, and its length in slices."""
+    """A load of the test, with the length of the load in slices."""
 
     access: Access
     block_size_kib: BlockSizeKib

@@ -341,7 +341,7 @@ def _write_copy(
             for entry in waiting:
                 run_statements(copy, entry.statements)
     except BaseException:
-        # This must not need a descriptor, because none may be left.
+        # The cleanup must not need a file descriptor, because the process may have none left.
         with suppress(OSError):
             for left in (path, journal_of(path)):
                 left.unlink(missing_ok=True)

@@ -293,7 +293,7 @@ class RunFile:
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
-        """Read in one transaction, so all data are from one moment, whatever is written meanwhile."""
+        """Read in one transaction, so that all data are from one moment even if a writer adds rows meanwhile."""
         self._meter.begin()
         self._db.execute("BEGIN")
         try:

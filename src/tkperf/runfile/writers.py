@@ -55,7 +55,7 @@ def is_being_written(path: Path) -> bool:
     Raises:
         OSError: the file cannot be opened.
     """
-    # Not blocking: opening a pipe of that name would wait.
+    # The file is opened without blocking, because opening a pipe of that name would wait.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -108,7 +108,7 @@ def _report_end(run: RunParts, status: RunStatus, event: Event) -> None:
 
 @dataclass(slots=True)
 class _TestRun:
-    """One running test. ``replayed`` has the answers it got before."""
+    """A running test. ``replayed`` contains the answers that the test received before."""
 
     performer: Performer
     replayed: Replay = NOTHING

@@ -176,7 +176,7 @@ class Arrangement(StrEnum):
     COHORT = "cohort"
     """Drives of one model: the distribution of each figure over them."""
     HISTORY = "history"
-    """One drive: the course of each figure over time."""
+    """Runs of one drive: the change of each figure over time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
-"""The values of one run that the fixed figures may use: found by the workload that was run, whatever test measured it.
+"""The values of one run that the fixed figures may use.
 
-A comparison and a ranking choose among them. They depend on one run only, so they can be kept.
+tkperf finds a value by the workload that was run, not by the test that measured it. A comparison and a ranking choose
+among the values. The values depend on one run only, so tkperf can keep them.
 """
 
 from __future__ import annotations

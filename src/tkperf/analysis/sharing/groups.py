@@ -149,7 +149,7 @@ def assign_cpus(
         pools.setdefault(free.intersection(path.near_cpus), []).append(path)
     given: dict[str, tuple[int, ...]] = {}
     budgets = []
-    # Those that may use any CPU come last.
+    # Drives that may use any CPU are last.
     for near, drives in sorted(pools.items(), key=lambda pool: not pool[0]):
         taken = {cpu for cpus in given.values() for cpu in cpus}
         within = near or free

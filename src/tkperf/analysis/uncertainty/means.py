@@ -12,7 +12,7 @@ from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty, build_from_
 from tkperf.analysis.uncertainty.spread import Spread, spread_of_few, spread_of_series
 from tkperf.model.measurement import FloatArray, Seconds
 
-# So many rounds are a series in which neighbours may be correlated.
+# A series has at least this many rounds. Neighbouring rounds of a series may be correlated.
 ROUNDS_IN_SERIES = 20
 
 # Standard deviation of the median of normally distributed values, relative to the mean's: sqrt(pi / 2).

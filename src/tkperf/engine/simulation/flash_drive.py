@@ -1,4 +1,4 @@
-"""Simulation of a solid state drive second by second: its flash, its caches, its heat."""
+"""Simulate the flash, the caches and the temperature of a solid state drive, second by second."""
 
 from __future__ import annotations
 

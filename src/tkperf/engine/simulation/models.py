@@ -104,7 +104,7 @@ class FlashModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskModel:
-    """A hard disk, its write cache off.
+    """A hard disk with the write cache off.
 
     Attributes:
         outer_bytes_per_s, inner_bytes_per_s: at the first and at the last address.

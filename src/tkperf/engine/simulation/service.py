@@ -322,7 +322,7 @@ def _below(
     The drive waits for I/Os, or some I/Os wait for others.
     """
     use = min(offered / most, 0.999)
-    # One server: I/Os at random times wait twice as long as evenly spaced ones.
+    # With one server, I/Os that arrive at random times wait twice as long as evenly spaced I/Os.
     waits_us = use / (1 - use) * 1e6 / most * (1.0 if workload.arrival is Arrival.POISSON else 0.5)
     read_us, write_us = (time_us + waits_us for time_us in response_us(offered))
     reads = workload.read_percent / 100
@@ -364,7 +364,7 @@ class Moods:
         """Return the share of its rate that is left now under a load, after so many capacities of writes."""
         does = self._does
         share = self._level(workload, at_s) if does.unrest else 1.0
-        # It begins at its full rate, so that it has something to fall from.
+        # The drive begins at the full rate, so that a later fall is visible.
         every_s, lasts_s = does.cliff_every_s, does.cliff_lasts_s
         if every_s is not None and at_s % every_s >= every_s - lasts_s:
             share *= does.cliff_share

@@ -1,4 +1,4 @@
-"""One look at a drive's own log, in units that do not depend on its bus or maker; lenient reading of its values."""
+"""Parse a drive's own log leniently, into units that do not depend on the bus or the maker."""
 
 from __future__ import annotations
 
