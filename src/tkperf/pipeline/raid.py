@@ -50,7 +50,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
         self._raid = MdadmSet(path, config)
         looks = [_look_at(request, device) for device in config.devices]
         self.drives = tuple(identity for identity, _ in looks)
-        # None: the member is not purged.
+        # None if the member is not purged.
         self._methods = tuple(method for _, method in looks)
         self._raid.refuse_taken_node()
         self._raid.require_program()

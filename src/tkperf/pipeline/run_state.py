@@ -228,7 +228,7 @@ class RunState:
         return passed_s / (passed_s + longest_s), passed_s / (passed_s + shortest_s)
 
 
-# Another host may send any number: what a calendar can show.
+# A different host may send any number. The limits are what a calendar can show.
 _Seconds = Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)]
 
 

@@ -244,7 +244,7 @@ def _name_of_mapped(
         return target.files[file]
     with suppress(OSError, ValueError):
         return target.name_of(os.stat(name))
-    # Its name leads nowhere: on btrfs and overlays only the inode remains.
+    # The name leads to none of the files. On btrfs and overlays, only the inode can be compared.
     same = (known for known in target.files if known[1] == file[1] and file[0] in file_systems)
     return next((target.files[known] for known in same), None)
 

@@ -204,7 +204,7 @@ PRESET_MODELS: dict[str, DriveModel] = {
         noise=0.04,
     ),
     "hdd": DiskModel(capacity_bytes=4_000_787_030_016),
-    # Never steady.
+    # This drive never reaches steady state.
     "unsteady": replace(_SATA, capacity_bytes=120_034_123_776, misbehaviour=Misbehaviour(unrest=0.6)),
     # Falls to a third of its rate all of a sudden, for six minutes in every three quarters of an hour.
     "cliffs": replace(_SATA, misbehaviour=Misbehaviour(cliff_every_s=2700.0, cliff_lasts_s=360.0, cliff_share=0.33)),
