@@ -340,7 +340,7 @@ def test_a_gate_to_which_not_all_come_fails(
     """
     monkeypatch.setattr(fio_process, "LONGEST_START_S", 1.5)
     fake_fio({"*": [[["do not come"], ["run"]]]})
-    with pytest.raises(StepFailedError, match="only 1 of 2 threads of fio came"):
+    with pytest.raises(StepFailedError, match="only 1 of 2 threads of fio reached the start"):
         measure(make_engine())
 
 

@@ -148,7 +148,7 @@ def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
 
     monkeypatch.setattr(Gate, "open", kill_and_open)
     if victims == 2:
-        with pytest.raises(StepFailedError, match="no time"):
+        with pytest.raises(StepFailedError, match="no runtime"):
             measure(make_engine())
     else:
         assert "did no I/O" in (judge(*measure(make_engine())) or "")
