@@ -14,12 +14,16 @@ from tkperf.analysis.comparing.decision_figures import build_decision
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.model.disturbance.io import DisturbanceCode
+from tkperf.model.errors import UsageError
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.record import RunStatus
 from tkperf.model.units import KIB, MIB
 from tkperf.model.workload import Access, Workload
+from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.decision_texts import build_decision_view, describe_uses, find_title, format_times
 from tkperf.page.matrix import Sign
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.html import render_view
 
 READ, WRITE = (
     Workload(access=Access.RANDOM, read_percent=mix, block_size_bytes=4 * KIB, jobs=4, io_depth=32) for mix in (100, 0)
@@ -139,7 +143,7 @@ def test_what_is_not_the_drives_alone_is_not_ranked(changes: Mapping[str, object
     assert cell.text == "900"
     if reason is not None:
         assert (cell.sign, cell.words) == (Sign.UNRANKED, str(reason))
-        assert f"not ranked: B ({reason})" in uses_of(*comparison.results)["Random reads"]
+        assert f"not ranked: B (900 IOPS, {reason})" in uses_of(*comparison.results)["Random reads"]
 
 
 def test_what_is_not_steady_is_not_ranked() -> None:
@@ -184,6 +188,27 @@ def test_runs_that_share_some_tests_rank_where_they_can() -> None:
     assert uses_of(*comparison.results)["Large files, reading"] == (
         "B (200 MB/s), then A (2.0 × less); not measured: C"
     )
+
+
+def test_runs_without_a_common_test_rank_where_two_of_them_can() -> None:
+    """One run has all tests, each other run has a part of them; the page has a chart of each."""
+    more = replace(READ, block_size_bytes=8 * KIB)
+    whole = made_up_run(
+        "A", {"iops": [section_of({READ: 100.0, more: 90.0})], "tp": [section_of({LARGE: 100.0}, name="TP")]}
+    )
+    large = made_up_run("C", {"tp": [section_of({LARGE: 400.0}, name="TP")]})
+    runs = whole, run_of("B", {READ: 200.0, more: 150.0}), large
+    comparison, decision = decide(*runs)
+    assert comparison.rows == ()
+    assert figure_of(decision, "random_read").ranking == ((1,), (0,))
+    assert figure_of(decision, "large_read").ranking == ((2,), (0,))
+    page = build_comparison_page(comparison)
+    assert [test.key for test in page.tests] == ["iops"]
+    assert page.lead_charts
+    for render in (render_view, render_markdown):
+        assert "B and C are the best" in render(page)
+    with pytest.raises(UsageError, match="no test in common"):
+        compare((runs[1], large))
 
 
 def test_a_figure_of_a_single_run_has_a_line_and_no_column() -> None:
@@ -283,8 +308,41 @@ def test_long_names_are_short_in_the_lines_and_whole_in_the_matrix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "text"),
-    [(1.0, "0.0 %"), (1.017, "1.7 %"), (1.149, "15 %"), (1.15, "1.1 ×"), (4.44, "4.4 ×"), (28.7, "29 ×")],
+    ("ratio", "text"),
+    [
+        *((1.0, "0.0 %"), (1.017, "1.7 %"), (1.19, "19 %"), (1.2, "1.2 ×"), (4.44, "4.4 ×"), (28.7, "29 ×")),
+        # Less than the best is a share of the best: 1/1.12 is 11 % less, not 12 % less.
+        *((1 / 1.017, "1.7 %"), (1 / 1.12, "11 %"), (1 / 1.21, "1.2 ×"), (1 / 4.44, "4.4 ×")),
+    ],
 )
-def test_small_ratios_are_told_in_percent(factor: float, text: str) -> None:
-    assert format_times(factor) == text
+def test_small_ratios_are_told_in_percent(ratio: float, text: str) -> None:
+    assert format_times(ratio) == text
+
+
+def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
+    """A cell compares with the best run, the line of a run with the other run."""
+    runs = run_of("A", {READ: 112.0, SINGLE: 100.0}), run_of("B", {READ: 100.0, SINGLE: 112.0})
+    comparison, decision = decide(*runs)
+    cells = build_decision_view(comparison, decision).rows[1].cells[:2]
+    assert [cell.words for cell in cells] == ["11 % less", "12 % more"]
+    lines = uses_of(*runs)
+    assert lines["A"] == "better at random reads (12 % more) and read latency (11 % less)"
+    assert lines["Random reads"] == "A (112.0 IOPS), then B (100.0 IOPS, 11 % less)"
+
+
+@pytest.mark.parametrize(
+    ("load", "worse", "is_best"), [(READ, 97.05, False), (READ, 96.9, True), (SINGLE, 103.1, True)]
+)
+def test_the_least_difference_is_that_of_the_cell(load: Workload, worse: float, is_best: bool) -> None:
+    """No cell says 2.9 % less next to a best one: the limit of 3 % is of the best value, too."""
+    _, decision = decide(run_of("A", {load: 100.0}), run_of("B", {load: worse}))
+    figure = figure_of(decision, "single_read" if load is SINGLE else "random_read")
+    assert figure.cells[0].standing is (Standing.BEST if is_best else Standing.EQUAL)
+
+
+def test_the_best_runs_are_named_if_a_line_has_room_for_them() -> None:
+    """Four equal drives are named; four with long names are counted."""
+    values = [100.0] * 4 + [50.0] * 8
+    for name, expected in (("ssd", "ssd-00, ssd-01, ssd-02 and ssd-03 ("), ("enterprise-ssd", "4 runs (")):
+        line = uses_of(*(run_of(f"{name}-{n:02}", {READ: value}) for n, value in enumerate(values)))["Random reads"]
+        assert line.startswith(expected)

@@ -174,6 +174,27 @@ def test_courses_of_other_lengths_are_read_at_common_places() -> None:
     assert {point.y for point in curves[0].points} == {10.0}
 
 
+def test_a_median_is_of_the_same_runs_everywhere() -> None:
+    """Fast runs that begin late would lift it, and slow ones that end early: neither is a change of any drive."""
+    places = range(0, 101, 10)
+    slow = {f"slow{n}": tuple(Point(float(x), 10.0) for x in places if x <= 90) for n in range(7)}
+    fast = {f"fast{n}": tuple(Point(float(x), 90.0) for x in places if x >= 10) for n in range(6)}
+    courses = slow | fast
+    middle, *outliers = draw_band(courses, {name: n for n, name in enumerate(courses)}, Scale.LINEAR)
+    assert {point.y for point in middle.points} == {10.0}
+    assert float(middle.points[0].x) == pytest.approx(10, abs=1)
+    assert float(middle.points[-1].x) == pytest.approx(90, abs=1)
+    assert outliers == []
+
+
+def test_a_second_group_of_drives_is_no_outlier() -> None:
+    """The smaller group limits the band, so its runs are not far from the middle half; one run apart from both is."""
+    values = [100.0 + n / 10 for n in range(12)] + [20.0 + n / 10 for n in range(6)] + [1.0]
+    courses = {f"d{n}": (Point(1.0, value), Point(2.0, value)) for n, value in enumerate(values)}
+    _, *outliers = draw_band(courses, {name: n for n, name in enumerate(courses)}, Scale.LINEAR)
+    assert [curve.name for curve in outliers] == ["d18"]
+
+
 def test_a_curve_has_a_view_for_each_name_that_a_report_has() -> None:
     """A curve of a comparison has the views of IOPS and MB/s over the block size and over the mix, as many as the
     report of a run has curves.

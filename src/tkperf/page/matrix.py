@@ -77,6 +77,11 @@ class MatrixCell:
         """Return the cell as a line of text: ``47,600 ▽ 4.4 × less``."""
         return " ".join(filter(None, (self.text, self.sign.value, self.words)))
 
+    @property
+    def short_line(self) -> str:
+        """Return the line without the words that the head of the column implies: ``47,600 ▽ 4.4 ×``."""
+        return self.line.removesuffix(" less").removesuffix(" more")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixColumn:

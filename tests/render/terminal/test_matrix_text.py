@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -11,11 +12,18 @@ from tests.analysis.test_decision import READ, SINGLE, WRITE, run_of
 from tests.analysis.test_ranking import run_of as figures_of
 from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.comparing.ranking import rank_runs
+from tkperf.model.units import KIB, MIB
+from tkperf.model.workload import Access, Workload
 from tkperf.page.chart import Axis, Chart, Curve, Point, Scale
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.ranking_page import build_ranking_view
 from tkperf.render.terminal.histories import UNICODE
-from tkperf.render.terminal.matrix_text import draw_curves, draw_list, print_decision
+from tkperf.render.terminal.matrix_text import draw_curves, draw_list, draw_matrix, print_decision
+
+WORKLOADS = {
+    mix: Workload(access=Access.RANDOM, read_percent=mix, block_size_bytes=4 * KIB, jobs=4, io_depth=32)
+    for mix in (0, 65, 100)
+}
 
 
 @pytest.mark.parametrize("count", [2, 4, 12])
@@ -32,8 +40,30 @@ def test_a_matrix_fits_a_terminal_and_has_every_cell(count: int) -> None:
     text = "\n".join(plain)
     for row in view.rows:
         for cell in row.cells:
-            assert cell.line in text
+            assert cell.short_line in text
     assert all(name in text for name, _ in view.lines)
+
+
+@pytest.mark.parametrize("count", [2, 4, 12])
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_matrix_is_as_long_as_a_screen(count: int, width: int) -> None:
+    """A matrix of eight figures is at most 32 lines long on a terminal of any usual width.
+
+    It loses its bars first, then words that its heads imply.
+    """
+    loads = {
+        **{WORKLOADS[mix]: 123_456.0 for mix in (0, 65, 100)},
+        **{replace(WORKLOADS[mix], access=Access.SEQUENTIAL, block_size_bytes=MIB): 3456.0 for mix in (0, 100)},
+        **{replace(WORKLOADS[mix], jobs=1, io_depth=1): 78.9 for mix in (0, 100)},
+    }
+    runs = [run_of(f"drive-{n:02}", {load: value * (1 + n / 3) for load, value in loads.items()}) for n in range(count)]
+    view = build_comparison_page(compare(runs, Arrangement.RUNS)).decision
+    assert view is not None
+    assert len(view.columns) == 7
+    lines = [line.plain for line in draw_matrix(view, width, UNICODE)]
+    assert len(lines) <= 32
+    assert max(map(len, lines)) <= width
+    assert any("±" in line for line in lines) == (count == 2 or (count, width) == (4, 200))
 
 
 def test_without_unicode_the_signs_are_letters() -> None:

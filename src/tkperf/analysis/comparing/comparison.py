@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 from statistics import median
 
 import numpy as np
@@ -223,7 +224,7 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
         )
     arrangement, ordered = _arrange(results, wanted)
     rows = tuple(build_rows(ordered))
-    if not rows:
+    if not rows and not _does_any_pair_share(ordered):
         raise UsageError(
             f"these runs have no {_lacking(ordered)} in common that was measured in all of them"
             + explain_nothing_common(ordered)
@@ -240,6 +241,14 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
         cohort=build_cohort(names, devices, headlines) if is_cohort else None,
         history=build_history(names, devices, _days(ordered), headlines) if is_history else None,
     )
+
+
+def _does_any_pair_share(results: Sequence[RunResult]) -> bool:
+    """Return whether two of several runs have a value in common.
+
+    The matrix and the curves of a comparison then have these runs, and the others with a dash.
+    """
+    return len(results) > 2 and any(next(build_rows(pair), None) is not None for pair in combinations(results, 2))
 
 
 def _days(results: Sequence[RunResult]) -> tuple[float, ...]:

@@ -14,8 +14,8 @@ from tkperf.analysis.comparing.compared_rows import Change, Entry, against_first
 from tkperf.model.quantity import Better, Measure
 from tkperf.model.workload import Workload
 
-LEAST_DIFFERENCE = 1.03
-"""A smaller ratio of two values ranks neither before the other, however little noise they have.
+LEAST_DIFFERENCE = 0.03
+"""A smaller difference, as a share of the better value, ranks neither before the other, however little their noise.
 
 The intervals are those of two runs: another drive of a model may differ by more. A convention (ADR 60).
 """
@@ -171,11 +171,11 @@ def rank(
 
 
 def is_better(entry: Entry, other: Entry, measure: Measure) -> bool:
-    """Return whether a value is better than another one beyond noise, and by at least 3 %."""
+    """Return whether a value is better than another one beyond noise, and by at least 3 % of the better value."""
     judged = against_first(entry, other, measure)
     if judged.change is not Change.WORSE or not judged.ratio:
         return False
-    return max(judged.ratio, 1 / judged.ratio) >= LEAST_DIFFERENCE
+    return abs(1 - judged.ratio) >= LEAST_DIFFERENCE
 
 
 def _find_standings(entries: Sequence[Entry], ranked: Sequence[int], measure: Measure) -> dict[int, Standing]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.comparing.compared_rows import MOST_WITHIN_NOISE, ComparedRow
@@ -154,18 +154,23 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
         words=(_WORDS, " ".join(RATIO_MARKS.values()), UNITS),
         overview=tuple(table for table in overview if table is not None),
         overview_charts=(*build_spike_charts(comparison), *build_headline_charts(comparison)),
-        tests=tuple(
-            TestView(
-                key=test,
-                title=titles.get(test, test),
-                facts=_telemetry(comparison, test),
-                sections=tuple(_sections(comparison, test, most_across)),
-                charts=build_test_charts(comparison, test),
-            )
-            for test in dict.fromkeys(row.test for row in comparison.rows)
-        ),
+        tests=tuple(_build_tests(comparison, titles, most_across)),
     )
     return mark_charts(view)
+
+
+def _build_tests(comparison: Comparison, titles: Mapping[str, str], most_across: int) -> Iterator[TestView]:
+    """Yield the tests of which all runs have a value, then those of which some runs have a curve."""
+    for test in dict.fromkeys((*(row.test for row in comparison.rows), *titles)):
+        view = TestView(
+            key=test,
+            title=titles.get(test, test),
+            facts=_telemetry(comparison, test),
+            sections=tuple(_sections(comparison, test, most_across)),
+            charts=build_test_charts(comparison, test),
+        )
+        if view.sections or view.charts:
+            yield view
 
 
 def _find_remarks(comparison: Comparison) -> NotesView | None:

@@ -38,10 +38,12 @@ _SIGNS = {
 # What tells the lines of a use apart.
 _PARTS = {"large_read": ", reading", "large_write": ", writing"}
 # From this ratio on times are easier to read than percent.
-_LEAST_TIMES = 1.15
+_LEAST_TIMES = 1.2
 # Most groups of runs in a line that names all, and at the start of a line that leaves some out.
 _MOST_NAMED, _FIRST_NAMED = 4, 2
 _MOST_IN_GROUP, _MOST_IN_LIST = 3, 2
+# Characters of the names of the best runs for which a line has room.
+_LONGEST_GROUP = 60
 _LONGEST_IN_TITLE = 24
 _MOST_WINNERS = 3
 _NOTHING, _SAME = "0.0 %", "the same"
@@ -146,7 +148,7 @@ def describe_uses(comparison: Comparison, decision: Decision) -> Iterator[tuple[
 def _describe_pair(called: Sequence[str], decision: Decision) -> Iterator[tuple[str, str]]:
     for run, name in enumerate(called):
         better = [
-            f"{name_figure_of(figure)} ({format_times(_factor(figure.cells[1 - run]))})"
+            f"{name_figure_of(figure)} ({_describe_lead(figure.cells[1 - run])})"
             for figure in decision.figures
             if figure.cells[run].standing is Standing.BEST
         ]
@@ -168,19 +170,24 @@ def name_figure_of(figure: DecisionFigure) -> str:
 
 
 def _percent_apart(figure: DecisionFigure) -> str:
-    times = format_times(max(map(_factor, figure.cells)))
+    ratios = [cell.entry.ratio for cell in figure.cells if cell.entry.ratio]
+    times = format_times(max(ratios, key=lambda ratio: abs(1 - ratio), default=1.0))
     return _SAME if times == _NOTHING else f"{times} apart"
 
 
-def _factor(cell: DecisionCell) -> float:
-    """Return how many times the value and the best differ; 1 for the best itself."""
-    ratio = cell.entry.ratio or 1.0
-    return max(ratio, 1 / ratio)
+def _describe_lead(cell: DecisionCell) -> str:
+    """Return the distance of the best from a worse value: ``4.4 ×``, ``12 % more``, ``11 % less``."""
+    ratio = 1 / (cell.entry.ratio or 1.0)
+    times = format_times(ratio)
+    return f"{times} {'more' if ratio > 1 else 'less'}" if times.endswith("%") else times
 
 
-def format_times(factor: float) -> str:
-    """Return ``4.4 ×``; small factors as ``1.7 %``, which are easier to read."""
-    percent = 100 * (factor - 1)
+def format_times(ratio: float) -> str:
+    """Return the distance of a ratio from 1: ``4.4 ×`` for 4.4 and for 1/4.4.
+
+    A small distance is easier to read in percent: ``12 %`` for 1.12, and ``11 %`` for 1/1.12.
+    """
+    factor, percent = max(ratio, 1 / ratio), 100 * abs(ratio - 1)
     if factor < _LEAST_TIMES:
         return f"{percent:.1f} %" if percent < 9.95 else f"{percent:.0f} %"
     return f"{factor:,.1f} ×" if factor < 10 else f"{factor:,.0f} ×"
@@ -201,14 +208,14 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
         text += f", then {', '.join(_describe_next(figure, group, called) for group in shown)}"
     if left := sum(map(len, groups[1 + len(shown) : -1])):
         text += f", {left} more, last {_describe_next(figure, groups[-1], called)}"
+    few = len(called) <= _MOST_NAMED + 1
     unranked = [
-        f"{called[run]} ({figure.cells[run].unranked})"
+        f"{called[run]} ({', '.join(_facts_of(figure, run)) if few else figure.cells[run].unranked})"
         for run in figure.measured
         if figure.cells[run].unranked is not None
     ]
     missing = [called[run] for run in range(len(called)) if run not in figure.measured]
     parts = [text]
-    few = len(called) <= _MOST_NAMED + 1
     parts += [f"not ranked: {_list_few(unranked, few=few)}"] if unranked else []
     parts += [f"not measured: {_list_few(missing, few=few)}"] if missing else []
     return "; ".join(parts)
@@ -230,7 +237,7 @@ def _describe_first(figure: DecisionFigure, group: Sequence[int], called: Sequen
     unit = figure.measure.unit
     if len(group) == 1:
         return f"{called[group[0]]} ({_value_of(figure, group[0])})"
-    names = _name_group(group, called)
+    names = _name_group(group, called, is_first=True)
     ends = (figure.cells[group[0]].entry.value, figure.cells[group[-1]].entry.value)
     low, high = (format_number(end, figure.measure.digits) for end in ends)
     value = low if low == high else f"{low} to {high}"
@@ -238,10 +245,11 @@ def _describe_first(figure: DecisionFigure, group: Sequence[int], called: Sequen
     return f"{names} ({value} {unit}, {equal})"
 
 
-def _name_group(group: Sequence[int], called: Sequence[str]) -> str:
-    """Name the runs of a group as far as one line has room for them."""
+def _name_group(group: Sequence[int], called: Sequence[str], *, is_first: bool = False) -> str:
+    """Name the runs of a group as far as one line has room for them; those of the first group if they fit at all."""
     most = _MOST_IN_GROUP if len(called) <= _MOST_NAMED + 1 else _MOST_IN_LIST
-    return list_words([called[run] for run in group]) if len(group) <= most else f"{len(group)} runs"
+    names = list_words([called[run] for run in group])
+    return names if len(group) <= most or (is_first and len(names) <= _LONGEST_GROUP) else f"{len(group)} runs"
 
 
 def _describe_next(figure: DecisionFigure, group: Sequence[int], called: Sequence[str]) -> str:
@@ -261,7 +269,7 @@ def describe_distance(cell: DecisionCell) -> str:
     ratio = cell.entry.ratio
     if not ratio:
         return ""
-    times = format_times(_factor(cell))
+    times = format_times(ratio)
     if times == _NOTHING:
         return _SAME
     return f"{times} {'more' if ratio > 1 else 'less'}"

@@ -13,8 +13,12 @@ from tkperf.page.chart import NEUTRAL, PALETTE, Curve, Place, Point, Scale
 
 _GRID_POINTS = 120
 _MOST_OUTLIERS = 6
-# Of a place that fewer runs have, a median says nothing about the others.
-_LEAST_SHARE = 0.5
+# The median should be of the same runs everywhere: it would jump where runs begin or end. If fewer than half of the
+# places are left, it is drawn where most of the runs have a value.
+_LEAST_SHARES = (1.0, 0.9, 0.5)
+_LEAST_PLACES = 0.5
+# A course this many times the height of the band away from it is beyond the fences of Tukey's box plot.
+_FENCE = 1.5
 
 Courses = Mapping[str, Sequence[Point]]
 _Columns = dict[str, dict[Place, float]]
@@ -32,7 +36,10 @@ def draw_band(courses: Courses, numbers: Mapping[str, int], scale: Scale) -> tup
     columns = _read_at_places(courses) if scale is Scale.ORDINAL else _read_at_grid(courses, scale)
     places = list(dict.fromkeys(place for column in columns.values() for place in column))
     by_place = {place: [column[place] for column in columns.values() if place in column] for place in places}
-    kept = {place: values for place, values in by_place.items() if len(values) >= _LEAST_SHARE * len(courses)}
+    kept: dict[Place, list[float]] = {}
+    for share in _LEAST_SHARES:
+        if len(kept) < _LEAST_PLACES * len(places):
+            kept = {place: values for place, values in by_place.items() if len(values) >= share * len(courses)}
     if scale is not Scale.ORDINAL:
         kept = dict(sorted(kept.items(), key=lambda one: float(one[0])))
     band = tuple(Point(place, *_find_middle(values)) for place, values in kept.items())
@@ -83,7 +90,10 @@ def _read_at_grid(courses: Courses, scale: Scale) -> _Columns:
 
 
 def _find_outliers(columns: _Columns, medians: Mapping[Place, float]) -> Iterator[str]:
-    """Yield the courses whose mean distance from the median is an outlier's, as logarithms; the furthest first."""
+    """Yield the courses whose mean distance from the median is an outlier's, as logarithms; the furthest first.
+
+    Of two groups of drives, the smaller one is no outlier: an outlier is also far from the middle half.
+    """
     distances = {}
     for name, column in columns.items():
         pairs = [(value, medians.get(place, 0.0)) for place, value in column.items()]
@@ -92,6 +102,12 @@ def _find_outliers(columns: _Columns, medians: Mapping[Place, float]) -> Iterato
             distances[name] = fmean(ratios)
     if len(distances) < 2 or not any(distances.values()):
         return
+    _, low, high = _find_middle(list(distances.values()))
+    fence = _FENCE * (high - low)
     scores = describe_distribution(list(distances.values())).scores or ()
-    far = [(abs(score), name) for score, name in zip(scores, distances, strict=False) if abs(score) > OUTLIER_SCORE]
+    far = [
+        (abs(score), name)
+        for score, (name, distance) in zip(scores, distances.items(), strict=False)
+        if abs(score) > OUTLIER_SCORE and not low - fence <= distance <= high + fence
+    ]
     yield from (name for _, name in sorted(far, key=lambda one: -one[0]))

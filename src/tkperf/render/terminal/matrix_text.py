@@ -4,44 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import log
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
 from tkperf.model.units import NOT_MEASURED, drop_controls, wrap_words
 from tkperf.page.chart import Chart, Curve, Scale
-from tkperf.page.matrix import DecisionView, MatrixCell, MatrixRow, Sign
+from tkperf.page.matrix import DecisionView, MatrixCell, Sign
 from tkperf.page.page import ChartView
 from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for, format_short, mean
 
 _GAP = 2
 _LONGEST_NAME, _LEAST_COLUMN, _WIDEST_COLUMN = 20, 13, 24
-_WIDEST = 160
+_WIDEST = 200
+# Most lines of a matrix with bars: together with the title and a line for each use it has about 40.
+_MOST_LINES = 28
 # Characters of an interval after a bar.
 _INTERVAL = len(" ≥ ± 0.35 %")
 # Without the signs of Unicode.
 _ASCII_SIGNS = str.maketrans(
-    {"▲": "^", "▽": "v", "≈": "=", "◌": "o", "↓": "v", "×": "x", "±": "+", "µ": "u", "…": "~", "≥": ">"}
+    {"▲": "^", "▽": "v", "≈": "=", "◌": "o", "↓": "<", "×": "x", "±": "+", "µ": "u", "…": "~", "≥": ">"}
 )
 
 
 def print_decision(view: DecisionView, console: Console) -> None:
-    """Print the lines, then the matrix. If there are few drives, print a bar and the interval below each value."""
+    """Print the lines, then the matrix. If there is room, print a bar and the interval below each value."""
     blocks = blocks_for(console.encoding)
     for name, sentence in view.lines:
         text = drop_controls(f"{name}: {sentence}" if name else sentence)
-        lines = [text] if console.soft_wrap else wrap_words(text, console.width, hanging=2)
-        for number, line in enumerate(lines):
-            styled = Text(line)
+        wrapped = [text] if console.soft_wrap else wrap_words(text, console.width, hanging=2)
+        for number, part in enumerate(wrapped):
+            styled = Text(part)
             if number == 0 and name:
                 styled.stylize("bold", 0, len(drop_controls(name)) + 1)
             _print(styled, console, blocks)
     draw = draw_list if len(view.columns) == 1 else draw_matrix
-    for drawn in draw(view, min(_WIDEST, console.width), blocks):
-        _print(drawn, console, blocks)
+    lines = list(draw(view, min(_WIDEST, console.width), blocks))
+    has_intervals = any("±" in line.plain for line in lines)
+    for line in lines:
+        _print(line, console, blocks)
     if view.rows and view.columns:
         legend = "  ".join(f"{sign} {words}" for sign, words in view.legend if sign != "line")
-        for words in _wrap(f"{legend}  ± 95 % interval", console.width):
+        for words in _wrap(f"{legend}{'  ± 95 % interval' if has_intervals else ''}", console.width):
             _print(Text(words, style="dim"), console, blocks)
 
 
@@ -52,15 +57,19 @@ def _print(line: Text, console: Console, blocks: BlockLetters) -> None:
 
 
 def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the lines of the matrix; columns that do not fit next to each other are in blocks below each other."""
+    """Yield the lines of the matrix; columns that do not fit next to each other are in blocks below each other.
+
+    A matrix that would be too long has no bars. If it is still too long, its ratios have no words.
+    """
     if not view.rows or not view.columns:
         return
-    names = min(_LONGEST_NAME, max(len(row.name) for row in view.rows))
-    lengths = [
-        max(_LEAST_COLUMN, *(min(_WIDEST_COLUMN, len(row.cells[number].line)) for row in view.rows))
-        for number in range(len(view.columns))
-    ]
-    for numbers in _split(lengths, width - names):
+    layouts = [_lay_out(view, width, short=False, bars=False), _lay_out(view, width, short=True, bars=False)]
+    if not view.is_dense:
+        layouts.insert(0, _lay_out(view, width, short=False, bars=True))
+    shortest = min(layouts, key=lambda layout: layout.lines)
+    layout = next((layout for layout in layouts if layout.lines <= _MOST_LINES), shortest)
+    names, lengths = layout.names, layout.lengths
+    for numbers in layout.blocks:
         yield Text()
         yield _join("", names, [(view.columns[number].title, lengths[number], "bold") for number in numbers])
         for part in range(_count_lines([view.columns[number].detail for number in numbers], lengths, numbers)):
@@ -70,10 +79,39 @@ def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters) -> Iterato
             cells = [(text, lengths[number], "dim") for text, number in zip(details, numbers, strict=True)]
             yield _join("", names, cells)
         for row in view.rows:
-            yield _draw_values(row, names, lengths, numbers)
-            if not view.is_dense:
+            of_row = [row.cells[number] for number in numbers]
+            texts = [cell.short_line if layout.short else cell.line for cell in of_row]
+            values = zip(texts, (lengths[number] for number in numbers), map(_choose_style, of_row), strict=True)
+            yield _join(row.name, names, list(values))
+            if layout.bars:
                 bars = [(_bar(row.cells[number], lengths[number], blocks), lengths[number], "") for number in numbers]
                 yield _join("", names, bars)
+
+
+class _Layout(NamedTuple):
+    """A way to draw a matrix: the widths of its columns, the columns of each block, and the number of lines."""
+
+    names: int
+    lengths: list[int]
+    blocks: list[list[int]]
+    short: bool
+    bars: bool
+    lines: int
+
+
+def _lay_out(view: DecisionView, width: int, *, short: bool, bars: bool) -> _Layout:
+    names = min(_LONGEST_NAME, max(len(row.name) for row in view.rows))
+    lengths = []
+    for number, column in enumerate(view.columns):
+        texts = [row.cells[number].short_line if short else row.cells[number].line for row in view.rows]
+        least = max(_LEAST_COLUMN, min(_WIDEST_COLUMN, len(column.title)))
+        lengths.append(max(least, *(min(_WIDEST_COLUMN, len(text)) for text in texts)))
+    blocks = list(_split(lengths, width - names))
+    lines = 0
+    for numbers in blocks:
+        details = [view.columns[number].detail for number in numbers]
+        lines += 2 + _count_lines(details, lengths, numbers) + (2 if bars else 1) * len(view.rows)
+    return _Layout(names, lengths, blocks, short, bars, lines)
 
 
 def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
@@ -135,11 +173,6 @@ def _count_lines(details: Sequence[str], lengths: Sequence[int], numbers: Sequen
 
 def _wrap(text: str, width: int) -> list[str]:
     return wrap_words(drop_controls(text), width)
-
-
-def _draw_values(row: MatrixRow, names: int, lengths: Sequence[int], numbers: Sequence[int]) -> Text:
-    cells = [(row.cells[number], lengths[number]) for number in numbers]
-    return _join(row.name, names, [(cell.line, length, _choose_style(cell)) for cell, length in cells])
 
 
 def _choose_style(cell: MatrixCell) -> str:
