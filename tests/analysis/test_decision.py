@@ -340,6 +340,14 @@ def test_the_least_difference_is_that_of_the_cell(load: Workload, worse: float, 
     assert figure.cells[0].standing is (Standing.BEST if is_best else Standing.EQUAL)
 
 
+@pytest.mark.parametrize(("count", "said"), [(4, "X (900 IOPS, not steady)"), (5, "X (not steady)")])
+def test_a_line_has_the_value_that_is_not_ranked_if_it_has_room(count: int, said: str) -> None:
+    """Lines of five drives that needed a second line moved the charts below the first screen."""
+    runs = [run_of(f"A{n}", {READ: 100.0 * 2**n}) for n in range(count - 1)]
+    line = uses_of(*runs, run_of("X", {READ: 900.0}, steady=False))["Random reads"]
+    assert line.endswith(f"; not ranked: {said}")
+
+
 def test_the_best_runs_are_named_if_a_line_has_room_for_them() -> None:
     """Four equal drives are named; four with long names are counted."""
     values = [100.0] * 4 + [50.0] * 8

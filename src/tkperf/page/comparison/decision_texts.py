@@ -208,9 +208,10 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
         text += f", then {', '.join(_describe_next(figure, group, called) for group in shown)}"
     if left := sum(map(len, groups[1 + len(shown) : -1])):
         text += f", {left} more, last {_describe_next(figure, groups[-1], called)}"
-    few = len(called) <= _MOST_NAMED + 1
+    # With more runs, the values would need a second line, and the charts would leave the first screen.
+    few, has_values = len(called) <= _MOST_NAMED + 1, len(called) <= _MOST_NAMED
     unranked = [
-        f"{called[run]} ({', '.join(_facts_of(figure, run)) if few else figure.cells[run].unranked})"
+        f"{called[run]} ({', '.join(_facts_of(figure, run)) if has_values else figure.cells[run].unranked})"
         for run in figure.measured
         if figure.cells[run].unranked is not None
     ]
