@@ -16,6 +16,7 @@ from tkperf.page.strip import Strip, TickKind
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES
 from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for
+from tkperf.render.terminal.matrix_text import cut, print_line, split_columns
 
 _GAP = 1
 _LONGEST_NAME, _LONGEST_RESULT = 18, 22
@@ -25,26 +26,6 @@ _LONGEST_BAR_NAME, _BAR = 36, 20
 _DOTS = ("·", ":", "•")
 _TICKS = {TickKind.MEDIAN: "|", TickKind.CLAIM: "¦", TickKind.OUTLIER: "'"}
 _NOTABLE = "◆"
-# Without the letters of Unicode.
-_ASCII_LETTERS = str.maketrans(
-    {
-        "✗": "X",
-        "○": "o",
-        "◆": "#",
-        "·": ".",
-        "•": "*",
-        "¦": "!",
-        "≤": "<",
-        "≥": ">",
-        "µ": "u",
-        "\N{MINUS SIGN}": "-",
-        "…": "~",
-        "◂": "<",
-        "▸": ">",
-        "▲": "^",
-        "▽": "v",
-    }
-)
 
 
 def print_margins(view: DecisionView, console: Console) -> None:
@@ -52,28 +33,22 @@ def print_margins(view: DecisionView, console: Console) -> None:
     blocks = blocks_for(console.encoding)
     for name, sentence in view.lines:
         for line in _wrap(f"{name}: {sentence}", console):
-            _print(Text(line), console, blocks)
-    _print(Text(), console, blocks)
+            print_line(Text(line), console, blocks)
+    print_line(Text(), console, blocks)
     first, *columns = view.columns
     for letter, column in zip(_list_letters(len(columns)), columns, strict=True):
-        _print(Text(drop_controls(f"{letter}  {column.title} {column.detail}")), console, blocks)
+        print_line(Text(drop_controls(f"{letter}  {column.title} {column.detail}")), console, blocks)
     width = None if console.soft_wrap else console.width
     for drawn in _draw_matrix(view.rows, first.title, len(columns), width):
-        _print(drawn, console, blocks)
+        print_line(drawn, console, blocks)
     legend = "; ".join(f"{sign} {words}" for sign, words in view.legend)
     for words in _wrap(legend, console):
-        _print(Text(words, style="dim"), console, blocks)
+        print_line(Text(words, style="dim"), console, blocks)
 
 
 def _wrap(text: str, console: Console) -> list[str]:
     clean = drop_controls(text)
     return [clean] if console.soft_wrap else wrap_words(clean, console.width, hanging=2)
-
-
-def _print(line: Text, console: Console, blocks: BlockLetters) -> None:
-    if blocks is ASCII:
-        line.plain = line.plain.translate(_ASCII_LETTERS)
-    console.print(line, highlight=False, soft_wrap=True)
 
 
 def _list_letters(count: int) -> list[str]:
@@ -96,15 +71,15 @@ def _draw_matrix(rows: Sequence[MatrixRow], title: str, count: int, width: int |
         cells = [[_shorten(cell) for cell in row.cells[1:]] for row in rows]
     widths = [max((len(row[number]) for row in cells), default=0) for number in range(count)]
     letters = _list_letters(count)
-    for numbers in _split(widths, room):
+    for numbers in split_columns(widths, room, _GAP):
         yield Text()
         head = Text(f"{'':{names}} {title:{results}}")
         for number in numbers:
             head.append(f" {letters[number].rjust(widths[number])}", style="bold")
         yield head
         for row, texts in zip(rows, cells, strict=True):
-            line = Text().append(_cut(row.name, names).ljust(names), style="bold").append(" ")
-            line.append(_cut(_join(row.cells[0]), results).ljust(results), style=_choose_style(row.cells[0]))
+            line = Text().append(cut(row.name, names).ljust(names), style="bold").append(" ")
+            line.append(cut(_join(row.cells[0]), results).ljust(results), style=_choose_style(row.cells[0]))
             for number in numbers:
                 line.append(" ")
                 line.append(texts[number].rjust(widths[number]), style=_choose_style(row.cells[number + 1]))
@@ -113,7 +88,7 @@ def _draw_matrix(rows: Sequence[MatrixRow], title: str, count: int, width: int |
 
 
 def _join(cell: MatrixCell) -> str:
-    return drop_controls(" ".join(filter(None, (cell.text, cell.sign.value, cell.words))))
+    return drop_controls(cell.line)
 
 
 def _shorten(cell: MatrixCell) -> str:
@@ -124,23 +99,8 @@ def _measure(cells: Sequence[Sequence[str]], count: int) -> int:
     return sum(_GAP + max((len(row[number]) for row in cells), default=0) for number in range(count))
 
 
-def _split(widths: Sequence[int], room: int | None) -> Iterator[list[int]]:
-    block: list[int] = []
-    for number, width in enumerate(widths):
-        if block and room is not None and sum(widths[one] + _GAP for one in block) + width + _GAP > room:
-            yield block
-            block = []
-        block.append(number)
-    yield block
-
-
 def _choose_style(cell: MatrixCell) -> str:
     return "" if cell.level is None else f"bold {LEVEL_STYLES[cell.level]}"
-
-
-def _cut(text: str, width: int) -> str:
-    clean = drop_controls(text)
-    return clean if len(clean) <= width else f"{clean[: width - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 # ---- strips
@@ -153,20 +113,20 @@ def print_tiles(tiles: Sequence[HeadlineView], console: Console) -> None:
     for tile in tiles:
         if tile.strip is None:
             continue
-        _print(Text(), console, blocks)
+        print_line(Text(), console, blocks)
         for line in _wrap(tile.label, console):
-            _print(Text(line, style="bold"), console, blocks)
+            print_line(Text(line, style="bold"), console, blocks)
         facts = "; ".join(filter(None, (typeset(tile.verdict), tile.text, tile.sure)))
         for number, line in enumerate(_wrap(facts, console)):
             words = Text(line)
             if tile.alarm and number == 0:
                 words.stylize(f"bold {LEVEL_STYLES[NoteLevel.FAILURE]}", 0, len(drop_controls(tile.verdict)))
-            _print(words, console, blocks)
-        _print(Text(draw_strip(tile.strip, width), style="cyan"), console, blocks)
+            print_line(words, console, blocks)
+        print_line(Text(draw_strip(tile.strip, width), style="cyan"), console, blocks)
     if tiles:
         meaning = f"{_DOTS[0]} {_DOTS[1]} {_DOTS[2]} drives  {_NOTABLE} a drive that needs attention  | median"
         for line in _wrap(f"{meaning}  ¦ claim  ' limit of outliers", console):
-            _print(Text(line, style="dim"), console, blocks)
+            print_line(Text(line, style="dim"), console, blocks)
 
 
 def draw_strip(strip: Strip, width: int) -> str:
@@ -194,18 +154,18 @@ def print_bars(table: TableView, console: Console) -> None:
     names = min(_LONGEST_BAR_NAME, max((len(row[0]) for row in table.rows), default=0))
     if not console.soft_wrap:
         names = max(1, min(names, console.width - bars - _LONGEST_RESULT - 4))
-    _print(Text(), console, blocks)
+    print_line(Text(), console, blocks)
     for row, levels, strip in zip(table.rows, table.levels, table.strips, strict=True):
         if strip is None:
             continue
-        line = Text(f"{_cut(row[0], names).ljust(names)}  ")
+        line = Text(f"{cut(row[0], names).ljust(names)}  ")
         line.append(draw_bar(strip, bars, blocks).ljust(bars), style="cyan")
         state, margin, *_ = row[1:]
-        words = _cut(f"{typeset(margin.split(',')[0])} {state}", _LONGEST_RESULT)
+        words = cut(f"{typeset(margin.split(',')[0])} {state}", _LONGEST_RESULT)
         line.append(f"  {words}", style="" if levels[0] is None else f"bold {LEVEL_STYLES[levels[0]]}")
-        _print(line, console, blocks)
+        print_line(line, console, blocks)
     limit = _TICKS[TickKind.MEDIAN] if blocks is ASCII else "┃"
-    _print(Text(f"{limit} limit", style="dim"), console, blocks)
+    print_line(Text(f"{limit} limit", style="dim"), console, blocks)
 
 
 def draw_bar(strip: Strip, width: int, blocks: BlockLetters) -> str:

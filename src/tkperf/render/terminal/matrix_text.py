@@ -22,9 +22,30 @@ _WIDEST = 200
 _MOST_LINES = 28
 # Characters of an interval after a bar.
 _INTERVAL = len(" ≥ ± 0.35 %")
-# Without the signs of Unicode.
+# Signs and letters for terminals without Unicode.
 _ASCII_SIGNS = str.maketrans(
-    {"▲": "^", "▽": "v", "≈": "=", "◌": "o", "↓": "<", "×": "x", "±": "+", "µ": "u", "…": "~", "≥": ">"}
+    {
+        "▲": "^",
+        "▽": "v",
+        "≈": "=",
+        "◌": "o",
+        "○": "o",
+        "✗": "X",
+        "◆": "#",
+        "·": ".",
+        "•": "*",
+        "¦": "!",
+        "↓": "<",
+        "◂": "<",
+        "▸": ">",
+        "≤": "<",
+        "≥": ">",
+        "×": "x",
+        "±": "+",
+        "\N{MINUS SIGN}": "-",
+        "µ": "u",
+        "…": "~",
+    }
 )
 
 
@@ -38,19 +59,20 @@ def print_decision(view: DecisionView, console: Console) -> None:
             styled = Text(part)
             if number == 0 and name:
                 styled.stylize("bold", 0, len(drop_controls(name)) + 1)
-            _print(styled, console, blocks)
+            print_line(styled, console, blocks)
     draw = draw_list if len(view.columns) == 1 else draw_matrix
     lines = list(draw(view, min(_WIDEST, console.width), blocks))
     has_intervals = any("±" in line.plain for line in lines)
     for line in lines:
-        _print(line, console, blocks)
+        print_line(line, console, blocks)
     if view.rows and view.columns:
         legend = "  ".join(f"{sign} {words}" for sign, words in view.legend if sign != "line")
         for words in _wrap(f"{legend}{'  ± 95 % interval' if has_intervals else ''}", console.width):
-            _print(Text(words, style="dim"), console, blocks)
+            print_line(Text(words, style="dim"), console, blocks)
 
 
-def _print(line: Text, console: Console, blocks: BlockLetters) -> None:
+def print_line(line: Text, console: Console, blocks: BlockLetters) -> None:
+    """Print a line of a drawing, with signs that the terminal can show."""
     if blocks is ASCII:
         line.plain = line.plain.translate(_ASCII_SIGNS)
     console.print(line, highlight=False, soft_wrap=True)
@@ -106,7 +128,7 @@ def _lay_out(view: DecisionView, width: int, *, short: bool, bars: bool) -> _Lay
         texts = [row.cells[number].short_line if short else row.cells[number].line for row in view.rows]
         least = max(_LEAST_COLUMN, min(_WIDEST_COLUMN, len(column.title)))
         lengths.append(max(least, *(min(_WIDEST_COLUMN, len(text)) for text in texts)))
-    blocks = list(_split(lengths, width - names))
+    blocks = list(split_columns(lengths, width - names, _GAP))
     lines = 0
     for numbers in blocks:
         details = [view.columns[number].detail for number in numbers]
@@ -131,7 +153,7 @@ def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[
     bars = min(_WIDEST_COLUMN, room // 3)
     for row in view.rows:
         (cell,) = row.cells
-        line = Text(f"{_cut(row.name, names).ljust(names)}{' ' * _GAP}")
+        line = Text(f"{cut(row.name, names).ljust(names)}{' ' * _GAP}")
         line.append(cell.text.rjust(values), style=_choose_style(cell))
         line.append(f" {cell.sign.value or ' '} ")
         if cell.sign is Sign.UNRANKED or cell.bar is None:
@@ -157,10 +179,16 @@ def _fit(texts: Sequence[str], first: int, others: int) -> list[str]:
     return lines if len(lines[0]) <= first else ["", *lines]
 
 
-def _split(lengths: Sequence[int], width: int) -> Iterator[list[int]]:
+def split_columns(lengths: Sequence[int], room: int | None, gap: int) -> Iterator[list[int]]:
+    """Yield the numbers of the columns that fit next to each other, block by block.
+
+    Args:
+        room: characters of a line; None: a line may have any length.
+        gap: characters before each column.
+    """
     block: list[int] = []
     for number, length in enumerate(lengths):
-        if block and sum(lengths[one] + _GAP for one in block) + length + _GAP > width:
+        if block and room is not None and sum(lengths[one] + gap for one in block) + length + gap > room:
             yield block
             block = []
         block.append(number)
@@ -182,15 +210,16 @@ def _choose_style(cell: MatrixCell) -> str:
 
 
 def _join(name: str, names: int, cells: Sequence[tuple[str, int, str]]) -> Text:
-    line = Text(_cut(name, names).ljust(names), style="")
+    line = Text(cut(name, names).ljust(names), style="")
     for text, width, style in cells:
         line.append(" " * _GAP)
-        line.append(_cut(text, width).ljust(width), style=style)
+        line.append(cut(text, width).ljust(width), style=style)
     line.rstrip()
     return line
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
+    """Return a text of at most this many characters."""
     clean = drop_controls(text)
     return clean if len(clean) <= width else f"{clean[: width - 1]}\N{HORIZONTAL ELLIPSIS}"
 
@@ -220,7 +249,7 @@ def print_curves(charts: Sequence[ChartView], console: Console) -> None:
     for view in charts:
         if isinstance(view.chart, Chart) and view.chart.drawable:
             for line in draw_curves(view.chart, min(_WIDEST, console.width), blocks):
-                _print(line, console, blocks)
+                print_line(line, console, blocks)
 
 
 def draw_curves(chart: Chart, width: int, blocks: BlockLetters) -> Iterator[Text]:
@@ -245,7 +274,7 @@ def draw_curves(chart: Chart, width: int, blocks: BlockLetters) -> Iterator[Text
     for curve in curves:
         values = [value for value in curve.values if value is not None]
         drawn = "".join(_height(value, low, high, blocks, logarithmic=logarithmic) for value in spread[curve.name])
-        line = Text(_cut(curve.name, names).ljust(names + 1))
+        line = Text(cut(curve.name, names).ljust(names + 1))
         line.append(drawn.ljust(bars), style="cyan")
         line.append(f" {format_short(values[0])} {format_short(values[-1])}" if values else "")
         yield line
