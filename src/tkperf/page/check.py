@@ -23,7 +23,6 @@ from tkperf.page.claim_texts import (
     name_columns,
 )
 from tkperf.page.margins import (
-    ORDER_OF_KINDS,
     build_claim_bar,
     build_claim_tiles,
     build_head,
@@ -31,6 +30,7 @@ from tkperf.page.margins import (
     count_tiles,
     describe_closest,
     describe_margins_title,
+    rank_claim,
 )
 from tkperf.page.page import Cell, Column, ReportView, Row, TableView, build_table
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, count_passed, word_verdict
@@ -81,13 +81,7 @@ def build_claims_table(checked: Checked) -> TableView:
 
 
 def _sort_claims(checked: Checked) -> list[ClaimResult]:
-    """Return the claims: those that are missed, those that are not judged, the others; the least margin first."""
-
-    def order(finding: ClaimResult) -> tuple[int, float]:
-        margin = finding.margin_percent
-        return ORDER_OF_KINDS.index(checked.judge(finding)), 0.0 if margin is None else margin
-
-    return sorted(checked.claim_results, key=order)
+    return sorted(checked.claim_results, key=partial(rank_claim, checked))
 
 
 def find_check_warnings(checked: Checked) -> Iterator[str]:

@@ -25,7 +25,7 @@ NOT_CHECKED = "could not be checked"
 _SMALLEST_MARGIN = 0.05  # in percent
 _MOST_SIGMAS = 10  # a larger number adds no information
 _MOST_FINER = 6  # most digits beyond the usual ones, to show that a value differs from its limit
-_WITHIN_UNCERTAINTY = "within the uncertainty"
+WITHIN_UNCERTAINTY = "within the uncertainty"
 
 
 class ClaimText(NamedTuple):
@@ -49,7 +49,7 @@ def describe_claim(finding: ClaimResult) -> ClaimText:
         limit=describe_limit(finding),
         measured=describe_measured(finding),
         margin=margin,
-        state=f"{state}, {_WITHIN_UNCERTAINTY}" if finding.certain is False else state,
+        state=f"{state}, {WITHIN_UNCERTAINTY}" if finding.certain is False else state,
     )
 
 
@@ -165,11 +165,9 @@ def describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
     """Return ``passes by 1.3 %``, which is the least margin, or ``fails 3, 1 not judged``, and its weight."""
     if checked is None:
         return NOT_CHECKED, NoteLevel.CAUTION
-    kinds = Counter(kind for _, kind in describe_cells(checked))
-    failed, open_ = kinds[ClaimKind.FAILED], kinds[ClaimKind.NOT_JUDGED]
+    failed, open_ = checked.count(ClaimKind.FAILED), checked.count(ClaimKind.NOT_JUDGED)
     if failed or open_:
         words = (f"fails {failed}" * bool(failed), f"{open_} not judged" * bool(open_))
         return ", ".join(filter(None, words)), NoteLevel.FAILURE if failed else NoteLevel.CAUTION
-    margins = [one.margin_percent for one in checked.claim_results if one.margin_percent is not None]
-    by = f" by {describe_margin(min(margins)).lstrip('+')}" if margins else ""
+    by = "" if checked.worst is None else f" by {describe_margin(checked.worst.margin_percent).lstrip('+')}"
     return f"passes{by}", None

@@ -10,6 +10,7 @@ from tkperf.analysis.claim_results import Checked, CheckedFile, ClaimKind, Claim
 from tkperf.analysis.comparing.arrangements import describe_distribution
 from tkperf.model.units import NOT_MEASURED, format_count, format_number
 from tkperf.page.claim_texts import (
+    WITHIN_UNCERTAINTY,
     describe_limit,
     describe_margin,
     describe_measured,
@@ -36,8 +37,8 @@ _FEWEST_IN_STRIP, _FEWEST_IN_COHORT = 2, 3
 _SIGNS_OF_RESULTS = {NoteLevel.FAILURE: Sign.MISSED, NoteLevel.CAUTION: Sign.NOT_JUDGED}
 # Tiles in a row, and the most rows of a matrix that leave room for two rows of tiles.
 _TILES_IN_ROW, _MOST_FOR_TWO_ROWS = 4, 14
-ORDER_OF_KINDS = (ClaimKind.FAILED, ClaimKind.NOT_JUDGED, ClaimKind.MET)
-"""Outcomes in the order in which a page shows them."""
+# Outcomes in the order in which a page shows them.
+_ORDER_OF_KINDS = (ClaimKind.FAILED, ClaimKind.NOT_JUDGED, ClaimKind.MET)
 
 
 def build_margins(
@@ -129,13 +130,16 @@ def _choose_claims(files: Sequence[CheckedFile]) -> list[str]:
         if (checked := file.checked) is None:
             continue
         for one in checked.claim_results:
-            rank = _rank(checked.judge(one)), one.margin_percent if one.margin_percent is not None else 0.0
+            rank = rank_claim(checked, one)
             ranks[one.title] = min(rank, ranks.get(one.title, rank))
     return sorted(titles, key=lambda title: ranks[title])[:MOST_CLAIM_COLUMNS]
 
 
-def _rank(kind: ClaimKind) -> int:
-    return ORDER_OF_KINDS.index(kind)
+def rank_claim(checked: Checked, finding: ClaimResult) -> tuple[int, float]:
+    """Return the key that sorts claims: those that are missed, those that are not judged, the others; in each group the
+    least margin first.
+    """
+    return _ORDER_OF_KINDS.index(checked.judge(finding)), finding.margin_percent or 0.0
 
 
 def _build_cells(file: CheckedFile, titles: Sequence[str], addresses: Mapping[str, str]) -> Iterator[MatrixCell]:
@@ -231,7 +235,7 @@ def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> 
     -7.0 %)``.
     """
     missed = [one for one in checked.by_title.values() if checked.judge(one) is ClaimKind.FAILED]
-    missed.sort(key=lambda one: one.margin_percent if one.margin_percent is not None else 0.0)
+    missed.sort(key=lambda one: one.margin_percent or 0.0)
     texts = [f"{columns[one.title]} ({_describe_miss(one)})" for one in missed]
     if (more := len(texts) - most) > 1:
         texts[most:] = [f"{more} more"]
@@ -243,7 +247,7 @@ def _describe_miss(finding: ClaimResult) -> str:
     if finding.margin_percent is not None:
         parts.append(describe_margin(finding.margin_percent))
     if finding.certain is False:
-        parts.append("within the uncertainty")
+        parts.append(WITHIN_UNCERTAINTY)
     return ", ".join(parts)
 
 
@@ -345,9 +349,8 @@ def _find_worst(
     found: Sequence[tuple[int, Checked, ClaimResult]],
 ) -> tuple[tuple[int, float], tuple[int, Checked, ClaimResult]]:
     """Return the drive with the least margin of a claim, and the rank of this margin."""
-    ranks = [(_rank(checked.judge(one)), one.margin_percent or 0.0) for _, checked, one in found]
-    worst = min(range(len(found)), key=ranks.__getitem__)
-    return ranks[worst], found[worst]
+    worst = min(found, key=lambda of_drive: rank_claim(*of_drive[1:]))
+    return rank_claim(*worst[1:]), worst
 
 
 def build_claim_bar(checked: Checked, finding: ClaimResult) -> Strip | None:
