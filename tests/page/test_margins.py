@@ -130,7 +130,7 @@ def test_without_claims_the_matrix_has_the_distance_from_the_median() -> None:
     view = decision_of(answer_of(*many(80.0)))
     first = view.rows[0]
     assert first.name == "slot 6"
-    assert first.cells[0].text == "unlike the others"
+    assert (first.cells[0].text, first.cells[0].sign) == ("unlike the others", Sign.OUTLIER)
     assert (first.cells[1].text, first.cells[1].sign) == ("-19.9 %", Sign.OUTLIER)
 
 

@@ -95,13 +95,11 @@ def build_head(
         result: in words, with its weight.
         detail: what else tells the drive from the others.
         page: the file that its name leads to, or "".
+        sign: None: that of the weight.
     """
     text, level = result
-    sign = (
-        {NoteLevel.FAILURE: Sign.MISSED, NoteLevel.CAUTION: Sign.NOT_JUDGED}.get(level, Sign.NONE)
-        if level
-        else Sign.NONE
-    )
+    if sign is None:
+        sign = Sign.NONE if level is None else _SIGNS_OF_RESULTS.get(level, Sign.NONE)
     cell = MatrixCell(text=text, sign=sign, words="", level=level)
     return MatrixRow(
         name=name, colour="", whole_name=" ".join(filter(None, (name, detail))), detail=detail, cells=(cell,), page=page
