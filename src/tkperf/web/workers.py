@@ -177,8 +177,8 @@ class Workers:
                 return await _receive_words(answers)
         except TimeoutError:
             raise LateError(
-                f"making it takes longer than {self._limit_s:.0f} s to make: use tkperf report on the command "
-                "line, which has no such limit"
+                f"making it takes longer than {self._limit_s:.0f} s: use tkperf report on the command line, which "
+                "has no such limit"
             ) from None
         finally:
             _end(process, answers)
