@@ -66,7 +66,6 @@ def build_margins(
     shown = list(lines)
     if left := len(all_titles) - len(titles):
         shown.append(("Not in the matrix", f"{format_count(left, 'claim')} with more to spare; the table has all"))
-    signs = {cell.sign for row in rows for cell in row.cells}
     return DecisionView(
         lines=tuple(shown),
         columns=(
@@ -80,7 +79,7 @@ def build_margins(
             ),
         ),
         rows=tuple(rows),
-        legend=build_margins_legend(signs),
+        legend=build_heat_legend("margin to the claim on its good side, then the value", rows),
         is_heat_map=True,
         title="Drives and claims",
     )
@@ -106,12 +105,10 @@ def build_head(
     )
 
 
-def build_margins_legend(signs: Collection[Sign]) -> tuple[tuple[str, str], ...]:
-    """Return the meaning of the cells and of the signs that occur."""
-    return (
-        ("+5.0 %", "margin to the claim on its good side, then the value"),
-        *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs),
-    )
+def build_heat_legend(meaning: str, rows: Sequence[MatrixRow]) -> tuple[tuple[str, str], ...]:
+    """Return the meaning of the percent in the cells of a heat map, and of the signs that occur."""
+    signs = {cell.sign for row in rows for cell in row.cells}
+    return ("+5.0 %", meaning), *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs)
 
 
 def _list_titles(files: Sequence[CheckedFile]) -> list[str]:

@@ -22,8 +22,15 @@ from tkperf.page.batch.batch_progress import level_of_stage
 from tkperf.page.claim_texts import describe_outcome, name_columns
 from tkperf.page.comparison.decision_texts import build_decision_view
 from tkperf.page.comparison.ratio_texts import describe_loads, name_headlines, sort_headlines
-from tkperf.page.margins import build_claim_tiles, build_head, build_margins, count_tiles, describe_closest
-from tkperf.page.matrix import DecisionView, MatrixCell, MatrixColumn, MatrixRow, Sign
+from tkperf.page.margins import (
+    build_claim_tiles,
+    build_head,
+    build_heat_legend,
+    build_margins,
+    count_tiles,
+    describe_closest,
+)
+from tkperf.page.matrix import DecisionView, MatrixCell, MatrixColumn, Sign
 from tkperf.page.naming import name_links
 from tkperf.page.page import Cell, HeadlineView
 from tkperf.page.shown_section import find_section_key
@@ -68,20 +75,29 @@ def find_result(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
     """Return what a drive came to: ``fails 2``, ``passes by 1.3 %``, ``failed``; without claims ``valid`` or ``unlike
     the others``.
     """
-    stage = one.state.stage
-    if stage is not DriveStage.DONE:
-        level = level_of_stage(stage)
-        text = f"{stage.value}, {describe_outcome(one.checked)[0]}" if one.misses else stage.value
-        return text, None if level is NoteLevel.INFORMATION else level
-    if one.result is None:
-        return "cannot be read", NoteLevel.FAILURE
+    text, level = describe_measurement(one)
+    if one.state.stage is not DriveStage.DONE and one.misses:
+        return f"{text}, {describe_outcome(one.checked)[0]}", level
+    if not one.is_done:
+        return text, level
     if batch_result.has_claims:
         return describe_outcome(one.checked)
     if one.number in batch_result.outliers:
         return "unlike the others", NoteLevel.CAUTION
-    judged = judge_run(one.result)
-    level = level_of(judged.state)
-    return judged.state.value, None if level is NoteLevel.INFORMATION else level
+    return text, level
+
+
+def describe_measurement(one: BatchDriveResult) -> Cell:
+    """Return how the measurement of a drive ended: its stage, or the verdict on its run."""
+    stage = one.state.stage
+    if stage is not DriveStage.DONE:
+        text, level = stage.value, level_of_stage(stage)
+    elif one.result is None:
+        text, level = "cannot be read", NoteLevel.FAILURE
+    else:
+        judged = judge_run(one.result)
+        text, level = judged.state.value, level_of(judged.state)
+    return text, None if level is NoteLevel.INFORMATION else level
 
 
 def _find_addresses(one: BatchDriveResult) -> dict[str, str]:
@@ -139,16 +155,10 @@ def _build_distances(batch_result: BatchResult, drives: Sequence[BatchDriveResul
         lines=(),
         columns=(MatrixColumn(title="Result", detail="outliers first"), *columns),
         rows=tuple(rows),
-        legend=tuple(_build_legend(rows)),
+        legend=build_heat_legend("distance from the median of the model, then the value", rows),
         is_heat_map=True,
         title="Drives and headline figures",
     )
-
-
-def _build_legend(rows: Sequence[MatrixRow]) -> Iterator[tuple[str, str]]:
-    yield "+5.0 %", "distance from the median of the model, then the value"
-    signs = {cell.sign for row in rows for cell in row.cells}
-    yield from ((str(sign), sign.words) for sign in Sign if sign in signs and sign is not Sign.NONE)
 
 
 def _build_distance(figure: CohortValue, value: float | None, outlier: Outlier | None) -> MatrixCell:

@@ -8,16 +8,13 @@ from functools import partial
 
 from tkperf.analysis.batch_verdict import BatchDriveResult, BatchResult, ModelGroup, sort_drives
 from tkperf.analysis.comparing.comparison import Arrangement, compare
-from tkperf.analysis.verdict import judge_run
-from tkperf.model.batch_state import DriveStage
 from tkperf.model.errors import UsageError
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, format_duration, format_number, list_names
-from tkperf.page.batch.batch_progress import level_of_stage
-from tkperf.page.batch.drives_matrix import choose_group_figures
+from tkperf.page.batch.drives_matrix import choose_group_figures, describe_measurement
 from tkperf.page.claim_texts import describe_outcome
 from tkperf.page.comparison.ratio_texts import describe_loads
 from tkperf.page.page import Cell, Column, TableView, build_table, weigh
-from tkperf.page.verdict_texts import NoteLevel, level_of
+from tkperf.page.verdict_texts import NoteLevel
 from tkperf.page.words.run import describe_sharing
 from tkperf.page.words.uncertainty import two_digits
 
@@ -40,7 +37,7 @@ def build_drives_table(batch_result: BatchResult) -> TableView:
 def _find_columns(batch_result: BatchResult) -> Iterator[Column[BatchDriveResult]]:
     if batch_result.has_claims:
         yield Column("Claims", lambda one: describe_outcome(one.checked) if one.is_done else _NOTHING, 1)
-    yield Column("Measurement", _describe_measurement, 2)
+    yield Column("Measurement", describe_measurement, 2)
     if batch_result.outliers:
         yield Column("Unlike the others", lambda one: _describe_strays(one, batch_result), 3)
     yield from _find_figure_columns(batch_result)
@@ -130,18 +127,6 @@ def _find_values(one: BatchDriveResult, group: ModelGroup) -> Mapping[tuple[obje
     except UsageError:
         return {}
     return {row.place: row.entries[1].value for row in pair.rows}
-
-
-def _describe_measurement(one: BatchDriveResult) -> Cell:
-    stage = one.state.stage
-    if stage is not DriveStage.DONE:
-        level = level_of_stage(stage)
-        return stage.value, None if level is NoteLevel.INFORMATION else level
-    if one.result is None:
-        return "cannot be read", NoteLevel.FAILURE
-    judged = judge_run(one.result)
-    level = level_of(judged.state)
-    return judged.state.value, None if level is NoteLevel.INFORMATION else level
 
 
 def _describe_throttled(one: BatchDriveResult) -> Cell:
