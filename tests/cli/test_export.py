@@ -18,6 +18,7 @@ from tests.builders import run_info, simulate
 from tests.fleets import vary_run_file
 from tkperf.cli.main import cli
 from tkperf.model.errors import RunFileError, UsageError
+from tkperf.model.record import LogEntry
 from tkperf.procedures import SSD_TESTS
 from tkperf.render import dataset as dataset_module
 from tkperf.render.dataset import MARKER, Dataset
@@ -51,6 +52,19 @@ def export(*words: object) -> Result:
 def said(result: Result) -> str:
     assert result.exception is None, result.exception
     return result.stdout.strip().rpartition(": ")[2]
+
+
+def write_later_state(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a file of the same run whose log seems to have one more entry; return its path."""
+    later, log_of = path.with_name("later.tkperf"), RunFile.log
+    vary_run_file(path, later, device={"serial": "later"})
+
+    def lengthen(self: RunFile) -> tuple[LogEntry, ...]:
+        log = log_of(self)
+        return log + log[-1:] if self._path.name == later.name else log
+
+    monkeypatch.setattr(RunFile, "log", lengthen)
+    return later
 
 
 def read(dataset: Path, table: str) -> dict[str, list[dict[str, object]]]:
@@ -129,18 +143,12 @@ def test_an_older_copy_does_not_replace_a_later_state_after_an_upgrade(
 ) -> None:
     """Other code exports the state again that the data set has, and no earlier one."""
     dataset = tmp_path / "fleet"
-    vary_run_file(runs / "A.tkperf", runs / "later.tkperf", device={"serial": "later"})
-    longer = RunFile.log
-    monkeypatch.setattr(
-        RunFile,
-        "log",
-        lambda self: longer(self) + longer(self)[-1:] if self._path.name == "later.tkperf" else longer(self),
-    )
-    export(runs / "later.tkperf", "--parquet", dataset)
+    later = write_later_state(runs / "A.tkperf", monkeypatch)
+    export(later, "--parquet", dataset)
     monkeypatch.setattr(dataset_module, "describe_columns", lambda: "other")
     assert "0 exported, 1 other files" in said(export(runs / "A.tkperf", "--parquet", dataset))
     assert read(dataset, "runs")[f"run_id={UUIDS[0]}"][0]["serial"] == "later"
-    assert "1 exported" in said(export(runs / "later.tkperf", "--parquet", dataset))
+    assert "1 exported" in said(export(later, "--parquet", dataset))
 
 
 def test_names_of_others_are_no_names_of_folders(source: Path, tmp_path: Path) -> None:
@@ -178,14 +186,8 @@ def test_a_longer_log_wins(runs: Path, tmp_path: Path, monkeypatch: pytest.Monke
     """A file of a run that was resumed elsewhere replaces the exported one, and not the other way round."""
     dataset = tmp_path / "fleet"
     export(runs / "A.tkperf", "--parquet", dataset)
-    vary_run_file(runs / "A.tkperf", runs / "later.tkperf", device={"serial": "later"})
-    longer = RunFile.log
-    monkeypatch.setattr(
-        RunFile,
-        "log",
-        lambda self: longer(self) + longer(self)[-1:] if self._path.name == "later.tkperf" else longer(self),
-    )
-    assert "1 exported" in said(export(runs / "later.tkperf", "--parquet", dataset))
+    later = write_later_state(runs / "A.tkperf", monkeypatch)
+    assert "1 exported" in said(export(later, "--parquet", dataset))
     assert "0 exported, 1 other files" in said(export(runs / "A.tkperf", "--parquet", dataset))
     assert read(dataset, "runs")[f"run_id={UUIDS[0]}"][0]["serial"] == "later"
 
