@@ -10,7 +10,7 @@ from tkperf.analysis.comparing.run_figures import FIXED, MEASURES, FigureValue, 
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import judge_run
 from tkperf.page.verdict_texts import describe_verdict
-from tkperf.render.export_json import WORKLOAD, Row, workload_row
+from tkperf.render.export_json import DRIVE, WORKLOAD, Row, workload_row
 from tkperf.render.export_tables import DataTable
 
 _USES = {fixed.key: fixed.use for fixed in FIXED}
@@ -26,12 +26,7 @@ _RUN = {
     "verdict": str,
     "reasons": str,
     "simulated": bool,
-    "model": str,
-    "serial": str,
-    "firmware": str,
-    "capacity_bytes": int,
-    "interface": str,
-    "form_factor": str,
+    **DRIVE,
     "write_cache": str,
     "active_range_bytes": int,
     "host": str,

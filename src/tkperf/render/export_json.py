@@ -34,6 +34,7 @@ from tkperf.page.words.run import (
 Row = Sequence[object]
 
 # For each column of a table the type of its values.
+DRIVE = {"model": str, "serial": str, "firmware": str, "capacity_bytes": int, "interface": str, "form_factor": str}
 WORKLOAD = {
     "access": str,
     "read_percent": int,

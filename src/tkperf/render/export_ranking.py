@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from tkperf.analysis.comparing.ranking import RankedRun, Ranking
 from tkperf.page.comparison.ranking_page import describe_unranked
-from tkperf.render.export_json import Row, finite
+from tkperf.render.export_json import DRIVE, Row, finite
 from tkperf.render.export_tables import DataTable
 
 RANKING_SCHEMA = "tkperf-ranking/1"
-_DEVICE = ("model", "serial", "firmware", "capacity_bytes", "interface", "form_factor")
 _TYPES = {
     "run": str,
     "target": str,
@@ -24,12 +23,7 @@ _TYPES = {
     "ratio_to_best": float,
     "standing": str,
     "not_ranked": str,
-    "model": str,
-    "serial": str,
-    "firmware": str,
-    "capacity_bytes": int,
-    "interface": str,
-    "form_factor": str,
+    **DRIVE,
     "profile": str,
     "host": str,
     "started_utc": str,
@@ -86,7 +80,7 @@ def _row(ranking: Ranking, one: RankedRun) -> Row:
         entry.ratio,
         one.cell.standing,
         describe_unranked(one) if one.place is None else None,
-        *(run.device.get(name) for name in _DEVICE),
+        *(run.device.get(name) for name in DRIVE),
         run.profile_name,
         run.host,
         run.started_utc,
