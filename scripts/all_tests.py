@@ -1,6 +1,6 @@
 """Run pytest and the lab's core cases at the same time. Called by scripts/test.sh.
 
-pytest mostly waits for fio, and the lab for its emulated CPUs, so both together take little longer than one of them.
+pytest mostly waits for fio, and the lab uses one CPU, so both together take little longer than one of them.
 pytest prints at once. What the lab says is kept in .lab/core.txt and printed when pytest has ended. Either of them
 that fails makes the status 1. Ctrl-C and SIGTERM end both.
 """
@@ -16,9 +16,9 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 LAB_SAID = CHECKOUT / ".lab" / "core.txt"
 # By files, in the order of tests/conftest.py.
 PYTEST = (sys.executable, "-m", "pytest", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
-# The clock of the emulated machine is that of the host. With a small share of a CPU the machine misses its time limits,
-# so it comes first where nice allows it (as root; otherwise nice says that it does not, and starts the lab as it is).
-# An emulated machine has a single CPU, so it leaves the others to pytest.
+# The emulated machine has the clock of the host, so with a small share of a CPU its cases miss their time limits. Root
+# can give the machine a higher priority. For other users, nice prints a warning and starts the lab without it. The
+# machine has a single CPU and leaves the other CPUs to pytest.
 LAB = ("nice", "-n", "-5", sys.executable, "-u", "-m", "tests.lab.run", "core")
 ENDS_WITHIN_S = 60.0
 

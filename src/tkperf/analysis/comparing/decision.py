@@ -15,7 +15,7 @@ from tkperf.model.quantity import Better, Measure
 from tkperf.model.workload import Workload
 
 LEAST_DIFFERENCE = 0.03
-"""A smaller difference, as a share of the better value, ranks neither before the other, however little their noise.
+"""Two values that differ by less than this share of the better value have the same rank, whatever their noise.
 
 The intervals are those of two runs: another drive of a model may differ by more. A convention (ADR 60).
 """

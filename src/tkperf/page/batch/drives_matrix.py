@@ -72,7 +72,7 @@ def _find_detail(one: BatchDriveResult) -> str:
 
 
 def find_result(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
-    """Return what a drive came to: ``fails 2``, ``passes by 1.3 %``, ``failed``; without claims ``valid`` or ``unlike
+    """Return the result of a drive: ``fails 2``, ``passes by 1.3 %``, ``failed``; without claims ``valid`` or ``unlike
     the others``.
     """
     text, level = describe_measurement(one)
