@@ -12,7 +12,8 @@ import pytest
 from hypothesis import strategies as st
 
 from tkperf import procedures
-from tkperf.analysis.details import build_details, loads_by_test
+from tkperf.analysis.details import build_details, loads_by_test, with_latency_bands
+from tkperf.analysis.latency_bands import ON_PAGE
 from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
@@ -143,7 +144,8 @@ def view_of(path: Path, user_facts: UserFacts = NO_USER_FACTS) -> ReportView:
         record = run_file.record()
         result = with_seconds(analyse(record), record, run_file.seconds)
         seconds = {test.name: run_file.seconds(test) for test in record.tests}
-    details = build_details(result, record, seconds)
+        details = build_details(result, record, seconds)
+        details = with_latency_bands(details, result, run_file.samples, ON_PAGE)
     loads = loads_by_test(record, seconds)
     return build_view(result, details=details, loads_of_tests=loads, telemetry=record.telemetry, user_facts=user_facts)
 

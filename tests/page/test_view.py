@@ -24,7 +24,7 @@ from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTI
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import Fit, judge
 from tkperf.model.units import KIB, format_block_size_kib, format_mix, format_number
-from tkperf.page.chart import Bars3D, Distribution
+from tkperf.page.chart import Bars3D, Distribution, HeatMap
 from tkperf.page.facts import shorten
 from tkperf.page.naming import capitalise
 from tkperf.page.page import CellView, ChartView, ReportView, SectionView, TableView
@@ -348,6 +348,8 @@ def describe_view(chart: ChartView) -> str:
             {"row": drawn.rows[back], "column": drawn.columns[right], "value": bar.y}
             for bar, (back, right) in zip(drawn.bars, drawn.places, strict=True)
         ]
+    elif isinstance(drawn, HeatMap):
+        rows = [{"from": each.begin, "to": each.end, "ios": sum(each.ios)} for each in drawn.slices]
     else:
         rows = [{name: value for name, value in row.items() if value not in (None, "")} for row in rows_of(drawn)]
         rows += [

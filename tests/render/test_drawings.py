@@ -10,10 +10,11 @@ from rich.console import Console
 
 from tests.builders import run_info, simulate, view_of
 from tkperf.model.figures import FigureKind
-from tkperf.page.chart import Axis, Chart, Point
+from tkperf.page.chart import Axis, Chart, HeatMap, Point, Slice
 from tkperf.page.figures.curves import spread_in_bins
 from tkperf.page.page import ChartView, ReportView
-from tkperf.render.terminal.drawings import draw_course, draw_histogram, print_charts, spread_over
+from tkperf.procedures import SSD_TESTS
+from tkperf.render.terminal.drawings import draw_course, draw_heat_maps, draw_histogram, print_charts, spread_over
 from tkperf.render.terminal.histories import ASCII, UNICODE
 
 Charts = tuple[ChartView, ...]
@@ -112,6 +113,46 @@ def test_rounds_are_drawn_cell_by_cell(view: ReportView) -> None:
         for curve in each.chart.curves
     }
     assert len(lines) - 2 - ("R/W" in lines[2]) == len(drawn)
+    assert max(map(len, lines)) <= 80
+
+
+def draw_map(slices: tuple[Slice, ...], width: int) -> list[str]:
+    edges_us = (100.0, 1000.0, 10_000.0)
+    chart = HeatMap(title="Response times", x=Axis(title="Time (h)"), edges_us=edges_us, slices=slices)
+    view = ChartView(key="heat", text="", chart=chart)
+    return [line.plain for line in draw_heat_maps((view,), width, UNICODE)]
+
+
+def test_a_heat_map_has_a_row_for_each_band_and_a_shade_for_each_share() -> None:
+    """The fastest band is the lowest row. The shade is the share of a column, with exact limits. A time that was not
+    measured is blank, and so is a band without I/Os.
+    """
+    every = ((1, 9), (1, 99), (1, 999), (1, 9999), (1, 10_000))
+    slices = [Slice(number, number + 1, ios) for number, ios in enumerate(every)]
+    slices += [Slice(7, 8, (0, 5)), Slice(8, 9, (0, 0)), Slice(9, 10, (3, 0))]
+    _, title, slow, fast, axis, key = draw_map(tuple(slices), 80)
+    assert title.startswith("Response times")
+    assert slow == "1.000 ms █████  █"
+    assert fast == "100.0 µs █▓▒░·    █"
+    assert axis.split() == ["0", "10", "h"]
+    assert key == "█ from 10 %, ▓ from 1 %, ▒ from 0.1 %, ░ from 0.01 %, · less"
+
+
+def test_a_heat_map_fits_a_narrow_terminal_and_counts_all_ios() -> None:
+    """Neighbouring columns are added up where the terminal is narrower; no column between them is blank."""
+    slices = tuple(Slice(number, number + 1, (1, 1)) for number in range(100))
+    for width in (30, 45, 80):
+        lines = draw_map(slices, width)
+        assert max(map(len, lines[2:5])) <= width
+        assert all(set(line[9:]) == {"█"} for line in lines[2:4])
+
+
+def test_streams_of_a_run_have_heat_maps_in_the_terminal(tmp_path: Path) -> None:
+    """The stream of host idle recovery has a heat map as wide as 80 columns allow."""
+    simulate(tmp_path, run_info(), suite={"hir": SSD_TESTS["hir"]})
+    lines = [line.plain for line in draw_heat_maps(stream_of(view_of(tmp_path / "run.tkperf")), 80, UNICODE)]
+    assert lines[1].startswith("Response times over time")
+    assert len(lines) > 5
     assert max(map(len, lines)) <= 80
 
 

@@ -47,8 +47,10 @@ DARK_PAGE = re.findall(
     r"prefers-color-scheme: dark.*?--paper: (#[0-9a-f]{6})", (TEMPLATES / "styles.css.j2").read_text("utf-8"), re.DOTALL
 )[0]
 OF_MARKS, OF_TEXT = 3.0, 4.5  # WCAG 2.2: 1.4.11, 1.4.3
-# Counts and names, which have no unit.
-NO_UNIT = re.compile(r"IOPS|Round|Slice|TC|QD|I/Os|Offered IOPS|Workload|R/W %|R/W %, .*|Zones|Access|Drive fills")
+# Counts and names, which have no unit; the labels of the response times of a heat map have theirs.
+NO_UNIT = re.compile(
+    r"IOPS|Round|Slice|TC|QD|I/Os|Offered IOPS|Workload|R/W %|R/W %, .*|Zones|Access|Drive fills|Response time"
+)
 COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 Charts = Mapping[str, Any]

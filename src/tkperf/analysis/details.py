@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from tkperf.analysis.latency_bands import HeatMapSize, LatencyBands, Piece, count_bands
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.section_results import starts_of_slices, starts_without_gaps
 from tkperf.model.disturbance.host_activity import COLD_START_LIMIT_S
 from tkperf.model.disturbance.io import DisturbanceCode
-from tkperf.model.measurement import IoStats, Measurement, Seconds, add_all, join
+from tkperf.model.figures import FigureKind
+from tkperf.model.measurement import IoStats, Measurement, Sample, Seconds, add_all, join
 from tkperf.model.quantity import Direction, Quantity, Window
 from tkperf.model.record import RunRecord, StepKind, StepRecord
 from tkperf.model.workload import Workload
@@ -72,6 +74,7 @@ class CellDetail:
         read, write: all I/Os of the parts ``counted``.
         job_file: the first fio job, which can be run again; empty if there is none.
         counted: the window's rounds, or all parts of a stream or of a cell without a window.
+        bands: the I/Os of a long stream by time and response time, of each direction; empty: they were not counted.
     """
 
     test: str
@@ -83,6 +86,7 @@ class CellDetail:
     write: IoStats
     job_file: str
     counted: tuple[TimedStep, ...] = ()
+    bands: Mapping[Direction, LatencyBands] = field(default_factory=dict)
 
     @property
     def whole(self) -> IoStats:
@@ -150,6 +154,60 @@ def _details(
             job_file=members[0][0].job_file,
             counted=counted,
         )
+
+
+ReadSamples = Callable[[str, StepRecord], Sequence[Sample]]
+# With fewer slices than this share of the columns, the seconds are counted instead.
+_LEAST_FILLED = 1 / 3
+
+
+def with_latency_bands(
+    details: Iterable[CellDetail], result: RunResult, read: ReadSamples, size: HeatMapSize
+) -> tuple[CellDetail, ...]:
+    """Return the details. Where a plan asks for a heat map, they have the I/Os by time and response time.
+
+    Args:
+        read: returns the seconds of a step with their histograms. It is called only for streams with few slices,
+            because reading all seconds of a long stream takes too long.
+    """
+    sections = {
+        (test.name, section.name)
+        for test in result.tests
+        for section in test.sections
+        if any(figure.kind is FigureKind.HEAT_MAP for figure in section.plan.figures)
+    }
+    return tuple(
+        replace(detail, bands=_count_directions(detail, read, size))
+        if (detail.test, detail.section) in sections and _is_stream(detail)
+        else detail
+        for detail in details
+    )
+
+
+def _is_stream(detail: CellDetail) -> bool:
+    """Return whether the steps are parts of one load; rounds of a cell have other cells between them."""
+    first = detail.parts[0].step.kind
+    return first is StepKind.CONTINUOUS or (first is StepKind.ROUND and len(detail.parts) == 1)
+
+
+def _count_directions(detail: CellDetail, read: ReadSamples, size: HeatMapSize) -> dict[Direction, LatencyBands]:
+    by_slice = len(detail.parts) >= _LEAST_FILLED * size.columns
+    pieces = [piece for part in detail.parts for piece in _find_pieces(detail.test, part, None if by_slice else read)]
+    directions = (Direction.READ, Direction.WRITE) if detail.workload.is_mixed else (Direction.ALL,)
+    counted = {direction: count_bands(pieces, direction, size) for direction in directions}
+    return {direction: bands for direction, bands in counted.items() if bands is not None}
+
+
+def _find_pieces(test: str, part: TimedStep, read: ReadSamples | None) -> Iterator[Piece]:
+    """Yield the seconds of a slice, or the slice itself if its seconds are not read or were not kept."""
+    seconds = () if read is None else read(test, part.step)
+    for second in seconds:
+        yield Piece(
+            start_s=part.start_s + second.start_s, duration_s=second.duration_s, read=second.read, write=second.write
+        )
+    if not seconds:
+        whole = part.measurement
+        yield Piece(start_s=part.start_s, duration_s=whole.duration_s, read=whole.read, write=whole.write)
 
 
 def _judged_rounds(section: SectionResult) -> frozenset[int]:

@@ -18,7 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.details import build_details
+from tkperf.analysis.details import build_details, with_latency_bands
+from tkperf.analysis.latency_bands import IN_TERMINAL
 from tkperf.analysis.over_seconds import Read
 from tkperf.analysis.results import RunResult
 from tkperf.cli.output import write_output
@@ -82,6 +83,7 @@ def print_run(path: Path) -> None:
         record = opened.record()
         result = find_results(opened, record)
         details = build_details(result, record, _read_short_streams(result, record, opened.seconds))
+        details = with_latency_bands(details, result, opened.samples_left, IN_TERMINAL)
         running = record.status is RunStatus.RUNNING
         going_on = describe_going_on(record, opened.log()) if running else None
     print_page(build_view(result, details=details), open_console(), going_on=going_on)

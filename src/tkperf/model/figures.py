@@ -19,9 +19,9 @@ class FigureKind(StrEnum):
     ``MATRIX`` is a table for each quantity, shaded by its values. ``LISTING`` is a table with a row for each
     workload and a column for each quantity. ``SECTIONS`` is a table of a whole test. The others are charts.
     ``AGAINST`` draws one quantity over another, a point for each cell; ``OVER_DEMAND`` quantities over the
-    total number of outstanding I/Os. ``SECTIONS`` and the kinds after it show a whole test and place its loads by
-    recorded start times. If a whole test has a figure of another kind, the figure shows all its sections
-    together.
+    total number of outstanding I/Os. ``HEAT_MAP`` draws the I/Os of a stream by time and response time.
+    ``SECTIONS`` and the kinds after it show a whole test and place its loads by recorded start times. If a whole
+    test has a figure of another kind, the figure shows all its sections together.
     """
 
     MATRIX = "matrix"
@@ -38,6 +38,7 @@ class FigureKind(StrEnum):
     SECONDS = "every second"
     HISTOGRAM = "response time histogram"
     EXCEEDANCE = "exceedance"
+    HEAT_MAP = "heat map of response times"
     OVER_AREAS = "over areas"
     SPREAD = "spread over areas"
     SECTIONS = "sections side by side"
@@ -91,6 +92,7 @@ SETTLED = "Did it settle from round to round?"
 WAS_STEADY = "Was the window that was judged steady?"
 EVEN = "How even was it from second to second?"
 DISTRIBUTED = "How long did single I/Os take?"
+SPREAD_OVER_TIME = "How did response times change over time?"
 DONE = "What was done to the device, and when?"
 COST_IN_LATENCY = "What do more IOPS cost in latency?"
 HOW_MANY_IOPS = "How many IOPS were there?"
@@ -246,6 +248,10 @@ def distributed(*, apart: bool = False) -> tuple[Figure, ...]:
     )
 
 
+HEAT_MAP = asking(SPREAD_OVER_TIME, drawn(FigureKind.HEAT_MAP, printed=True))
+"""The I/Os of a stream by time and response time; of a mix a view for reads and one for writes."""
+
+
 def plan_histogram_run(name: str) -> SectionPlan:
     """Plan the display of a load that ran once more, for the distribution of its response times."""
     return SectionPlan(
@@ -258,6 +264,7 @@ def plan_histogram_run(name: str) -> SectionPlan:
                 drawn(FigureKind.SECONDS, "latency_mean_us", "latency_max_us", view=("response times",)),
                 drawn(FigureKind.SECONDS, "iops", view=("IOPS",)),
             ),
+            *HEAT_MAP,
         ),
     )
 
@@ -272,8 +279,8 @@ def over_areas(quantity: str) -> tuple[Figure, ...]:
 
 
 def stream_latencies(question: str) -> tuple[Figure, ...]:
-    """Return latencies over the time of a stream, by slice and by second."""
-    return asking(
+    """Return latencies over the time of a stream, by slice and by second, and the heat map of all its I/Os."""
+    curves = asking(
         question,
         drawn(
             FigureKind.OVER_TIME,
@@ -293,6 +300,7 @@ def stream_latencies(question: str) -> tuple[Figure, ...]:
         ),
         drawn(FigureKind.SECONDS, "latency_mean_us", "latency_max_us", view=("every second",)),
     )
+    return (*curves, *HEAT_MAP)
 
 
 def matrices(*quantities: str) -> tuple[Figure, ...]:

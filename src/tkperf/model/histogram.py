@@ -326,3 +326,23 @@ def coarsen(histogram: Histogram) -> Histogram:
 
 
 EMPTY = Histogram()
+
+# Each group of a coarse histogram, in ascending order: its first bucket, and its lowest latency in ns.
+_GROUP_STARTS = np.unique(_GROUP_FIRSTS)
+_GROUP_LOWER_NS = BUCKET_LOWER_NS[_GROUP_STARTS]
+
+
+@cache
+def bands_of_buckets(per_decade: int) -> tuple[IntArray, IntArray]:
+    """Return the number of the latency band of each bucket; and the lowest latency in ns of each band, then the end.
+
+    A band is about 1 / ``per_decade`` of a decade wide. It consists of whole groups of a coarse histogram. Therefore
+    the histogram of a second and that of a step count each I/O in the same band, and no bucket is split.
+    """
+    end_ns = int(BUCKET_UPPER_NS[-1]) + 1
+    powers = np.arange(0, per_decade * np.log10(end_ns) + 1)
+    wanted_ns = 10 ** (powers / per_decade)
+    at = np.unique(np.searchsorted(_GROUP_LOWER_NS, wanted_ns))
+    starts = np.concatenate(([0], at[(at > 0) & (at < _GROUP_STARTS.size)]))
+    bands = np.searchsorted(_GROUP_STARTS[starts], np.arange(BUCKETS), side="right") - 1
+    return bands, np.append(_GROUP_LOWER_NS[starts], end_ns)

@@ -343,4 +343,40 @@ class Distribution(Picture):
         return bool(self.buckets)
 
 
-AnyChart = Chart | Bars3D | Distribution
+class Slice(NamedTuple):
+    """A column of a heat map: its start and end on the axis, and the I/Os of each band."""
+
+    begin: float
+    end: float
+    ios: tuple[int, ...]
+
+
+SHARES_PERCENT = (10.0, 1.0, 0.1, 0.01, 0.0)
+"""Least share of a time slice's I/Os that each class of a heat map has, in percent."""
+SHARE_NAMES = ("from 10 %", "from 1 %", "from 0.1 %", "from 0.01 %", "less")
+
+
+def find_share_class(ios: int, of: int) -> int:
+    """Return the class of a share that is above 0; 0 is the greatest. Integers keep limits exact."""
+    return next(at for at, least in enumerate(SHARES_PERCENT) if 10_000 * ios >= round(100 * least) * of)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap(Picture):
+    """I/Os by time and response time; the shade is the share of a time slice's I/Os.
+
+    Attributes:
+        edges_us: lower edge of each band of response time, then the upper edge of the last.
+        slices: in ascending order; between two there may be time that was not measured.
+    """
+
+    x: Axis
+    edges_us: tuple[float, ...]
+    slices: tuple[Slice, ...]
+
+    @property
+    def drawable(self) -> bool:
+        return bool(self.slices)
+
+
+AnyChart = Chart | Bars3D | Distribution | HeatMap

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.model.figures import Figure, FigureKind, SectionPlan, asking, distributed, drawn
+from tkperf.model.figures import HEAT_MAP, Figure, FigureKind, SectionPlan, asking, distributed, drawn
 from tkperf.model.phases import PhaseSequence, Procedure, Purge
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access, Workload
@@ -102,7 +102,9 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 def section_plan(name: str) -> SectionPlan:
     """Plan the display of one access group."""
-    return SectionPlan(name=name, quantities=(RATE, "latency_mean_us", "latency_max_us"), figures=distributed())
+    return SectionPlan(
+        name=name, quantities=(RATE, "latency_mean_us", "latency_max_us"), figures=(*distributed(), *HEAT_MAP)
+    )
 
 
 def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.model.figures import DONE, WINDOW, Figure, FigureKind, SectionPlan, asking, drawn
+from tkperf.model.figures import DONE, HEAT_MAP, WINDOW, Figure, FigureKind, SectionPlan, asking, drawn
 from tkperf.model.phases import Continuous, Idle, Phase, PhaseSequence, Procedure, Purge
 from tkperf.model.units import format_count
 from tkperf.model.workload import Access, Workload
@@ -125,11 +125,11 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 def section_plan(name: str) -> SectionPlan:
     """Plan the display of a section; wait states and baselines are drawn together in the whole test."""
-    figures = (*asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")), *WINDOW)
+    rates = (*asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")), *WINDOW)
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us", "latency_max_us"),
-        figures=figures if name == PRECONDITIONING else (),
+        figures=(*rates, *HEAT_MAP) if name == PRECONDITIONING else HEAT_MAP,
         prepares=name == PRECONDITIONING,
         state=_name_state(name),
     )

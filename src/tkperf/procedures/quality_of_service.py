@@ -8,7 +8,16 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, distributed, drawn, percentile_keys
+from tkperf.model.figures import (
+    HEAT_MAP,
+    LATENCIES,
+    FigureKind,
+    SectionPlan,
+    asking,
+    distributed,
+    drawn,
+    percentile_keys,
+)
 from tkperf.model.histogram import PercentileUse, find_percentiles
 from tkperf.model.phases import Continuous, PhaseSequence, Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.quantity import PERCENTILES
@@ -112,6 +121,7 @@ def section_plan(name: str) -> SectionPlan:
                 drawn(FigureKind.OVER_TIME, "latency_max_us", log=True, apart=True, view=("maximum",), printed=True),
                 drawn(FigureKind.SECONDS, "latency_mean_us", "latency_max_us", view=("every second",)),
             ),
+            *HEAT_MAP,
         ),
     )
 

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tkperf.analysis.claim_results import Checked
-from tkperf.analysis.details import build_details, loads_by_test
+from tkperf.analysis.details import build_details, loads_by_test, with_latency_bands
+from tkperf.analysis.latency_bands import ON_PAGE
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import is_of_usual_size
 from tkperf.analysis.selected_part import PartSelection, find_selected_parts
@@ -78,6 +79,8 @@ def build_run_view(
     result = replace(result, left_out=tuple(opened.left_out))
     is_small = is_of_usual_size(record)
     details = build_details(result, record, seconds) if is_small or selections else ()
+    if is_small:
+        details = with_latency_bands(details, result, opened.samples_left, ON_PAGE)
     selected = find_selected_parts(selections, result, details, opened.samples_left)
     loads = loads_by_test(record, seconds) if is_small else {}
     return build_view(

@@ -13,9 +13,24 @@ from tkperf.model.figures import Figure
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, PERCENTILES, QUANTITIES, Direction, Quantity, find_quantities
 from tkperf.model.steady_state import SteadyStateVerdict
-from tkperf.model.units import format_capacity, unit_for_people
+from tkperf.model.units import format_capacity, format_duration, unit_for_people
 from tkperf.model.workload import Workload
-from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Point, Rule, RuleKind, Scale, Spot, SpotKind
+from tkperf.page.chart import (
+    NEUTRAL,
+    PALETTE,
+    Axis,
+    Chart,
+    Curve,
+    HeatMap,
+    Legend,
+    Point,
+    Rule,
+    RuleKind,
+    Scale,
+    Slice,
+    Spot,
+    SpotKind,
+)
 from tkperf.page.figures.curves import (
     MOST_SLICES_DRAWN,
     TOTAL_WRITTEN,
@@ -23,11 +38,12 @@ from tkperf.page.figures.curves import (
     build_curves,
     draw_stream,
     drive_fills,
+    find_time_unit,
     flag,
     over_time,
 )
 from tkperf.page.figures.telemetry import align, show_drive_reports_below
-from tkperf.page.figures.timeline import draw_seconds, find_recorded
+from tkperf.page.figures.timeline import draw_seconds, find_flagged, find_recorded
 from tkperf.page.naming import (
     address,
     capitalise,
@@ -335,6 +351,36 @@ def show_seconds(shown: ShownSection, figure: Figure) -> Views:
             cell=shown.links[detail.workload],
             choice=(str(detail.workload),) if len(shown.details) > 1 else (),
         )
+
+
+def show_heat_map(shown: ShownSection, _figure: Figure) -> Views:
+    """Yield the I/Os of a long stream by time and response time; reads and writes of a mix are separate views."""
+    for detail in shown.details.values():
+        names = dict(directions_of(detail.workload, apart=True))
+        for direction, bands in detail.bands.items():
+            unit, unit_s = find_time_unit(bands.ends_s[-1])
+            columns = zip(bands.starts_s, bands.ends_s, bands.counts, strict=True)
+            slices = (Slice(round(start / unit_s, 6), round(end / unit_s, 6), ios) for start, end, ios in columns)
+            of = f" of the {names[direction]}" if len(detail.bands) > 1 else ""
+            yield ChartView(
+                key="heat",
+                text=f"Each column has the I/Os of {_name_length(bands.column_s)}. The shade is the share of these "
+                "I/Os that took as long as the row says. A column is empty where no I/O ended or nothing was "
+                f"measured. Workload: {detail.workload}.",
+                chart=HeatMap(
+                    title=f"Response times{of} over time",
+                    flags=tuple(dict.fromkeys(shade.text for shade in find_flagged(detail))),
+                    x=Axis(title=f"Time ({unit})", domain=(0.0, round(bands.ends_s[-1] / unit_s, 6))),
+                    edges_us=bands.edges_us,
+                    slices=tuple(slices),
+                ),
+                choice=((str(detail.workload),) if len(shown.details) > 1 else ())
+                + ((names[direction],) if len(detail.bands) > 1 else ()),
+            )
+
+
+def _name_length(length_s: float) -> str:
+    return format_duration(length_s).removesuffix(" 00 s").removesuffix(" 00 min")
 
 
 def _timelines_of(

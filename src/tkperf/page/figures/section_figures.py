@@ -49,6 +49,7 @@ BUILD: dict[FigureKind, Callable[[ShownSection, Figure], Views]] = {
     FigureKind.SECONDS: over_time.show_seconds,
     FigureKind.HISTOGRAM: curves.show_histogram,
     FigureKind.EXCEEDANCE: curves.show_exceedance,
+    FigureKind.HEAT_MAP: over_time.show_heat_map,
     FigureKind.OVER_AREAS: cells.show_over_areas,
     FigureKind.SPREAD: cells.show_spread,
 }

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from tkperf.model.figures import FigureKind
-from tkperf.page.chart import Axis, Chart, Curve, Distribution, Point
+from tkperf.model.units import format_latency
+from tkperf.page.chart import SHARE_NAMES, Axis, Chart, Curve, Distribution, HeatMap, Point, find_share_class
 from tkperf.page.figures.curves import spread_in_bins
 from tkperf.page.page import ChartView
 from tkperf.render.terminal.histories import (
@@ -38,7 +39,8 @@ def print_charts(charts: Sequence[ChartView], console: Console) -> None:
     """Print a section's values over time and its response times, each as a line of characters."""
     blocks = blocks_for(console.encoding)
     width = min(WIDEST, console.width)
-    for line in (*draw_course(charts, width, blocks), *draw_histogram(charts, width, blocks)):
+    lines = (*draw_course(charts, width, blocks), *draw_heat_maps(charts, width, blocks))
+    for line in (*lines, *draw_histogram(charts, width, blocks)):
         line.plain = blocks.spell(line.plain)
         console.print(line, highlight=False, no_wrap=True)
 
@@ -157,3 +159,37 @@ def _name_us(us: float) -> str:
         if us >= factor:
             return f"{us / factor:g} {unit}"
     return f"{us:g} µs"
+
+
+def draw_heat_maps(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
+    """Yield each heat map: time to the right, response times upwards, a character for the share of the I/Os."""
+    for view in (view for chart in charts for view in chart.views):
+        if isinstance(view.chart, HeatMap):
+            yield from _draw_heat_map(view.chart, width, blocks)
+
+
+def _draw_heat_map(chart: HeatMap, width: int, blocks: BlockLetters) -> Iterator[Text]:
+    begin, end = chart.slices[0].begin, chart.slices[-1].end
+    widths = sorted(column.end - column.begin for column in chart.slices)
+    # No more places than slices fit one after the other: a place without a slice would look like a gap.
+    room = max(1, min(_MOST_BARS, width - _SCALE, round((end - begin) / widths[len(widths) // 2])))
+    columns = [[0] * (len(chart.edges_us) - 1) for _ in range(room)]
+    for column in chart.slices:
+        middle = (column.begin + column.end) / 2
+        place = min(room - 1, int((middle - begin) / (end - begin) * room))
+        columns[place] = [before + ios for before, ios in zip(columns[place], column.ios, strict=True)]
+    yield Text()
+    yield Text(f"{chart.title}; share of the I/Os of each time, of bands from", style="dim")
+    for band in range(len(chart.edges_us) - 2, -1, -1):
+        shades = "".join(_shade(of[band], sum(of), blocks) for of in columns)
+        label = format_latency(chart.edges_us[band])
+        yield Text.assemble((f"{label:>{_SCALE - 1}} ", "dim"), (shades.rstrip(), "cyan"))
+    unit = chart.x.title.partition("(")[2].rstrip(")")
+    last = f"{end:.3g} {unit}"
+    yield Text(" " * _SCALE + f"{begin:.3g}".ljust(room - len(last)) + last, style="dim")
+    key = ", ".join(f"{shade} {name}" for shade, name in zip(blocks.shades, SHARE_NAMES, strict=True))
+    yield Text(key, style="dim")
+
+
+def _shade(ios: int, of: int, blocks: BlockLetters) -> str:
+    return blocks.shades[find_share_class(ios, of)] if ios else " "

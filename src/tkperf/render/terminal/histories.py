@@ -23,6 +23,7 @@ class BlockLetters:
         heights: bars from the least to the full height of a line.
         done, perhaps, left: parts of a horizontal bar.
         line: fills up the line of a heading.
+        shades: parts of a heat map, from the greatest share.
     """
 
     heights: str
@@ -30,20 +31,21 @@ class BlockLetters:
     perhaps: str
     left: str
     line: str
+    shades: str
 
     def spell(self, text: str) -> str:
         """Return a text with the available characters."""
         return text if self is UNICODE else text.replace("µ", "u").replace("°", "")
 
 
-UNICODE = BlockLetters("▁▂▃▄▅▆▇█", "█", "▒", "░", "─")
-ASCII = BlockLetters(".:-=+*%#", "#", "=", ".", "-")
+UNICODE = BlockLetters("▁▂▃▄▅▆▇█", "█", "▒", "░", "─", "█▓▒░·")
+ASCII = BlockLetters(".:-=+*%#", "#", "=", ".", "-", "#*+:.")
 
 
 def blocks_for(encoding: str | None) -> BlockLetters:
     """Return the characters that an encoding can show."""
     try:
-        (UNICODE.heights + UNICODE.perhaps + UNICODE.left + UNICODE.line).encode(encoding or "ascii")
+        (UNICODE.heights + UNICODE.perhaps + UNICODE.left + UNICODE.line + UNICODE.shades).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return ASCII
     return UNICODE

@@ -47,7 +47,8 @@ function withLegend(layers, width) {
   const isName = ({ name }) => name?.startsWith("end-");
   const hasNames = layers.some(isName);
   return mapNamed(layers.filter((one) => !isName(one)), (channel) => {
-    if (channel.field !== "series" || (channel.legend === null && !hasNames)) return channel;
+    if (channel.field !== "series") return channel.legend?.columns ? inColumns(channel, width) : channel;
+    if (channel.legend === null && !hasNames) return channel;
     return inColumns({ ...channel, legend: { ...channel.legend, orient: "top" } }, width);
   });
 }

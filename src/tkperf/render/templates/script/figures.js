@@ -56,7 +56,7 @@ function fillTables(figure, holder) {
   const seen = new Set();
   let titles = "", body;
   for (const layer of spec.layer) {
-    const rows = spec.datasets[layer.data.name];
+    const rows = rowsOf(spec, layer.data.name);
     const tooltips = [layer.encoding.tooltip ?? []].flat();
     const columns = tooltips.filter(({ field }) => rows.length && field in rows[0]);
     if (!columns.length) continue;
@@ -74,6 +74,19 @@ function fillTables(figure, holder) {
       for (const each of texts) to.insertCell().textContent = each;
     }
   }
+}
+
+// A heat map has a row for each time slice, with the I/Os of its bands; the table has a row for each band.
+function rowsOf({ datasets, usermeta }, name) {
+  const edges = usermeta?.edges_us;
+  if (!edges) return datasets[name];
+  return datasets[name].flatMap((slice) => {
+    const all = slice.n.reduce((sum, ios) => sum + ios, 0);
+    return slice.n.map((n, i) => {
+      const took = `${format(edges[slice.first + i])} to ${format(edges[slice.first + i + 1])} µs`;
+      return { ...slice, took, n, share: 100 * n / all };
+    }).filter(({ n }) => n);
+  });
 }
 
 function addTable(holder, columns) {
