@@ -31,15 +31,22 @@ KERNEL_COMMAND_LINE = (
 )
 # Under TCG the machine begins its job after 6 to 16 s. A KVM that stalls never begins it.
 PROBE_LIMIT_S = 20.0
+# The machine writes its uptime every 5 s (guest/start). On a busy host that may take a minute, but not several.
+FROZEN_AFTER_S = 240.0
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """``status`` None: the machine ended without finishing the job."""
+    """How a job ended.
+
+    ``status`` None: the machine ended without finishing the job. ``frozen``: the last uptime that the machine wrote
+    before it stood still, and the state of its CPU. None: it ran until its end or its time limit.
+    """
 
     status: int | None
     output: str
     kernel_log: str
+    frozen: str | None = None
 
 
 def run_job(
@@ -49,7 +56,7 @@ def run_job(
 
     Args:
         boots: a script for each boot of the same machine; all but the last may reset it.
-        limit_s: the machine is stopped after this time, in each boot.
+        limit_s: the machine is stopped after this time, in each boot. It is stopped earlier if it stands still.
         keep: folder for the files the job leaves in /lab.
         echo: pass the job's output on while it runs.
 
@@ -64,16 +71,20 @@ def run_job(
         for disk in disks:
             with (Path(folder) / disk.serial).open("wb") as image:
                 image.truncate(disk.size_bytes)
+        frozen = None
         for job in boots:
-            for left in ("status", "dmesg.txt"):
+            for left in ("status", "dmesg.txt", "uptime"):
                 (share / left).unlink(missing_ok=True)
-            _boot(kernel, accelerator, Path(folder), job, disks, limit_s, echo)
+            frozen = _boot(kernel, accelerator, Path(folder), job, disks, limit_s, echo)
+            if frozen is not None:
+                break
         if keep is not None:
             shutil.copytree(share, keep, dirs_exist_ok=True)
         return JobResult(
             status=int(_text(share / "status") or -1) if (share / "status").exists() else None,
             output=_text(share / "output.txt"),
             kernel_log=_text(share / "dmesg.txt") or _text(Path(folder) / "console.txt"),
+            frozen=frozen,
         )
 
 
@@ -98,14 +109,15 @@ def _choose_accelerator(kernel: Kernel) -> str:
 
 def _boot(
     kernel: Kernel, accelerator: str, folder: Path, job: str, disks: tuple[Disk, ...], limit_s: float, echo: bool
-) -> None:
+) -> str | None:
+    """Return how the machine stood still, or None if it did not."""
     share = folder / "share"
     shutil.copy(Path(__file__).parent / "guest/start", share / "start")
     (share / "job").write_text(job)
     (share / "environment").write_text(
         f"LAB_MODULES={shlex.quote(str(kernel.modules))}\nLAB_CHECKOUT={shlex.quote(str(CHECKOUT))}\n"
     )
-    for socket_ in ("qmp", "control"):
+    for socket_ in ("qmp", "control", "monitor"):
         (folder / socket_).unlink(missing_ok=True)
     command = [
         "qemu-system-x86_64",
@@ -152,6 +164,9 @@ def _boot(
         "virtio-serial-pci",
         "-device",
         "virtserialport,chardev=control,name=lab.qmp",
+        # A way to ask a machine that stands still where its CPU is.
+        "-monitor",
+        f"unix:{folder / 'monitor'},server=on,wait=off",
     ]
     command += [argument for disk in disks for argument in disk.arguments(folder / disk.serial)]
     for port in dict.fromkeys(disk.root_port for disk in disks if disk.root_port):
@@ -164,18 +179,24 @@ def _boot(
         qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         threading.Thread(target=_relay, args=(folder, qemu), daemon=True).start()
-        _watch(qemu, share / "output.txt", limit_s, echo)
+        frozen = _watch(qemu, share, limit_s, echo)
+        if frozen is not None:
+            frozen = f"{frozen}\n{_ask_monitor(folder / 'monitor', 'info registers')}"
     finally:
         qemu.kill()
         qemu.wait()
     complaint = _text(folder / "qemu.txt").strip()
     if complaint and not (share / "status").exists():
         raise LabUnavailableError(f"QEMU said: {complaint[-600:]}")
+    return frozen
 
 
-def _watch(qemu: subprocess.Popen[bytes], output: Path, limit_s: float, echo: bool) -> None:
+def _watch(qemu: subprocess.Popen[bytes], share: Path, limit_s: float, echo: bool) -> str | None:
+    """Wait for the machine's end. Return how it stood still, or None."""
+    output = share / "output.txt"
     until = time.monotonic() + limit_s
     shown = 0
+    uptime, written_at = "", time.monotonic()
     while time.monotonic() < until:
         ended = qemu.poll() is not None
         if echo and output.exists():
@@ -184,8 +205,30 @@ def _watch(qemu: subprocess.Popen[bytes], output: Path, limit_s: float, echo: bo
             sys.stdout.flush()
             shown = len(text)
         if ended:
-            return
+            return None
+        if (newer := _text(share / "uptime").strip()) != uptime:
+            uptime, written_at = newer, time.monotonic()
+        if uptime and time.monotonic() - written_at > FROZEN_AFTER_S:
+            return f"it stood still {uptime} s after its start: for {FROZEN_AFTER_S:.0f} s nothing came from it"
         time.sleep(0.5)
+    return None
+
+
+def _ask_monitor(path: Path, command: str) -> str:
+    """Return what QEMU's monitor answers, or why it does not."""
+    answer = b""
+    with socket.socket(socket.AF_UNIX) as monitor:
+        monitor.settimeout(5.0)
+        try:
+            monitor.connect(str(path))
+            monitor.sendall(command.encode() + b"\n")
+            while data := monitor.recv(65536):
+                answer += data
+        except TimeoutError:
+            pass
+        except OSError as error:
+            return f"QEMU's monitor: {error}"
+    return answer.decode(errors="replace")
 
 
 def _relay(folder: Path, qemu: subprocess.Popen[bytes]) -> None:
