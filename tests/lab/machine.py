@@ -228,7 +228,8 @@ def _ask_monitor(path: Path, command: str) -> str:
             pass
         except OSError as error:
             return f"QEMU's monitor: {error}"
-    return answer.decode(errors="replace")
+    # The monitor repeats the command as it is typed, with codes that move the cursor.
+    return answer.decode(errors="replace").rpartition(f"{command}\x1b[K\r\n")[2].replace("\r", "")
 
 
 def _relay(folder: Path, qemu: subprocess.Popen[bytes]) -> None:
