@@ -67,6 +67,54 @@ def uses_of(*runs: RunResult) -> dict[str, str]:
 # ---- which rank
 
 
+@pytest.mark.parametrize(("value", "title"), [(900.0, "; better but not ranked: X at 1"), (90.0, "")])
+@pytest.mark.parametrize("count", [2, 6])
+def test_a_better_value_that_is_not_ranked_is_never_hidden(count: int, value: float, title: str) -> None:
+    """The title and the line of a use name a value that is better than the best ranked one, and say why it is not."""
+    others = [run_of(f"A{n}", {READ: 100.0 * (n + 1)}) for n in range(count)]
+    worse = [run_of(f"W{n}", {READ: 1.0}, steady=False) for n in range(3)]
+    comparison, decision = decide(*others, *worse, run_of("X", {READ: value}, steady=False))
+    assert find_title(comparison, decision).endswith(f" the only figure{title}")
+    line = dict(describe_uses(comparison, decision))["Random reads"]
+    assert ("; better but not ranked: X (900 IOPS, not steady)" in line) is (value == 900.0)
+
+
+def test_of_several_better_values_that_are_not_ranked_the_best_is_named() -> None:
+    """A line has room for one run; the title names two, and counts more than two."""
+    ranked = [run_of("A", {SINGLE: 50.0}), run_of("B", {SINGLE: 60.0})]
+    for count, said in ((2, "X0 at 1 and X1 at 1"), (3, "values of 3 runs")):
+        others = [run_of(f"X{n}", {SINGLE: 9.0 - n}, steady=False) for n in range(count)]
+        comparison, decision = decide(*ranked, *others)
+        assert f"better but not ranked: {said}" in find_title(comparison, decision)
+        line = dict(describe_uses(comparison, decision))["One read at a time"]
+        assert f"better but not ranked: X{count - 1} ({10 - count}.00 µs, not steady) and {count - 1} more" in line
+
+
+def test_a_value_without_an_interval_is_not_ranked_beside_one_with_an_interval() -> None:
+    """Without an interval no difference is known, even if the ranges of the rounds do not meet."""
+    known, unknown = run_of("A", {READ: 100.0}), run_of("B", {READ: 300.0}, half_percent=None)
+    comparison, decision = decide(known, unknown)
+    figure = figure_of(decision, "random_read")
+    assert (figure.cells[1].unranked, figure.ranking) == (Unranked.NO_INTERVAL, ((0,),))
+    assert find_title(comparison, decision) == "A and B cannot be ranked: figures are without an interval"
+    cell = build_decision_view(comparison, decision).rows[1].cells[0]
+    assert (cell.sign, cell.words) == (Sign.UNRANKED, "no interval")
+    # The others are still ranked.
+    comparison, decision = decide(known, unknown, run_of("C", {READ: 50.0}))
+    assert uses_of(known, unknown, run_of("C", {READ: 50.0}))["Random reads"] == (
+        "A (100.0 IOPS), then C (2.0 × less); better but not ranked: B (300 IOPS, no interval)"
+    )
+
+
+def test_if_no_value_has_an_interval_none_is_better() -> None:
+    """Then the values cannot be told apart, and the matrix says that they have no interval."""
+    runs = [run_of("A", {READ: 100.0}, half_percent=None), run_of("B", {READ: 300.0}, half_percent=None)]
+    comparison, decision = decide(*runs)
+    assert find_title(comparison, decision) == "A and B cannot be told apart at any figure"
+    cells = [row.cells[0] for row in build_decision_view(comparison, decision).rows]
+    assert [(cell.sign, cell.interval) for cell in cells] == [(Sign.UNDECIDED, "no interval")] * 2
+
+
 def test_the_best_beyond_noise_ranks_first() -> None:
     """The run that is best beyond noise ranks first: the greatest rate, or the least latency."""
     loads = {READ: 100.0, SINGLE: 50.0}
@@ -340,11 +388,11 @@ def test_the_least_difference_is_that_of_the_cell(load: Workload, worse: float, 
     assert figure.cells[0].standing is (Standing.BEST if is_best else Standing.EQUAL)
 
 
-@pytest.mark.parametrize(("count", "said"), [(4, "X (900 IOPS, not steady)"), (5, "X (not steady)")])
+@pytest.mark.parametrize(("count", "said"), [(4, "X (90.0 IOPS, not steady)"), (5, "X (not steady)")])
 def test_a_line_has_the_value_that_is_not_ranked_if_it_has_room(count: int, said: str) -> None:
     """Lines of five drives that needed a second line moved the charts below the first screen."""
     runs = [run_of(f"A{n}", {READ: 100.0 * 2**n}) for n in range(count - 1)]
-    line = uses_of(*runs, run_of("X", {READ: 900.0}, steady=False))["Random reads"]
+    line = uses_of(*runs, run_of("X", {READ: 90.0}, steady=False))["Random reads"]
     assert line.endswith(f"; not ranked: {said}")
 
 

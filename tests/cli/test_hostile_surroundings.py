@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import ENV
+from tests.fleets import vary_run_file
 from tkperf.cli.ending import _log_in
 from tkperf.cli.lines import PlainLines
 from tkperf.cli.main import cli
@@ -223,9 +224,10 @@ def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
     folder.mkdir()
     simulate(folder, run_info(name="odd", notices=("from od\udcffd",)))
     run_file = folder / "run.tkperf"
+    other = vary_run_file(run_file, folder / "other.tkperf", device={})
     outputs = [word for kind in ("json", "markdown") for word in (f"--{kind}", folder / f"o.{kind}")]
     argv = ["report", run_file, "-o", folder / "o.html", *outputs, "--csv", folder / "csv"]
-    for words in (argv, ["show", run_file], ["show", run_file, "--json"], ["compare", run_file, run_file]):
+    for words in (argv, ["show", run_file], ["show", run_file, "--json"], ["compare", run_file, other]):
         done = tkperf(*words)
         assert done.returncode == 0, done.stderr
         assert b"Traceback" not in done.stderr

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import ENV, assert_clear
+from tests.fleets import vary_run_file
 from tkperf.cli.main import cli
 from tkperf.cli.run_views import until_lost
 from tkperf.model.errors import RunFileError
@@ -33,8 +34,10 @@ FULL = Path("/dev/full")
 
 @pytest.fixture(scope="module")
 def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run file, next to another one, ``other.tkperf``, with the same values."""
     folder = tmp_path_factory.mktemp("run")
     simulate(folder, run_info())
+    vary_run_file(folder / "run.tkperf", folder / "other.tkperf", device={})
     return folder / "run.tkperf"
 
 
@@ -243,7 +246,7 @@ def on_a_full_disk(*argv: str | Path) -> subprocess.CompletedProcess[str]:
     [
         ("show", "RUN"),
         ("show", "--json", "RUN"),
-        ("compare", "RUN", "RUN"),
+        ("compare", "RUN", "OTHER"),
         ("check", "--json", "RUN", "CLAIMS"),
         ("check", "RUN", "CLAIMS"),
         ("report", "RUN", "--markdown", "FOLDER/run.md"),
@@ -260,7 +263,7 @@ def test_a_full_stdout_is_one_clear_line(run_file: Path, argv: tuple[str, ...]) 
     """
     claims = run_file.with_name("claims.toml")
     claims.write_text("[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1")
-    names = {"RUN": str(run_file), "CLAIMS": str(claims)}
+    names = {"RUN": str(run_file), "OTHER": str(run_file.with_name("other.tkperf")), "CLAIMS": str(claims)}
     folder = str(run_file.parent)
     words = [names.get(word, word).replace("FOLDER", folder) for word in argv]
     done = on_a_full_disk(*words)
@@ -280,7 +283,7 @@ def test_a_reader_that_left_is_told_from_claims_not_met(run_file: Path, command:
     """The exit code is 141 and nothing is printed, as with other programs that SIGPIPE ends."""
     reader, lost = os.pipe()
     os.close(reader)
-    files = [] if command == "doctor" else [str(run_file)] * 2
+    files = [] if command == "doctor" else [str(run_file), str(run_file.with_name("other.tkperf"))]
     files = files[:1] if command == "show" else files
     done = subprocess.run([*TKPERF, command, *files], env=ENV, stdout=lost, stderr=subprocess.PIPE, check=False)
     os.close(lost)
@@ -292,7 +295,7 @@ def test_a_reader_that_left_takes_no_file_with_it(run_file: Path, tmp_path: Path
     reader, lost = os.pipe()
     os.close(reader)
     wanted = tmp_path / "compared.csv"
-    argv = [*TKPERF, "compare", str(run_file), str(run_file), "--csv", str(wanted)]
+    argv = [*TKPERF, "compare", str(run_file), str(run_file.with_name("other.tkperf")), "--csv", str(wanted)]
     done = subprocess.run(argv, env=ENV, stdout=lost, stderr=subprocess.PIPE, check=False)
     os.close(lost)
     assert (done.returncode, done.stderr) == (141, b"")

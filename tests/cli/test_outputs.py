@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import zipfile
 from importlib import metadata
@@ -15,6 +14,7 @@ from click.testing import CliRunner, Result
 
 import tkperf
 from tests.builders import forget_renderers, run_info, simulate
+from tests.fleets import vary_run_file
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.render.packages import packages_of
@@ -34,7 +34,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(simulated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two runs and claims, and nothing else."""
     for name in ("a", "b"):
-        shutil.copy(simulated, tmp_path / f"{name}.tkperf")
+        vary_run_file(simulated, tmp_path / f"{name}.tkperf", device={})
     (tmp_path / "claims.toml").write_text(CLAIMS)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_bad_input import assert_clear, tkperf
+from tests.fleets import vary_run_file
 from tkperf.cli.kinds import find_run_file
 from tkperf.model.errors import UsageError
 
@@ -84,7 +85,7 @@ def test_of_very_many_some_are_listed(folder: Path) -> None:
         ("report", "demo", "--markdown", "-"),
         ("status", "demo"),
         ("attach", "demo"),
-        ("compare", "demo", "demo.tkperf"),
+        ("compare", "demo", "other.tkperf"),
         ("check", "demo", "claims.toml"),
         ("plan", "ssd", "n", "sim:sata-ssd", "--profile", "quick", "--like", "demo", "--json"),
         ("resume", "demo", "--repeat", "iops"),
@@ -95,6 +96,7 @@ def test_every_command_that_takes_one_finds_it(folder: Path, words: tuple[str, .
     (folder / "claims.toml").write_text(
         '[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 100\nblock_size = "4k"\nat_least = 1\n'
     )
+    vary_run_file(folder / "demo.tkperf", folder / "other.tkperf", device={}, uuid="another")
     done = tkperf(*words)
     assert done.returncode == 0, done.stderr
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import tkperf
 from tests.builders import view_of
+from tests.fleets import vary_run_file
 from tests.interop.fio_files import parse_fio_json
 from tkperf.cli.main import cli
 from tkperf.interop.fio_documents import Documents
@@ -685,6 +686,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert run.tests[0].sections[0].name == "fio RND TC1/QD8"
     assert run.tests[0].sections[0].cells[0].value(IOPS) == 1002
     assert any("IMPORTED from 5 files of fio" in notice for notice in run.info.notices)
-    for command in (["show", str(path)], ["report", str(path)], ["compare", str(path), str(path)]):
+    other = vary_run_file(path, tmp_path / "other.tkperf", device={}, uuid="another")
+    for command in (["show", str(path)], ["report", str(path)], ["compare", str(path), str(other)]):
         done = CliRunner().invoke(cli, command)
         assert done.exit_code == 0, done.exception

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import tkperf
 from tests.builders import at, run_info, simulate, view_of
+from tests.fleets import vary_run_file
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.cli.main import cli
 from tkperf.interop.tkperf_xml import parse_tkperf_xml
@@ -504,7 +505,8 @@ def test_every_command_takes_a_run_of_which_little_is_known(tmp_path: Path) -> N
         outputs = ["--csv", f"{out}", "--parquet", f"{out}", "--json", f"{out}.json"]
         texts = ["--markdown", f"{out}.md", "--xml", f"{out}.out.xml", "-o", f"{out}.html"]
         texts += ["--pdf", f"{out}.pdf"]
-        commands = (["show", path], ["report", path, *outputs, *texts], ["compare", path, path])
+        other = vary_run_file(Path(path), tmp_path / f"{name}2.tkperf", device={}, uuid="another")
+        commands = (["show", path], ["report", path, *outputs, *texts], ["compare", path, str(other)])
         for command in commands:
             done = CliRunner().invoke(cli, command)
             assert done.exit_code == 0, done.exception
@@ -563,4 +565,5 @@ def test_an_import_reports_and_compares(tmp_path: Path) -> None:
     assert CliRunner().invoke(cli, ["report", path]).exit_code == 0
     assert "IMPORTED" in page.read_text(encoding="utf-8")
     assert CliRunner().invoke(cli, ["report", path, "--csv", str(tmp_path)]).exit_code == 0
-    assert CliRunner().invoke(cli, ["compare", path, path]).exit_code == 0
+    other = vary_run_file(Path(path), tmp_path / "other.tkperf", device={}, uuid="another")
+    assert CliRunner().invoke(cli, ["compare", path, str(other)]).exit_code == 0

@@ -12,8 +12,9 @@ import pytest
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
 from tests.charts import curves_of
-from tkperf.analysis.comparing.comparison import Arrangement, compare
+from tkperf.analysis.comparing.comparison import Arrangement, compare, compare_files
 from tkperf.analysis.results import RunResult
+from tkperf.model.errors import UsageError
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, RuleKind, Scale
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.run_bands import draw_band
@@ -61,6 +62,22 @@ def drives(count: int, *, serial: str = "S{}", firmware: str = "1.0") -> list[Ru
 
 def chart_of(view: ReportView, key: str) -> ChartView:
     return next(chart for test in view.tests for chart in test.charts if chart.key == key)
+
+
+def test_a_run_counts_once_however_many_of_its_files_are_given() -> None:
+    """Files with one UUID are one run, as of a copy or of a state before a resumption: the fullest counts.
+
+    Runs that differ only in their UUIDs are two, because a second measurement may repeat the first exactly.
+    """
+    run, other = run_of("A", 1, uuid="one"), run_of("B", 2, uuid="two")
+    comparison = compare_files((run, other, run))
+    assert (comparison.names, comparison.repeated) == (("A", "B"), (("A", 2),))
+    assert "A counts once, of 2 files" in build_comparison_page(comparison).subtitle
+    fuller = replace(run, tests=tuple(replace(test, steps=(Any,)) for test in run.tests))  # type: ignore[arg-type]
+    assert compare_files((run, other, fuller)).results[0] is fuller
+    with pytest.raises(UsageError, match="these 2 files are one run, A"):
+        compare_files([run, run])
+    assert not compare_files([run, run_of("A", 1, uuid="two")]).repeated
 
 
 def test_two_runs_have_matrices_of_ratios() -> None:
@@ -116,7 +133,7 @@ def test_the_decision_comes_first_and_the_rest_is_behind_one_select() -> None:
             "Drive S1 over 5 runs",
             [f"headline-history{number}" for number in range(5)],
         ),
-        (drives(8), Arrangement.RUNS, "lab-07 is the best at 3 of 5 figures, lab-00 at 2", []),
+        (drives(8), Arrangement.RUNS, "These 8 runs cannot be told apart at any figure", []),  # no intervals
     ],
 )
 def test_each_arrangement_has_its_chart(

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from tkperf.analysis.characteristics import CHARACTERISTICS
 from tkperf.analysis.claims_file import Claim
-from tkperf.analysis.results import RunResult
+from tkperf.analysis.results import RunResult, count_steps, is_same_run
 from tkperf.analysis.uncertainty.estimate import NOT_KNOWN, Uncertainty, build_difference, build_exact
 from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.model.figures import LoadCaution
@@ -249,13 +249,11 @@ def _fold(run: Sequence[CheckedFile]) -> CheckedFile:
 def _is_same_run(one: CheckedFile, other: CheckedFile) -> bool:
     if one.checked is None or other.checked is None:
         return one.file == other.file
-    first, second = one.checked.result, other.checked.result
-    # Without a seed, as of imported files, facts alone do not identify a run.
-    return first.info == second.info and (first.info.seed is not None or first.tests == second.tests)
+    return is_same_run(one.checked.result, other.checked.result)
 
 
 def _count_steps(one: CheckedFile) -> int:
-    return 0 if one.checked is None else sum(len(test.steps) for test in one.checked.result.tests)
+    return 0 if one.checked is None else count_steps(one.checked.result)
 
 
 def limit_of(claim: Claim) -> float:

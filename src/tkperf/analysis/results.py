@@ -322,3 +322,17 @@ class RunResult:
     """Parts of the run file that cannot be read."""
     media_errors: int = 0
     """Times that a drive could not read or keep data during the run, by its own log."""
+
+
+def is_same_run(result: RunResult, other: RunResult) -> bool:
+    """Return whether two files are of one run: copies of a file, or its states before and after a resumption."""
+    first, second = result.info, other.info
+    if first.uuid is not None and second.uuid is not None:
+        return first.uuid == second.uuid
+    # Without a seed, as of imported files, facts alone do not identify a run.
+    return first == second and (first.seed is not None or result.tests == other.tests)
+
+
+def count_steps(result: RunResult) -> int:
+    """Return the number of steps; of several files of a run the fullest has the most."""
+    return sum(len(test.steps) for test in result.tests)

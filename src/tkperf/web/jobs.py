@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tkperf.analysis.batch_verdict import BatchResult
-from tkperf.analysis.comparing.comparison import Arrangement, compare
+from tkperf.analysis.comparing.comparison import Arrangement, compare_files
 from tkperf.analysis.drive_telemetry import place_readings
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_overview import build_overview
@@ -143,7 +143,7 @@ def make_comparison(
 ) -> bytes:
     """Return a comparison of runs in this order, as a page or another kind of file."""
     results = [_read(files[run_id]) for run_id in order]
-    comparison = compare(results, Arrangement(arrangement) if arrangement else None)
+    comparison = compare_files(results, Arrangement(arrangement) if arrangement else None)
     match kind:
         case "csv":
             return "".join(render_csv(build_comparison_table(comparison))).encode()

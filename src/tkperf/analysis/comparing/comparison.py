@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
 from statistics import median
@@ -14,7 +14,7 @@ import numpy as np
 from tkperf.analysis.characteristics import SOUGHT_ALWAYS
 from tkperf.analysis.comparing.arrangements import Cohort, History, build_cohort, build_history
 from tkperf.analysis.comparing.compared_rows import ComparedRow, build_rows
-from tkperf.analysis.results import RunResult
+from tkperf.analysis.results import RunResult, count_steps, is_same_run
 from tkperf.analysis.verdict import Judgement, VerdictCode, VerdictReason, VerdictState, judge_by_gravest, judge_run
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
@@ -187,6 +187,7 @@ class Comparison:
     Attributes:
         names: distinct names of the runs, in the order of ``results``.
         headlines: a few of the rows, of each test: the figures of a data sheet.
+        repeated: the runs that were given more than once, with the number of their files.
         cohort, history: set in these arrangements only.
     """
 
@@ -195,6 +196,7 @@ class Comparison:
     arrangement: Arrangement
     rows: tuple[ComparedRow, ...]
     headlines: tuple[ComparedRow, ...]
+    repeated: tuple[tuple[str, int], ...] = ()
     cohort: Cohort | None = None
     history: History | None = None
 
@@ -208,8 +210,36 @@ class Comparison:
         return tuple(entry.value / middle if middle and entry.value is not None else None for entry in row.entries)
 
 
+def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
+    """Compare the runs of files. A run counts once, however many of its files there are.
+
+    Raises:
+        UsageError: as of ``compare``, or all files are of one run.
+    """
+    runs: list[list[RunResult]] = []
+    for result in results:
+        same = next((run for run in runs if is_same_run(run[0], result)), None)
+        if same is None:
+            runs.append([result])
+        else:
+            same.append(result)
+    if len(runs) == 1 and len(results) > 1:
+        raise UsageError(
+            f"a comparison needs two runs or more: these {len(results)} files are one run, {results[0].info.name}"
+        )
+    comparison = compare([max(run, key=count_steps) for run in runs], wanted)
+    # By identity: distinct runs may have the same name, and a history is in the order of dates.
+    counts = {id(max(run, key=count_steps)): len(run) for run in runs if len(run) > 1}
+    repeated = [
+        (name, counts[id(result)])
+        for name, result in zip(comparison.names, comparison.results, strict=True)
+        if id(result) in counts
+    ]
+    return replace(comparison, repeated=tuple(repeated))
+
+
 def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
-    """Compare runs with each other; their drives decide the arrangement unless one is ``wanted``.
+    """Compare distinct runs with each other; their drives decide the arrangement unless one is ``wanted``.
 
     Raises:
         UsageError: there are fewer than two runs, they have nothing in common, or they do not allow the

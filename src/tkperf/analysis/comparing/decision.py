@@ -40,6 +40,8 @@ class Unranked(StrEnum):
     DISTURBED = "disturbed"
     THROTTLED = "throttled"
     HOST_LIMITED = "host-limited"
+    NO_INTERVAL = "no interval"
+    """Other values of the figure have an interval: without one, a difference from them is not known."""
     # Of a ranking of many runs only.
     SIMULATED = "SIMULATED"
     OTHER_CONDITIONS = "other conditions"
@@ -109,6 +111,17 @@ class DecisionFigure:
         """Return whether there are two runs or more to rank."""
         return sum(map(len, self.ranking)) > 1
 
+    @property
+    def better_unranked(self) -> tuple[int, ...]:
+        """Return the runs that are not ranked although their values are better than all ranked ones, the best first."""
+        if not self.ranking:
+            return ()
+        sign = 1 if self.measure.better is Better.HIGHER else -1
+        values = {run: sign * (self.cells[run].entry.value or 0.0) for run in self.measured}
+        best = values[self.ranking[0][0]]
+        better = [run for run in self.measured if self.cells[run].unranked is not None and values[run] > best]
+        return tuple(sorted(better, key=lambda run: -values[run]))
+
     def find(self, standing: Standing) -> tuple[int, ...]:
         """Return the numbers of the runs with a standing."""
         return tuple(number for number, cell in enumerate(self.cells) if cell.standing is standing)
@@ -145,10 +158,14 @@ def rank(
     """Return a cell for each run, and the numbers of the ranked runs in groups, the best first.
 
     Args:
-        unranked: the reasons of the runs that are not to be ranked. A run without a value never is.
+        unranked: the reasons of the runs that are not to be ranked. A run without a value never is, nor is a run
+            without an interval if another one has an interval.
     """
     reasons = {number: Unranked.NOT_MEASURED for number, entry in enumerate(entries) if entry.value is None}
     reasons = {**unranked, **reasons}
+    without = [number for number, entry in enumerate(entries) if number not in reasons and not has_interval(entry)]
+    if len(reasons) + len(without) < len(entries):
+        reasons |= dict.fromkeys(without, Unranked.NO_INTERVAL)
     ranked = [number for number in range(len(entries)) if number not in reasons]
     falling = measure.better is Better.HIGHER
     ranked.sort(key=lambda number: entries[number].value or 0.0, reverse=falling)
@@ -170,8 +187,15 @@ def rank(
     return cells, tuple(map(tuple, groups))
 
 
+def has_interval(entry: Entry) -> bool:
+    """Return whether the uncertainty of a value is known; without it, no difference from another value is known."""
+    return entry.uncertainty is not None and entry.uncertainty.known
+
+
 def is_better(entry: Entry, other: Entry, measure: Measure) -> bool:
     """Return whether a value is better than another one beyond noise, and by at least 3 % of the better value."""
+    if not (has_interval(entry) and has_interval(other)):
+        return False
     judged = against_first(entry, other, measure)
     if judged.change is not Change.WORSE or not judged.ratio:
         return False
@@ -189,7 +213,9 @@ def _find_standings(entries: Sequence[Entry], ranked: Sequence[int], measure: Me
     for number in ranked[1:]:
         if not is_better(entries[first], entries[number], measure):
             judged = against_first(entries[first], entries[number], measure)
-            undecided = judged.change in (Change.INCONCLUSIVE, Change.NOT_COMPARABLE)
+            undecided = judged.change in (Change.INCONCLUSIVE, Change.NOT_COMPARABLE) or not has_interval(
+                entries[first]
+            )
             standings[number] = Standing.UNDECIDED if undecided else Standing.EQUAL
     near = {standings[number] for number in ranked[1:]} & {Standing.EQUAL, Standing.UNDECIDED}
     if near:

@@ -78,8 +78,7 @@ def compare(
       tkperf compare --as history D3-2026-*.tkperf           one drive over time
       tkperf compare a.tkperf b.tkperf -f comparison -z
     """
-    from tkperf.analysis.comparing.comparison import Arrangement
-    from tkperf.analysis.comparing.comparison import compare as compare_results
+    from tkperf.analysis.comparing.comparison import Arrangement, compare_files
     from tkperf.cli.output import Outputs, files_in
     from tkperf.pipeline.api import load
     from tkperf.render.terminal.console import open_console
@@ -107,7 +106,7 @@ def compare(
         for other in unreadable[1:]:
             unreadable[0].add_note(str(other))
         raise unreadable[0]
-    comparison = compare_results(results, None if wanted is None else Arrangement(wanted))
+    comparison = compare_files(results, None if wanted is None else Arrangement(wanted))
     contents = _render(comparison, {kind for kind, _ in wanted_files}, plots=folder is not None)
     wanted_files += [(path.name, path) for path in files_in(folder, contents) if path.suffix == PICTURE_SUFFIX]
     outputs = Outputs([*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder])

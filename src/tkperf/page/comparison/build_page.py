@@ -236,7 +236,8 @@ def _subtitle(comparison: Comparison) -> str:
     }
     specifications = list(dict.fromkeys(result.info.specification for result in comparison.results))
     known = [specifications[0]] if len(specifications) == 1 and specifications[0] else []
-    return ", ".join((kind[comparison.arrangement], *known))
+    repeated = [f"{name} counts once, of {number} files" for name, number in comparison.repeated]
+    return ", ".join((kind[comparison.arrangement], *known, *repeated))
 
 
 def _sections(comparison: Comparison, test: str, most_across: int) -> Iterator[SectionView]:

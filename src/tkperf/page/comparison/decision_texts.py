@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.decision import Decision, DecisionCell, DecisionFigure, Standing, Use
+from tkperf.analysis.comparing.decision import Decision, DecisionCell, DecisionFigure, Standing, Unranked, Use
+from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import Better, Measure
 from tkperf.model.units import MIB, NOT_MEASURED, format_block_size_kib, format_capacity, format_mix, format_number
 from tkperf.model.workload import Workload
@@ -46,6 +47,9 @@ _MOST_IN_GROUP, _MOST_IN_LIST = 3, 2
 _LONGEST_GROUP = 60
 _LONGEST_IN_TITLE = 24
 _MOST_WINNERS = 3
+_MOST_IN_TITLE = 2
+# A reason after "figures are".
+_REASONS = {Unranked.NO_INTERVAL: "without an interval"}
 _NOTHING, _SAME = "0.0 %", "the same"
 
 
@@ -69,7 +73,8 @@ def find_title(comparison: Comparison, decision: Decision) -> str:
         return f"{_list_runs(called)} cannot be ranked: {_explain_unranked(decision)}"
     text = _describe_winners(called, decision)
     left = count - ranked
-    return f"{text}, {left} {'is' if left == 1 else 'are'} not ranked" if left else text
+    text = f"{text}, {left} {'is' if left == 1 else 'are'} not ranked" if left else text
+    return text + _describe_better_unranked(called, decision)
 
 
 def _describe_winners(called: Sequence[str], decision: Decision) -> str:
@@ -101,6 +106,17 @@ def _describe_winners(called: Sequence[str], decision: Decision) -> str:
     return f"{who} {verb} the best or equal to the best at {_of(max(near), count)}"
 
 
+def _describe_better_unranked(called: Sequence[str], decision: Decision) -> str:
+    """Name the runs whose better values are not ranked: a title must not hide them."""
+    better = [run for figure in decision.ranked for run in figure.better_unranked]
+    counts = {run: better.count(run) for run in sorted(set(better), key=lambda run: -better.count(run))}
+    if not counts:
+        return ""
+    if len(counts) > _MOST_IN_TITLE:
+        return f"; better but not ranked: values of {len(counts)} runs"
+    return f"; better but not ranked: {list_words([f'{called[run]} at {times}' for run, times in counts.items()])}"
+
+
 def _of(number: int, count: int) -> str:
     if number == count:
         return "the only figure" if count == 1 else f"all {count} figures"
@@ -108,8 +124,8 @@ def _of(number: int, count: int) -> str:
 
 
 def _explain_unranked(decision: Decision) -> str:
-    cells = [cell for figure in decision.figures for cell in figure.cells if cell.unranked is not None]
-    reasons = list(dict.fromkeys(str(cell.unranked) for cell in cells if cell.entry.value is not None))
+    found = [cell.unranked for figure in decision.figures for cell in figure.cells if cell.entry.value is not None]
+    reasons = [_REASONS.get(reason, str(reason)) for reason in dict.fromkeys(found) if reason is not None]
     return f"figures are {list_words(reasons)}" if reasons else "they share no figure"
 
 
@@ -210,13 +226,17 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
         text += f", {left} more, last {_describe_next(figure, groups[-1], called)}"
     # With more runs, the values would need a second line, and the charts would leave the first screen.
     few, has_values = len(called) <= _MOST_NAMED + 1, len(called) <= _MOST_NAMED
+    better = figure.better_unranked
     unranked = [
         f"{called[run]} ({', '.join(_facts_of(figure, run)) if has_values else figure.cells[run].unranked})"
         for run in figure.measured
-        if figure.cells[run].unranked is not None
+        if figure.cells[run].unranked is not None and run not in better
     ]
+    hidden = [f"{called[run]} ({', '.join(_facts_of(figure, run))})" for run in better[:1]]
+    hidden += [f"{len(better) - 1} more"] if len(better) > 1 else []
     missing = [called[run] for run in range(len(called)) if run not in figure.measured]
     parts = [text]
+    parts += [f"better but not ranked: {list_words(hidden)}"] if hidden else []
     parts += [f"not ranked: {_list_few(unranked, few=few)}"] if unranked else []
     parts += [f"not measured: {_list_few(missing, few=few)}"] if missing else []
     return "; ".join(parts)
@@ -388,7 +408,6 @@ def build_cell(cell: DecisionCell, measure: Measure, longest: float, *, target: 
     whole = longest or 1.0
     known = None if cell.entry.uncertainty is None else cell.entry.uncertainty.of_level
     low, high = (None, None) if known is None or known.high is None else (known.low, known.high)
-    half = None if known is None else known.expanded
     unranked = cell.unranked is not None
     return MatrixCell(
         text=format_number(value, measure.digits),
@@ -397,10 +416,18 @@ def build_cell(cell: DecisionCell, measure: Measure, longest: float, *, target: 
         bar=_limit(value / whole),
         low=None if low is None else _limit(low / whole),
         high=None if high is None else _limit(high / whole),
-        interval=describe_share(100 * half / value, at_least=known.at_least) if known and half and value > 0 else "",
+        interval=_describe_interval(cell, known, value),
         hint=describe_exactly(measure, cell.entry, to_first=False),
         target=target,
     )
+
+
+def _describe_interval(cell: DecisionCell, known: Uncertainty | None, value: float) -> str:
+    if known is None or not known.known:
+        # The reason why a value is not ranked may already say so.
+        return "" if cell.unranked is Unranked.NO_INTERVAL else str(Unranked.NO_INTERVAL)
+    half = known.expanded
+    return describe_share(100 * half / value, at_least=known.at_least) if half and value > 0 else ""
 
 
 def _limit(share: float) -> float:
