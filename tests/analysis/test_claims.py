@@ -436,7 +436,7 @@ def test_quantiles_are_a_claim_for_each_percent() -> None:
     ("old", "new", "reason"),
     [
         ('"50" = 100', '"51" = 100', "quantiles 1, key within_us: '51' is not one of 50, 90, 95, 99"),
-        ('"50" = 100', '"50" = -1', "quantiles, p50_us, key at_most: -1.0 is not a finite number"),
+        ('"50" = 100', '"50" = -1', "quantiles 1, key within_us, 50 %: -1.0 is not a finite number"),
         ("within_us", "at_most", "quantiles 1, key at_most"),
         ('{ "99.9" = 1000, "50" = 100 }', "{}", "within_us"),
     ],

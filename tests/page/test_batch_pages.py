@@ -16,7 +16,7 @@ from tkperf.model.batch_state import DriveStage, DriveState
 from tkperf.model.record import LeftOut
 from tkperf.page.batch.batch_progress import build_batch_progress
 from tkperf.page.batch.batch_results_page import build_batch_page
-from tkperf.page.batch.batch_verdict_texts import MOST_MAIL_LINES, build_batch_mail
+from tkperf.page.batch.batch_verdict_texts import MOST_MAIL_LINES, build_batch_mail, describe_heat
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.pipeline.run_state import Brief, RunState
 from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit
@@ -154,6 +154,21 @@ def test_what_was_not_measured_has_its_reason_and_the_next_command() -> None:
     assert "tkperf resume lot.batch" in text
     suite = ET.fromstring(render_batch_junit(answer))
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("8", "1", "1")
+
+
+def test_heat_and_consent_are_told_in_plain_english() -> None:
+    """Drives that reached the same whole degree are alike, and a stage is part of a sentence."""
+    assert list(describe_heat([(54.4, "slot 1"), (53.6, "slot 2")])) == ["Each of 2 drives reached 54 °C."]
+    assert list(describe_heat([(53.0, "slot 1"), (55.0, "slot 2")])) == [
+        "The hottest drive, slot 2, reached 55 °C; the coolest drive reached 53 °C."
+    ]
+    assert list(describe_heat([(54.0, "slot 1")])) == ["Slot 1 reached 54 °C."]
+    assert not list(describe_heat([]))
+    waited = [BatchDriveResult(state=drive(n, DriveStage.CONSENT_ENDED, text="it waited")) for n in (8, 9)]
+    mail = build_batch_mail(answer_of(measured(1, 100.0), *waited))
+    assert "2 need your consent again, 1 done" in mail
+    assert any(line.endswith(" need your consent again: it waited") for line in mail)
+    assert mail[0].count("1 of 3 drives measured") == 1
 
 
 def test_simulated_is_said_first_in_every_output() -> None:

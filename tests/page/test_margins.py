@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,7 @@ from tkperf.page.margins import MOST_CLAIM_COLUMNS
 from tkperf.page.matrix import DecisionView, Sign
 from tkperf.page.strip import Dot, Limit, TickKind, build_dot_strip
 from tkperf.page.verdict_texts import NoteLevel
+from tkperf.render.html import render_view
 
 CLAIMS = claims_of((0, 95.0), (100, 199.0))
 # At 200 the second claim has 0.5 % to spare.
@@ -89,6 +91,43 @@ def test_what_needs_attention_comes_first_then_the_least_margin() -> None:
     without = [replace(one, checked=None) if one.number == 9 else one for one in result.drives]
     ordered = [one.number for one in sort_drives(replace(result, drives=tuple(without)))]
     assert ordered == [8, 7, 6, 10, 9, 3, 5, 1, 4, 2, 11]
+
+
+def unsteady(number: int, value: float) -> BatchDriveResult:
+    one = measured(number, value)
+    assert one.result is not None
+    (test,) = one.result.tests
+    sections = tuple(replace(section, steady=False) for section in test.sections)
+    return replace(one, result=replace(one.result, tests=(replace(test, sections=sections),)))
+
+
+def test_the_least_margin_does_not_hide_a_worse_value_that_is_not_judged() -> None:
+    """A line says that a drive is far beyond a limit, although its value is not judged; a value on the good side of
+    its limit needs no line.
+    """
+    words = "Beyond its limit, but not judged"
+    result = checked_answer([*many(), unsteady(6, 20.0), unsteady(7, 30.0)], CLAIMS)
+    lines = dict(decision_of(result).lines)
+    assert lines[words] == "slot 6: 4 KiB random read IOPS ≥ 199 (40.0, -79.9 %, not steady); 3 more values"
+    page = build_check_page([one.file for one in result.drives])
+    assert page.decision is not None
+    assert dict(page.decision.lines)[words] == lines[words].replace("slot 6", "lot-06")
+    assert words not in dict(decision_of(checked_answer([*many(), unsteady(6, 300.0)], CLAIMS)).lines)
+
+
+@pytest.mark.parametrize("limit", ["at_most = 0", "at_most = 1e-300", "at_least = 1e-300", "at_least = 0"])
+def test_a_limit_next_to_0_has_pages_without_a_number_that_means_nothing(limit: str) -> None:
+    """No distance in percent exists from a limit of 0, and one next to 0 has no margin of 300 digits."""
+    claims = claims_of((0, 1.0)).replace("at_least = 1.0", limit)
+    result = checked_answer(many(), claims)
+    files = [one.file for one in result.drives]
+    checked = files[0].checked
+    assert checked is not None
+    for page in (build_batch_page(result), build_check_page(files), build_claims_page(checked)):
+        text = re.sub(r"<(script|style).*?</\1>", "", render_view(page), flags=re.DOTALL)
+        found = re.search(r".{20}(\b(NaN|nan|inf|None)\b|e[+]\d\d|(\d,?){15})", re.sub(r"<[^>]*>", " ", text))
+        assert not found, found
+        assert page.verdict.title.endswith("Fail" if limit.startswith("at_most") else "Pass")
 
 
 def test_a_cell_has_margin_sign_and_value() -> None:

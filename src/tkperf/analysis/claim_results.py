@@ -211,6 +211,9 @@ class CheckedFile:
         group = 2
         if checked.not_passed:
             group = 0 if checked.count(ClaimKind.FAILED) else 1
+        missed = [one for one in checked.claim_results if checked.judge(one) is ClaimKind.FAILED]
+        if any(one.margin_percent is None for one in missed):
+            return group, -math.inf  # such as a limit of 0, from which no distance in percent exists
         worst = checked.worst
         return group, math.inf if worst is None or worst.margin_percent is None else worst.margin_percent
 

@@ -115,6 +115,9 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
                     f"claims {file}, quantiles {number}, key within_us: '{percent}' is not one of "
                     f"{', '.join(_PERCENTS)}"
                 )
+            _require_limit(
+                promised.within_us[percent], f"claims {file}, quantiles {number}, key within_us, {percent} %"
+            )
     of_quantiles = [claim for quantiles in claims.quantiles for claim in quantiles.claims()]
     claims = msgspec.structs.replace(claims, claim=(*claims.claim, *of_quantiles), quantiles=())
     if not claims.claim and claims.baseline is None:
@@ -127,13 +130,18 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
             raise InputFileError(f"{where}, key metric: '{claim.metric}' is not one of {metrics}")
         _require_promise(claim, where)
         for key, limit in (("at_least", claim.at_least), ("at_most", claim.at_most)):
-            if limit is not None and not (math.isfinite(limit) and limit >= 0):
-                raise InputFileError(f"{where}, key {key}: {limit} is not a finite number from 0 on")
+            if limit is not None:
+                _require_limit(limit, f"{where}, key {key}")
         try:
             claim.size_bytes()
         except UsageError as error:
             raise InputFileError(f"{where}, key block_size: {error}") from None
     return claims
+
+
+def _require_limit(limit: float, where: str) -> None:
+    if not (math.isfinite(limit) and limit >= 0):
+        raise InputFileError(f"{where}: {limit} is not a finite number from 0 on")
 
 
 def _require_promise(claim: Claim, where: str) -> None:

@@ -28,8 +28,8 @@ from tkperf.page.margins import (
     build_head,
     build_margins,
     count_tiles,
-    describe_closest,
     describe_margins_title,
+    find_margin_lines,
     rank_claim,
 )
 from tkperf.page.page import Cell, Column, ReportView, Row, TableView, build_table
@@ -230,8 +230,7 @@ def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
     )
     heads = [build_head(name, describe_outcome(one.checked)) for name, one in zip(names, ordered, strict=True)]
     columns = name_columns(ordered)
-    closest = describe_closest(names, ordered, columns)
-    lines = (("Least margin of the runs that miss none", closest),) if closest else ()
+    lines = find_margin_lines("Least margin of the runs that miss none", names, ordered, columns)
     page = _build_page(
         describe_margins_title(files, "run"),
         f"check of {format_count(len(columns), 'claim')}",

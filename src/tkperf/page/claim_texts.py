@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from tkperf.page.verdict_texts import NoteLevel
 
 NOT_CHECKED = "could not be checked"
 _SMALLEST_MARGIN = 0.05  # in percent
+_GREATEST_MARGIN = 100_000  # in percent; only a limit next to 0 is further from a value
 _MOST_SIGMAS = 10  # a larger number adds no information
 _MOST_FINER = 6  # most digits beyond the usual ones, to show that a value differs from its limit
 WITHIN_UNCERTAINTY = "within the uncertainty"
@@ -125,11 +127,13 @@ def format_measured(finding: ClaimResult) -> str:
 
 
 def describe_margin(margin: float | None) -> str:
-    """Return ``+12.3 %``; a margin below 0.05 % has one digit."""
+    """Return ``+12.3 %``; a margin below 0.05 % has one digit, and a very great margin none."""
     if margin is None:
         return NOT_MEASURED
     if not margin:
         return "0.0 %"
+    if abs(margin) > _GREATEST_MARGIN:
+        return f"beyond {math.copysign(_GREATEST_MARGIN, margin):+,.0f} %"
     return f"{margin:+,.1f} %" if abs(margin) >= _SMALLEST_MARGIN else f"{margin:+.1g} %"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -230,7 +231,7 @@ def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> 
     -7.0 %)``.
     """
     missed = [one for one in checked.by_title.values() if checked.judge(one) is ClaimKind.FAILED]
-    missed.sort(key=lambda one: one.margin_percent or 0.0)
+    missed.sort(key=lambda one: -math.inf if one.margin_percent is None else one.margin_percent)
     texts = [f"{columns[one.title]} ({_describe_miss(one)})" for one in missed]
     if (more := len(texts) - most) > 1:
         texts[most:] = [f"{more} more"]
@@ -257,6 +258,34 @@ def describe_closest(names: Sequence[str], files: Sequence[CheckedFile], columns
             continue
         found.append((worst.margin_percent or 0.0, f"{name}: {columns[worst.title]} ({_describe_miss(worst)})"))
     return min(found)[1] if found else ""
+
+
+def describe_beyond_unjudged(names: Sequence[str], files: Sequence[CheckedFile], columns: Mapping[str, str]) -> str:
+    """Return the worst value beyond its limit that is not judged: ``bay 9: 4 KiB random write IOPS ≥ 45,000 (10,400,
+    -76.9 %, not steady)``; empty: there is none. Without it, the least margin would look like the worst value.
+    """
+    found = [
+        (finding.margin_percent, f"{name}: {columns[finding.title]}", _describe_miss(finding), checked, finding)
+        for name, file in zip(names, files, strict=True)
+        if (checked := file.checked) is not None
+        for finding in checked.by_title.values()
+        if checked.judge(finding) is ClaimKind.NOT_JUDGED and (finding.margin_percent or 0.0) < 0
+    ]
+    if not found:
+        return ""
+    _, claim, value, checked, finding = min(found, key=lambda one: one[0] or 0.0)
+    doubts = ", ".join(doubt.value for doubt in checked.find_doubts(finding))
+    more = f"; {format_count(len(found) - 1, 'more value')}" if len(found) > 1 else ""
+    return f"{claim} ({', '.join(filter(None, (value, doubts)))}){more}"
+
+
+def find_margin_lines(
+    words: str, names: Sequence[str], files: Sequence[CheckedFile], columns: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the lines above a matrix of margins: the least margin after ``words``, and a worse value not judged."""
+    closest = describe_closest(names, files, columns)
+    unjudged = describe_beyond_unjudged(names, files, columns)
+    return ((words, closest),) * bool(closest) + (("Beyond its limit, but not judged", unjudged),) * bool(unjudged)
 
 
 # ---- strips

@@ -140,7 +140,7 @@ def describe_stages(state: BatchState) -> Verdict:
     judged = judge_stages(state)
     counts = Counter(drive.stage for drive in state.drives)
     order = (*IN_TROUBLE, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
-    texts = [", ".join(f"{counts[stage]} {stage}" for stage in order if counts[stage])]
+    texts = [", ".join(f"{counts[stage]} {name_stage(stage, counts[stage])}" for stage in order if counts[stage])]
     title = format_count(len(state.drives), "drive")
     return word_verdict(
         judged,
@@ -148,6 +148,13 @@ def describe_stages(state: BatchState) -> Verdict:
         title=f"SIMULATED. {title}" if judged.simulated else title,
         reasons=texts,
     )
+
+
+def name_stage(stage: DriveStage, count: int) -> str:
+    """Return a stage after the number or the names of its drives: ``1 failed``, ``2 need your consent again``."""
+    if stage is DriveStage.CONSENT_ENDED:
+        return f"{'needs' if count == 1 else 'need'} your consent again"
+    return stage.value
 
 
 def level_of_stage(stage: DriveStage) -> NoteLevel:

@@ -20,13 +20,13 @@ from tkperf.analysis.comparing.arrangements import FEWEST_SCORED, Outlier
 from tkperf.analysis.verdict import NamedReason, judge_run
 from tkperf.model.batch_state import IN_TROUBLE, DriveStage
 from tkperf.model.units import drop_controls, format_capacity, format_count, format_duration, format_number, list_names
-from tkperf.page.batch.batch_progress import describe_stages
+from tkperf.page.batch.batch_progress import describe_stages, name_stage
 from tkperf.page.batch.drives_matrix import choose_group_figures
 from tkperf.page.claim_texts import describe_margin, name_columns
 from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_texts import name_headlines
 from tkperf.page.margins import describe_margins_title, describe_misses
-from tkperf.page.naming import list_words
+from tkperf.page.naming import capitalise, list_words
 from tkperf.page.verdict_texts import Verdict, describe_reason, level_of, word_verdict
 from tkperf.page.words.uncertainty import two_digits
 
@@ -115,7 +115,7 @@ def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[st
     names = "all" if everyone else list_names([one.label for one in about])
     match reason.code:
         case BatchCode.DRIVE_FAILED | BatchCode.NOT_ENDED:
-            stages = dict.fromkeys(one.state.stage.value for one in about)
+            stages = dict.fromkeys(name_stage(one.state.stage, len(about)) for one in about)
             reasons = dict.fromkeys(one.state.text for one in about)
             # The commands that may follow are given with the drive.
             because = f": {next(iter(reasons)).split('; ')[0]}" if len(reasons) == 1 else ""
@@ -152,9 +152,11 @@ def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
         claims = [columns[title] for title in titles]
         if (more := len(claims) - _MOST_CLAIMS) > 1:
             claims[_MOST_CLAIMS:] = [f"{more} more"]
-        worst = min(least.margin_percent or 0.0 for _, each in of_drives if (least := each.worst) is not None)
         names = list_names([one.label for one, _ in of_drives])
-        yield f"{names} miss {list_words(claims)}, down to {describe_margin(worst)}"
+        # A limit of 0 has no margin in percent.
+        margins = [worst.margin_percent or 0.0 for _, each in of_drives if (worst := each.worst) is not None]
+        lowest = f", down to {describe_margin(min(margins))}" if margins else ""
+        yield f"{names} miss {list_words(claims)}{lowest}"
 
 
 def _describe_open_claims(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
@@ -237,17 +239,25 @@ def find_sentences(batch_result: BatchResult) -> Iterator[str]:
         yield f"The drives are not compared with each other: {batch_result.not_compared}."
     if damaged := [one.label for one in batch_result.damaged]:
         yield f"Not compared, as the run file is damaged: {list_names(damaged)}."
-    hot = [(one.hottest_c, one) for one in batch_result.drives if one.hottest_c is not None]
-    if hot:
-        most, hottest = max(hot, key=lambda pair: pair[0])
-        least = min(heat for heat, _ in hot)
-        rest = f"; the coolest reached {least:.0f} °C" if len(hot) > 1 else ""
-        yield f"Hottest: {hottest.label}, {most:.0f} °C{rest}."
+    yield from describe_heat([(one.hottest_c, one.label) for one in batch_result.drives if one.hottest_c is not None])
     throttled = [one for one in batch_result.drives if one.throttled_s]
     if throttled:
         times = (f"{one.label} ({format_duration(one.throttled_s or 0)})" for one in throttled)
         yield f"Throttled for heat: {', '.join(times)}."
     yield from (drop_controls(note) for note in batch_result.state.notes)
+
+
+def describe_heat(hot: Sequence[tuple[float, str]]) -> Iterator[str]:
+    """Yield a sentence about the greatest temperature of each drive; drives with the same whole degree are alike."""
+    if not hot:
+        return
+    (most, hottest), (least, _) = max(hot), min(hot)
+    if len(hot) == 1:
+        yield f"{capitalise(hottest)} reached {most:.0f} °C."
+    elif f"{most:.0f}" == f"{least:.0f}":
+        yield f"Each of {len(hot)} drives reached {most:.0f} °C."
+    else:
+        yield f"The hottest drive, {hottest}, reached {most:.0f} °C; the coolest drive reached {least:.0f} °C."
 
 
 # ---- a mail
@@ -256,10 +266,10 @@ def find_sentences(batch_result: BatchResult) -> Iterator[str]:
 def build_batch_mail(batch_result: BatchResult) -> tuple[str, ...]:
     """Return the results as at most twelve lines for a mail."""
     verdict = describe_batch_verdict(batch_result)
-    lines = [
-        f"{drop_controls(batch_result.state.name)}: {verdict.title}: {describe_batch_title(batch_result)}",
-        *(f"- {text}" for text in verdict.reasons),
-    ]
+    title = describe_batch_title(batch_result)
+    # Without claims the title begins with the verdict.
+    answer = title if title.startswith(verdict.title) else f"{verdict.title}: {title}"
+    lines = [f"{drop_controls(batch_result.state.name)}: {answer}", *(f"- {text}" for text in verdict.reasons)]
     stages = describe_stages(batch_result.state)
     if len(batch_result.done) < len(batch_result.drives):
         lines.insert(1, "; ".join(stages.reasons))

@@ -28,7 +28,7 @@ from tkperf.page.margins import (
     build_heat_legend,
     build_margins,
     count_tiles,
-    describe_closest,
+    find_margin_lines,
 )
 from tkperf.page.matrix import DecisionView, MatrixCell, MatrixColumn, Sign
 from tkperf.page.naming import name_links
@@ -45,14 +45,14 @@ def build_batch_decision(batch_result: BatchResult) -> DecisionView | None:
     drives = sort_drives(batch_result)
     if batch_result.has_claims and any(one.checked is not None for one in drives):
         files = [one.file for one in drives]
-        closest = describe_closest([_name(one) for one in drives], files, name_columns(files))
+        names, columns = [_name(one) for one in drives], name_columns(files)
         words = "Least margin of the others" if any(one.misses for one in drives) else "Least margin"
         heads = [
             build_head(_name(one), find_result(one, batch_result), detail=_find_detail(one), page=one.report)
             for one in drives
         ]
         return build_margins(
-            heads, files, ((words, closest),) if closest else (), [_find_addresses(one) for one in drives]
+            heads, files, find_margin_lines(words, names, files, columns), [_find_addresses(one) for one in drives]
         )
     if batch_result.groups:
         return _build_distances(batch_result, drives)
