@@ -36,7 +36,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "claims.toml").write_text(claims)
     monkeypatch.chdir(tmp_path)
     commands = re.findall(r"^\$ tkperf (.*)$", text, re.MULTILINE)
-    assert len(commands) == 6
+    assert len(commands) == 7
     outputs = {}
     for command in commands:
         if command.startswith("report"):
