@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from tests.builders import run_info, simulate, work
+from tests.fleets import vary_run_file
 from tests.web.ledgers import CLAIMS, NAMES, begin_ledger, make_ledger
 from tests.web.listed import a_batch, a_row
 from tkperf.model.errors import RunFileError, UsageError
@@ -57,7 +58,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served")
     simulate(folder, run_info(), suite={"tp": SSD_TESTS["tp"]})
     for name in NAMES:
-        (folder / f"{name}.tkperf").write_bytes((folder / "run.tkperf").read_bytes())
+        vary_run_file(folder / "run.tkperf", folder / f"{name}.tkperf", device={}, uuid=name)
     make_ledger(folder, CLAIMS)
     return folder
 

@@ -161,7 +161,7 @@ def print_bars(table: TableView, console: Console) -> None:
         line = Text(f"{cut(row[0], names).ljust(names)}  ")
         line.append(draw_bar(strip, bars, blocks).ljust(bars), style="cyan")
         state, margin, *_ = row[1:]
-        words = cut(f"{typeset(margin.split(',')[0])} {state}", _LONGEST_RESULT)
+        words = cut(f"{typeset(margin.split(', ')[0])} {state}", _LONGEST_RESULT)
         line.append(f"  {words}", style="" if levels[0] is None else f"bold {LEVEL_STYLES[levels[0]]}")
         print_line(line, console, blocks)
     limit = _TICKS[TickKind.MEDIAN] if blocks is ASCII else "┃"
