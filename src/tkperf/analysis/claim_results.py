@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from tkperf.analysis.characteristics import CHARACTERISTICS
 from tkperf.analysis.claims_file import Claim
-from tkperf.analysis.results import RunResult, count_steps, is_same_run
+from tkperf.analysis.results import RunResult, count_steps, group_by_run, is_same_run
 from tkperf.analysis.uncertainty.estimate import NOT_KNOWN, Uncertainty, build_difference, build_exact
 from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.model.figures import LoadCaution
@@ -234,14 +234,7 @@ def _find_doubtful(finding: ClaimResult) -> Iterator[LoadCaution]:
 
 def fold_copies(files: Iterable[CheckedFile]) -> tuple[CheckedFile, ...]:
     """Return one entry for each run: of several files of a run the one with the most steps."""
-    runs: list[list[CheckedFile]] = []
-    for one in files:
-        same = next((run for run in runs if _is_same_run(run[0], one)), None)
-        if same is None:
-            runs.append([one])
-        else:
-            same.append(one)
-    return tuple(map(_fold, runs))
+    return tuple(map(_fold, group_by_run(files, _is_same_run)))
 
 
 def _fold(run: Sequence[CheckedFile]) -> CheckedFile:

@@ -6,8 +6,9 @@ rules). A stream without a window is a single measurement. None is "not measured
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tkperf.analysis.characteristics import Characteristic
 from tkperf.analysis.drive_telemetry import DriveTelemetry
@@ -331,6 +332,21 @@ def is_same_run(result: RunResult, other: RunResult) -> bool:
         return first.uuid == second.uuid
     # Without a seed, as of imported files, facts alone do not identify a run.
     return first == second and (first.seed is not None or result.tests == other.tests)
+
+
+_File = TypeVar("_File")
+
+
+def group_by_run(files: Iterable[_File], is_same: Callable[[_File, _File], bool]) -> list[list[_File]]:
+    """Return the files of each run together, in the order in which the runs are first given."""
+    runs: list[list[_File]] = []
+    for one in files:
+        same = next((run for run in runs if is_same(run[0], one)), None)
+        if same is None:
+            runs.append([one])
+        else:
+            same.append(one)
+    return runs
 
 
 def count_steps(result: RunResult) -> int:

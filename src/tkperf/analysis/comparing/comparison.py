@@ -14,7 +14,7 @@ import numpy as np
 from tkperf.analysis.characteristics import SOUGHT_ALWAYS
 from tkperf.analysis.comparing.arrangements import Cohort, History, build_cohort, build_history
 from tkperf.analysis.comparing.compared_rows import ComparedRow, build_rows
-from tkperf.analysis.results import RunResult, count_steps, is_same_run
+from tkperf.analysis.results import RunResult, count_steps, group_by_run, is_same_run
 from tkperf.analysis.verdict import Judgement, VerdictCode, VerdictReason, VerdictState, judge_by_gravest, judge_run
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
@@ -216,24 +216,19 @@ def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = Non
     Raises:
         UsageError: as of ``compare``, or all files are of one run.
     """
-    runs: list[list[RunResult]] = []
-    for result in results:
-        same = next((run for run in runs if is_same_run(run[0], result)), None)
-        if same is None:
-            runs.append([result])
-        else:
-            same.append(result)
+    runs = group_by_run(results, is_same_run)
     if len(runs) == 1 and len(results) > 1:
         raise UsageError(
             f"a comparison needs two runs or more: these {len(results)} files are one run, {results[0].info.name}"
         )
-    comparison = compare([max(run, key=count_steps) for run in runs], wanted)
+    fullest = [max(run, key=count_steps) for run in runs]
+    comparison = compare(fullest, wanted)
     # By identity: distinct runs may have the same name, and a history is in the order of dates.
-    counts = {id(max(run, key=count_steps)): len(run) for run in runs if len(run) > 1}
+    counts = {id(result): len(run) for result, run in zip(fullest, runs, strict=True)}
     repeated = [
         (name, counts[id(result)])
         for name, result in zip(comparison.names, comparison.results, strict=True)
-        if id(result) in counts
+        if counts[id(result)] > 1
     ]
     return replace(comparison, repeated=tuple(repeated))
 
