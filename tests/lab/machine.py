@@ -164,7 +164,7 @@ def _boot(
         "virtio-serial-pci",
         "-device",
         "virtserialport,chardev=control,name=lab.qmp",
-        # A way to ask a machine that stands still where its CPU is.
+        # To read the registers of the CPU if the machine stands still.
         "-monitor",
         f"unix:{folder / 'monitor'},server=on,wait=off",
     ]

@@ -37,7 +37,8 @@ def main(arguments: list[str]) -> int:
     try:
         result = _run_cases(which, options)
         if result.frozen is not None:
-            # The emulator's fault so far: the kernel in the machine reports a CPU that hangs, and it goes on.
+            # The kernel reports a process or a CPU that hangs, and the uptime is still written. A machine that
+            # writes no uptime points to the emulator.
             print(f"lab: the machine froze and is started once more: {result.frozen}", flush=True)
             result = _run_cases(which, options)
     except LabUnavailableError as error:

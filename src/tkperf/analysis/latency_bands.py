@@ -83,7 +83,7 @@ class Piece:
 def count_bands(pieces: Sequence[Piece], direction: Direction, size: HeatMapSize) -> LatencyBands | None:
     """Return the counts of a stream.
 
-    Returns None for a stream that is too short, and without any I/O, as in imported results without histograms.
+    Return None if the stream is too short, or if it has no histograms, as in imported results.
     """
     ordered = sorted(pieces, key=lambda piece: piece.start_s)
     if not ordered or ordered[-1].end_s < SHORTEST_S:

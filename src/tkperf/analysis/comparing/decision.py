@@ -158,8 +158,8 @@ def rank(
     """Return a cell for each run, and the numbers of the ranked runs in groups, the best first.
 
     Args:
-        unranked: the reasons of the runs that are not to be ranked. A run without a value never is, nor is a run
-            without an interval if another one has an interval.
+        unranked: the reasons of the runs that are not to be ranked. A run without a value is never ranked. A run
+            without an interval is not ranked if another run has one.
     """
     reasons = {number: Unranked.NOT_MEASURED for number, entry in enumerate(entries) if entry.value is None}
     reasons = {**unranked, **reasons}
