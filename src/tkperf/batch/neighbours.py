@@ -15,7 +15,7 @@ from tkperf.batch.request import BatchRequest
 from tkperf.host.paths import read_cores
 from tkperf.model.batch_state import BatchPlace
 from tkperf.model.errors import RefusedError
-from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, ReadsCompared, ReadsState
+from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PathGap, ReadsCompared, ReadsState
 
 
 def find_neighbours(request: BatchRequest, held: Sequence[Held]) -> Neighbours:
@@ -51,11 +51,13 @@ class Neighbours:
         ways = {one.way.drive: one.way for one in self.held}
         threads = {one.way.drive: one.jobs for one in self.held}
         self.groups = group_drives(tuple(ways.values()), self.request.parallel)
+        # A simulated drive needs no CPU of its own: its figures do not depend on the host.
+        measured = [
+            [ways[name] for name in group.drives if ways[name].gap is not PathGap.SIMULATED] for group in self.groups
+        ]
         self.cpus = tuple(
-            assign_cpus([ways[name] for name in group.drives], threads, self.allowed, self.cores)
-            if self.request.own_cpus and len(group.drives) > 1
-            else None
-            for group in self.groups
+            assign_cpus(paths, threads, self.allowed, self.cores) if self.request.own_cpus and len(paths) > 1 else None
+            for paths in measured
         )
 
     @property

@@ -144,7 +144,8 @@ class DriveGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         budgets: of every part that two or more of them share.
-        without_path: drives that may share anything with the others.
+        without_path: drives whose path is not known. They may share any part with the others. Simulated drives are
+            not among them, because they share nothing.
     """
 
     drives: tuple[str, ...]

@@ -22,6 +22,7 @@ from tkperf.model.sharing import (
     DrivePath,
     Part,
     PartBudget,
+    PathGap,
     ReadsCompared,
     ReadsState,
     SharingState,
@@ -101,7 +102,7 @@ def _build_group(paths: Sequence[DrivePath]) -> DriveGroup:
     return DriveGroup(
         drives=tuple(path.drive for path in paths),
         budgets=build_budgets(paths),
-        without_path=tuple(path.drive for path in paths if not path.parts),
+        without_path=tuple(path.drive for path in paths if not path.parts and path.gap is not PathGap.SIMULATED),
     )
 
 
