@@ -292,7 +292,7 @@ RESULT = (
         type=RunFolder(),
         default=Path(),
         metavar="DIR",
-        help="Folder for NAME.tkperf, NAME.log and NAME.html; default: here.",
+        help="Folder for NAME.tkperf, NAME.log and NAME.html; created if it does not exist. Default: here.",
     ),
     _on_output(
         "-dsc",

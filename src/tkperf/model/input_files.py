@@ -12,9 +12,10 @@ import select
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
-from tkperf.model.errors import InputFileError, UsageError, reason_of
+from tkperf.model.errors import InputFileError, UsageError, closest, reason_of
 from tkperf.model.units import KIB, MIB, format_capacity
 
 # Many times the size of a file written by hand.
@@ -28,6 +29,8 @@ START_OF_A_RUN_FILE = b"SQLite format 3\0"
 NO_WRITER_S = 5
 SILENT_WRITER_S = 60
 _PIECE_BYTES = MIB
+# Names in a folder that are compared with the name of a file that does not exist.
+_MOST_COMPARED = 1000
 
 
 _confined_to: tuple[str, ...] = ()
@@ -127,7 +130,7 @@ def read_input(
         finally:
             os.close(descriptor)
     except FileNotFoundError:
-        reason = "it does not exist"
+        reason = f"it does not exist{_hint(path)}"
     except OSError as trouble:
         reason = reason_of(trouble)
     except (_UnfitError, ValueError) as trouble:  # ValueError: a path with a NUL
@@ -149,6 +152,15 @@ def read_text_input(
         return content.decode()
     except UnicodeDecodeError as trouble:
         raise error(f"cannot read {what} {path}: {reason_of(trouble)}") from None
+
+
+def _hint(path: Path) -> str:
+    """Return what to do about a file that does not exist: use the closest name in that folder, or check the folder."""
+    with suppress(OSError):
+        alike = (each.name for each in path.parent.iterdir() if each.suffix == path.suffix and each.is_file())
+        if meant := closest(path.name, islice(alike, _MOST_COMPARED)):
+            return f"; did you mean {path.with_name(meant)}?"
+    return f"; check its name and its folder, {Path(os.path.abspath(path)).parent}"  # noqa: PTH100  # follow no links
 
 
 class _UnfitError(Exception):

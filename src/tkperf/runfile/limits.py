@@ -23,6 +23,7 @@ from typing import Any
 from tkperf.model.errors import RunFileError
 from tkperf.model.input_files import only_confined
 from tkperf.model.units import GIB, MIB, drop_controls, format_capacity
+from tkperf.runfile.schema import CONVERT
 from tkperf.runfile.writers import is_being_written, journal_of, may_roll_back, others_can_lay
 
 MOST_FILE_BYTES = 2 * GIB
@@ -307,7 +308,7 @@ def _require_database(path: Path) -> os.stat_result:
     finally:
         os.close(descriptor)
     if header and not header.startswith(_HEADER):
-        raise RunFileError(f"{path} is not a run file of tkperf")
+        raise RunFileError(f"{path} is not a run file of tkperf{CONVERT}")
     if _WAL in header[_WAL_AT:]:  # SQLite would create two files next to the database, even if it only reads
         raise RunFileError(
             f"{path} is a database in WAL mode, which tkperf never uses: sqlite3 {path} 'PRAGMA journal_mode=DELETE' "

@@ -379,7 +379,7 @@ def read_run(path: Path) -> RunRecord:
 
 
 def _hint(path: Path) -> str:
-    """Return a hint: the run file if only its NAME was given; else the closest name of a run file in that folder."""
+    """Return what to do next: use the run file whose NAME was given, or the closest name in that folder; else list."""
     named = f"{path}{RUN_FILE_SUFFIX}"
     if os.path.isfile(named):  # noqa: PTH113 # False also for names too long
         return f"; {named} is one"
@@ -387,5 +387,6 @@ def _hint(path: Path) -> str:
         # Compare names alone: the common folder and suffix would make any two similar.
         found = {one.name.removesuffix(RUN_FILE_SUFFIX): one for one in path.parent.glob(f"*{RUN_FILE_SUFFIX}")}
         meant = closest(path.name.removesuffix(RUN_FILE_SUFFIX), found)
-        return f"; did you mean {found[meant]}?" if meant else ""
-    return ""
+        if meant:
+            return f"; did you mean {found[meant]}?"
+    return f"; 'tkperf status' lists the run files (NAME{RUN_FILE_SUFFIX}) of the current folder"

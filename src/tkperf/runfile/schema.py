@@ -98,7 +98,9 @@ _TABLES = {
 # Also the list of all steps, if rows of the table are lost.
 _INDEX = "CREATE INDEX step_by_test ON step (test_id, section, kind, number, position)"
 
-_EMPTY = "A tkperf that was killed before its run began leaves such a file: it may be removed"
+_EMPTY = "A tkperf that was killed before its run began leaves such a file. You may delete the file"
+CONVERT = "; 'tkperf import' makes run files from the results of fio and of TKperf"
+"""The next step after a file that is not a run file."""
 
 
 def create_tables(db: sqlite3.Connection) -> None:
@@ -116,9 +118,8 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
     """Refuse a database that is no run file, or one of another format."""
     (application_id,) = db.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
-        raise RunFileError(
-            f"{path} is not a run file of tkperf" + (f": it is empty. {_EMPTY}" if path.stat().st_size == 0 else "")
-        )
+        is_empty = path.stat().st_size == 0
+        raise RunFileError(f"{path} is not a run file of tkperf{f': it is empty. {_EMPTY}' if is_empty else CONVERT}")
     (version,) = db.execute("PRAGMA user_version").fetchone()
     # Formats before the first release, 1 to 11, each had a table ``migration``.
     unreleased = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migration'").fetchone()
