@@ -34,10 +34,7 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
             ["ssd", "sim:sata-ssd"],
             "NAME is missing before sim:sata-ssd: choose a name for the run: tkperf ssd my-drive",
         ),
-        (
-            ["hdd", "./x.img"],
-            "NAME is missing before ./x.img: choose a name for the run: tkperf hdd my-drive ./x.img",
-        ),
+        (["hdd", "./x.img"], "NAME is missing before ./x.img: choose a name for the run: tkperf hdd my-drive ./x.img"),
         (["raid", "n", "/dev/md0"], "'-c'"),
         (["ssd", "n", "x", "--sise", "3"], "there is no option --sise; did you mean --size?"),
         (["ssd", "n", "x", "-ssd", "lat"], "there is no option -ssd; did you mean -ssdt?"),
