@@ -1,4 +1,4 @@
-"""Workloads and steps of a test. No I/O, no clock, no fio."""
+"""Workloads and steps of a test. This module contains no I/O, no clock and nothing of fio."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import NamedTuple
 from tkperf.model.errors import UsageError
 from tkperf.model.units import KIB, format_block_size, format_capacity, format_count, format_mix
 
-# A mix of more sizes is named by its smallest and largest size.
+# The name of a mix of more sizes contains only the smallest and the largest size.
 LONGEST_MIX_LISTED = 4
-# The alignment of I/Os of a mix of block sizes, including smaller I/Os.
+# The alignment of the I/Os of a mix of block sizes, including the smaller I/Os.
 MIX_ALIGNMENT_BYTES = 4 * KIB
 
 
@@ -31,7 +31,7 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveRange:
-    """The part of the device that a run touches (PTS: active range, AR)."""
+    """The part of the device that a run uses (PTS: active range, AR)."""
 
     offset_bytes: int
     length_bytes: int
@@ -44,7 +44,7 @@ class ActiveRange:
         return f"{format_capacity(self.length_bytes)} from {format_capacity(self.offset_bytes)}"
 
     def within(self, outer: ActiveRange) -> ActiveRange:
-        """Return this range, counted from the start of another one, as bytes of the device."""
+        """Return the range that this range, counted from the start of ``outer``, occupies on the device."""
         return ActiveRange(offset_bytes=outer.offset_bytes + self.offset_bytes, length_bytes=self.length_bytes)
 
 
@@ -63,7 +63,9 @@ class BlockShare(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """A percentage of the range, and the percentage of all accesses that fall into it; zones follow each other."""
+    """A percentage of the range, and the percentage of all accesses in this part of the range. Zones follow each
+    other.
+    """
 
     access_percent: int
     range_percent: int
@@ -71,20 +73,20 @@ class Zone(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The work of the load generator, and the key of its results.
+    """The work of the load generator. It is also the key of the results.
 
     ``jobs`` is the PTS's thread count (TC), ``io_depth`` its queue depth for each thread (QD).
 
     Attributes:
-        block_size_bytes: of every I/O; with ``block_mix`` the largest of them.
+        block_size_bytes: size of every I/O; with ``block_mix`` the largest size.
         block_mix: several block sizes and the share of each; empty: one size only.
         zones: distribution of random accesses over the range, from its start; empty: even.
         offered_iops: the rate that all jobs together should issue; None: as fast as the device answers.
         arrival: distribution of an offered rate over time.
         compressible_percent: the part of the data written that a drive's compression could save; None:
             fresh random data, which saves nothing.
-        region: the part of the active range that the accesses stay in, counted from the start of the
-            active range; None: all of it.
+        region: the part of the active range that is accessed, counted from the start of the active range; None: the
+            whole active range.
     """
 
     access: Access
@@ -152,8 +154,8 @@ class Workload:
         return sum(share.block_size_bytes * share.percent for share in self.block_mix) / 100
 
     def arrivals_deviation(self, due_ios: float) -> float:
-        """Return the standard deviation of the number of I/Os offered in a time in which ``due_ios`` are due on
-        average.
+        """Return the standard deviation of the number of I/Os that are offered in a time in which ``due_ios`` are due
+        on average.
 
         The number of random arrivals varies by definition. A mix of block sizes is offered evenly
         in bytes, while fio draws the size of each I/O: the number of I/Os varies with the sizes.
@@ -167,12 +169,14 @@ class Workload:
 
     @property
     def mix_and_size(self) -> str:
-        """Return ``0/100 4k``, which distinguishes the workloads of most tests."""
+        """Return ``0/100 4k``. This text distinguishes the workloads of most tests."""
         return f"{format_mix(self.read_percent)} {self.blocks_name}"
 
     @property
     def blocks_name(self) -> str:
-        """Return ``blocks_text``, or for a long mix its ends and mean: ``12 sizes 512-64k, mean 7.6k``."""
+        """Return ``blocks_text``, or for a long mix its smallest and largest size and the mean: ``12 sizes 512-64k,
+        mean 7.6k``.
+        """
         if len(self.block_mix) <= LONGEST_MIX_LISTED:
             return self.blocks_text
         sizes = sorted(share.block_size_bytes for share in self.block_mix)
@@ -208,7 +212,7 @@ class Workload:
 
 
 def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[ActiveRange, ...]:
-    """Return disjoint regions of whole blocks, one for each job, equal to within a block.
+    """Return separate regions of whole blocks, one for each job. Their sizes differ by at most one block.
 
     Raises:
         UsageError: the range has fewer blocks than jobs.
