@@ -1,6 +1,6 @@
-"""Reading a workload file, and the test that the file describes.
+"""Read a workload file, and return the test that the file describes.
 
-The TOML is read strictly; each mistake is one line that names file, key and reason.
+The TOML is read strictly. Each mistake causes an error of one line with file, key and reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tkperf.procedures.profiles.profile_tables import PreconditioningTable, Stea
 
 
 def test_of(table: OwnWorkloadTable) -> Test:
-    """Return the test that a workload file describes; its numbers come from the profile at run time."""
+    """Return the test that a workload file describes. Its other numbers come from the profile of the run."""
     type_ = type(table)
     fills = any(isinstance(phase, FillPhase) for phase in table.phases)
     shared = (SteadyStateTable,) if table.tracked_quantities else ()
@@ -70,7 +70,7 @@ def read_workload_file(path: str | Path) -> OwnWorkloadTable:
 
 
 def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
-    """Decode a workload file; ``file`` is named in errors. Does not check anything that depends on a profile.
+    """Decode a workload file. Errors name ``file``. The function checks nothing that depends on a profile.
 
     Raises:
         InputFileError: not TOML, a typo, or an impossible value.
@@ -97,7 +97,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
         *(("section", phase.section) for phase in table.measuring),
     )
     for key, words in texts:
-        # Each text has a line of its own before the question and must not look like another line.
+        # Before the question, tkperf shows each text on its own line. The text must not look like another line.
         if words != drop_controls(words).replace("\n", " ") or not words.strip():
             raise InputFileError(f"{what}, key {key}: it is empty or has characters that cannot be printed")
     return table
