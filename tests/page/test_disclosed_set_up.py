@@ -346,8 +346,12 @@ def test_pts_tests_that_a_profile_of_it_lacks_are_named(profile: str, missing: s
 @pytest.mark.parametrize(
     ("profile", "range_", "note"),
     [
-        ("pts-2.0-client", None, "The PTS counts 4 × the user capacity; 3 × the user capacity is written here"),
-        ("pts-2.0-client", "16GiB", "The PTS counts the user capacity, not the active range"),
+        (
+            "pts-2.0-client",
+            None,
+            "The PTS requires 4 × the user capacity, and this profile writes 3 × the user capacity",
+        ),
+        ("pts-2.0-client", "16GiB", "In the PTS, the amount refers to the user capacity, not to the active range"),
         ("pts-e-1.1", None, None),
     ],
 )

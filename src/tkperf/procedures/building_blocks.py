@@ -417,7 +417,7 @@ def steady_state(profile: Profile) -> str:
         f"Steady state: over {table.window_rounds} rounds, range <= "
         f"{table.max_data_excursion_percent:g} % and best linear fit <= "
         f"{table.max_slope_excursion_percent:g} % of the average"
-        + (", disturbed rounds taken as they are" if table.accept_disturbed else "")
+        + ("; disturbed rounds count, too" if table.accept_disturbed else "")
     )
 
 

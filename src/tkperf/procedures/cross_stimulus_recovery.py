@@ -91,12 +91,12 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(CrossStimulusRecoveryTable)
     return (
         *building_blocks.purge(circumstances),
-        f"Back to back, recorded in slices of {table.slice_s:g} s:",
+        f"One directly after the other, recorded in slices of {table.slice_s:g} s:",
         *(
             f"    AG{number}: {_workload(profile, table, group)}, {_length(table, group)}"
             for number, group in enumerate(table.groups, start=1)
         ),
-        "Recovery: when a slice reaches the mean MB/s of the group before that had the same load",
+        "Recovery time: the time until a slice reaches the mean MB/s of the earlier group with the same load",
     )
 
 

@@ -277,10 +277,12 @@ def describe_grid(
         f"            {blocks}, R/W {mix}, {table.step_s:g} s",
         f"Tracking variable: IOPS at {tracked}",
         building_blocks.steady_state(profile),
-        "Maximum: the highest IOPS with a mean latency below "
-        f"{table.latency_ceiling_ms:g} ms; minimum: the least demand; middle: below "
-        "that latency the IOPS nearest to half-way between both",
-        "For maximum, middle, minimum, at the point's TC and QD:",
+        "Maximum: the demand with the highest IOPS among those with a mean latency below "
+        f"{table.latency_ceiling_ms:g} ms",
+        "Minimum: the least demand",
+        f"Middle: of the demands with a mean latency below {table.latency_ceiling_ms:g} ms, the one whose IOPS are "
+        "nearest to the middle between maximum and minimum",
+        "For maximum, middle and minimum, with the TC and QD of each:",
         f"    {blocks}, R/W 0/100, {writes_s:g} s",
         f"    {blocks}, R/W {mix}, {table.histogram_s:g} s: response time histogram",
     )

@@ -213,9 +213,9 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
             f"RND {table.block_size_kib:g} KiB, R/W {building_blocks.mixes((table.read_percent,))}, {table.step_s:g} s",
             "Tracking variable: IOPS with the most outstanding I/Os",
         ),
-        "Found: the fewest outstanding I/Os, of equally many the fewest threads, whose IOPS are "
-        f"within {table.within_percent:g} % of the best",
-        "Later tests without TC and QD of their own run at the found demand",
+        f"Result: the demand with the fewest outstanding I/Os whose IOPS are within {table.within_percent:g} % of the "
+        "best. Of several such demands, the one with the fewest threads",
+        "Later tests that do not set TC and QD use this demand",
     )
 
 

@@ -178,18 +178,16 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     return (
         *random_write_state.describe(profile, table, circumstances),
         f"For R/W mix {building_blocks.mixes(table.read_percents)}:",
-        f"    RND {table.block_size_kib:g} KiB, {outstanding}, as fast as the drive answers for "
-        f"{table.saturate_s:g} s: levels are {table.increment_iops:,} IOPS apart, or 2, 5, 10 "
-        "... times "
-        f"that, so that at most {table.most_levels} levels reach {_RAISED_FOR_HEADROOM:g} × what "
-        "it did",
+        f"    RND {table.block_size_kib:g} KiB, {outstanding}, as fast as the drive answers, for {table.saturate_s:g} s",
+        f"    The levels are {table.increment_iops:,} IOPS apart, or 2, 5, 10 ... times as far, so that at most "
+        f"{table.most_levels} levels reach {_RAISED_FOR_HEADROOM:g} × the rate of the drive",
         f"    For each level until {format_count(table.missed_levels, 'level')} in a row were missed:",
         f"        RND {table.block_size_kib:g} KiB offered {arrivals}, at most "
         f"{table.jobs * table.io_depth} outstanding: {table.warm_up_s:g} s warm-up, then "
         f"{table.level_s:g} s measured",
-        f"A level is missed if less than {table.kept_up_percent:g} % of the IOPS offered were done",
-        "Latency counts from submission. An I/O that is due while all places are taken waits: the "
-        "latency with wait counts from when it was due",
+        f"A level is missed if the drive does less than {table.kept_up_percent:g} % of the offered IOPS",
+        "Latency counts from the submission of an I/O. If too many I/Os are outstanding when an I/O is due, the I/O "
+        "waits. The latency with wait counts from the time at which the I/O was due",
     )
 
 

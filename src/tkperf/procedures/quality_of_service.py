@@ -174,7 +174,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     ]
     for stream in _STREAMS:
         lines += [*(state if stream.written_first else ()), _describe_stream(stream, table)]
-    return (*lines, "Each of these is one unbroken stream; warm-ups are measured and kept apart")
+    return (*lines, "Each of these is one unbroken stream. Warm-ups are measured, but no result contains them")
 
 
 def _describe_stream(stream: _Stream, table: QualityOfServiceTable) -> str:

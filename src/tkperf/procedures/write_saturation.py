@@ -211,14 +211,13 @@ def _compare_with_capacity(profile: Profile, table: WriteSaturationTable) -> tup
     """Compare the amount with the amount of the PTS, which refers to the user capacity. Empty if both are equal."""
     used = profile.active_range
     if used.amount is not None or not used.length.endswith("%"):
-        return ("    The PTS counts the user capacity, not the active range",)
+        return ("    In the PTS, the amount refers to the user capacity, not to the active range",)
     capacities = table.capacity_multiple * float(used.length.removesuffix("%")) / 100
     if capacities == table.capacity_multiple:
         return ()
     return (
-        f"    The PTS counts {table.capacity_multiple:g} × the user capacity; {capacities:g} × "
-        "the user "
-        "capacity is written here",
+        f"    The PTS requires {table.capacity_multiple:g} × the user capacity, and this profile writes "
+        f"{capacities:g} × the user capacity",
     )
 
 
