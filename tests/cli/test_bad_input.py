@@ -201,7 +201,7 @@ PROBE_OK = 'case "$*" in *--version*) echo fio-3.33; exit;; *probe*) echo \'{"jo
     [
         ("", "'fio' is not installed: sudo apt-get install fio"),
         ("echo fio-3.16", "fio-3.16 is too old: tkperf needs fio 3.33"),
-        ("echo hello", "reports no version but: 'hello'"),
+        ("echo hello", "printed this instead of a version: 'hello'"),
         ("exit 1", "reports no version"),
         (f"{PROBE_OK}; exit 3", "fio failed on"),
         (f"{PROBE_OK}; echo rubbish", "ended before its first I/O; it said: rubbish"),

@@ -171,7 +171,7 @@ def _find_elsewhere(drive: DraftedDrive) -> FoundDrive:
     name = drive.drive
     fault = None
     if "/" in name and not name.startswith(("/", SIMULATED)):
-        fault = UsageError(f"'{name}' is on {drive.host}: give its whole path there")
+        fault = UsageError(f"'{name}' is on {drive.host}: write its whole path on that host")
     is_serial = "/" not in name and not name.startswith(SIMULATED)
     return FoundDrive(path=name, serial=name if is_serial else None, fault=fault)
 
@@ -296,7 +296,7 @@ def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection
         if drive.stage not in (DriveStage.DONE, DriveStage.RUNNING) and drive.shown.name not in without
     ]
     if not rest:
-        raise UsageError(f"{ledger.path}: no drive is left to measure; see tkperf show {ledger.path}")
+        raise UsageError(f"{ledger.path}: no drive remains to be measured; see tkperf show {ledger.path}")
     return DriveSelection(
         request=find_again(request, {drive.shown.name for drive in rest}),
         numbers=tuple(drive.shown.number for drive in rest),

@@ -113,7 +113,7 @@ class DriveFinder:
         if given.startswith(SIMULATED):
             return FoundDrive(path=given)
         if "\0" in given:
-            raise UsageError("a path or serial number has no zero byte")
+            raise UsageError("a path or serial number cannot contain a zero byte")
         path = str(self.folder.absolute() / given)
         if "/" in given:
             return FoundDrive(path=path)

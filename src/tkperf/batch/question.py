@@ -171,7 +171,7 @@ def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
 
     def require_trusted(status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise RefusedError(f"{path} is not used: it is no regular file. Nothing was touched")
+            raise RefusedError(f"{path} is not used, because it is not a regular file. Nothing was touched")
         require_own_input(path, status)
 
     text = read_text_input(path, what=OPTION, limit_bytes=SETTINGS_BYTES, check=require_trusted)

@@ -97,9 +97,9 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
             raise UsageError(f"a drive of the batch has the batch's own name, {self.name}")
         self._check_hosts()
         if isinstance(self.parallel, int) and self.parallel < 1:
-            raise UsageError(f"parallel: {self.parallel} drives at once; at least 1")
+            raise UsageError(f"parallel: {self.parallel} drives at once, but at least 1 is necessary")
         if not 0 <= self.stagger_s <= LONGEST_STAGGER_S:
-            raise UsageError(f"stagger: {self.stagger_s:g} s is not within 0 to {LONGEST_STAGGER_S:,}")
+            raise UsageError(f"stagger: {self.stagger_s:g} s is outside 0 to {LONGEST_STAGGER_S:,}")
 
     def _check_hosts(self) -> None:
         hosts = {drive.host for drive in self.drives}
@@ -112,7 +112,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
             if _HOST.fullmatch(host or "") is None:
                 raise UsageError(f"'{host}' is not a host: write user@lab3, or a Host of ~/.ssh/config")
         if _PATH.fullmatch(self.tkperf) is None:
-            raise UsageError(f"tkperf: '{self.tkperf[:60]}' is no absolute path of letters, digits and . _ + -")
+            raise UsageError(f"tkperf: '{self.tkperf[:60]}' is not an absolute path of letters, digits and . _ + -")
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def parse_seconds(text: str) -> float:
     """
     match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)\s*([a-z]*)", text.strip(), re.ASCII)
     if match is None or match[2] not in _SECONDS:
-        raise UsageError(f"'{text[:40]}' is not a time: write for example 30s or 5min")
+        raise UsageError(f"'{text[:40]}' is not a time: write, for example, 30s or 5min")
     return float(match[1]) * _SECONDS[match[2]]
 
 

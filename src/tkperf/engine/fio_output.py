@@ -309,7 +309,7 @@ class Recorder:
             StepFailedError: no time passed between them.
         """
         if last.elapsed_s <= self._origin.elapsed_s:
-            raise StepFailedError("fio ran but reported no runtime, so nothing was measured")
+            raise StepFailedError("fio ran, but reported no runtime, so nothing was measured")
         whole = build_sample(self._origin, last)
         cpu = last.cpu
         limited = cpu is not None and (

@@ -156,8 +156,8 @@ class FioProcess:
             if self._gate.lost:
                 self.stop()
                 raise LostAtGateError(
-                    f"what holds fio's threads on {self._device} before their first I/O was "
-                    "killed, or its folder was removed"
+                    f"the gate that holds fio's threads on {self._device} before their first I/O is "
+                    "lost: a process of the gate was killed, or its folder was removed"
                 )
             if time.monotonic() - self._started_s > LONGEST_START_S:
                 came = self._gate.waiting

@@ -41,7 +41,7 @@ def _read_version() -> tuple[str, tuple[int, int]]:
     match = re.match(r"fio-(\d+)\.(\d+)", answer.stdout)
     if answer.exit_status != 0 or match is None:
         output = (answer.stdout or answer.stderr).strip()[:200]
-        raise EngineError(f"'fio --version' reports no version but: {output!r}; is it fio?")
+        raise EngineError(f"'fio --version' printed this instead of a version: {output!r}; is it fio?")
     numbers = int(match[1]), int(match[2])
     if numbers < OLDEST_FIO:
         oldest = ".".join(str(number) for number in OLDEST_FIO)

@@ -130,9 +130,9 @@ class Workload:
 
     def _check_zones(self) -> None:
         if self.access is not Access.RANDOM:
-            raise ValueError("zones are of random accesses only")
+            raise ValueError("only random accesses can have zones")
         if any(zone.access_percent < 0 or zone.range_percent < 1 for zone in self.zones):
-            raise ValueError("a zone is at least 1 percent of the range")
+            raise ValueError("a zone needs at least 1 percent of the range")
         for name in ("access_percent", "range_percent"):
             if sum(getattr(zone, name) for zone in self.zones) != 100:
                 raise ValueError(f"the zones' {name} do not add up to 100")
@@ -222,7 +222,7 @@ def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -
         raise UsageError(
             f"the active range of {format_capacity(active_range.length_bytes)} is too small for "
             f"{format_count(jobs, 'job')} with blocks of {format_block_size(block_size_bytes)}: "
-            "take a larger range or fewer jobs"
+            "choose a larger range or fewer jobs"
         )
     edges = [blocks * job // jobs for job in range(jobs + 1)]
     return tuple(

@@ -52,7 +52,9 @@ def parse_rate(text: str) -> Rates:
     except UsageError:
         bytes_per_s = 0
     if not 0 < bytes_per_s <= _FASTEST_BYTES_PER_S:
-        raise UsageError(f"--rate '{text[:40]}': write for example 530MB/s, more than 0 and at most 1 TB/s")
+        raise UsageError(
+            f"--rate '{text[:40]}': write, for example, 530MB/s; the rate must be more than 0 and at most 1 TB/s"
+        )
     return Rates(bytes_per_s=bytes_per_s, source=RateSource.GIVEN, note="given by --rate")
 
 
@@ -154,7 +156,7 @@ class Rating:
         if rated_bytes < capacity_bytes or writes_a_day > _MOST_DWPD:
             raise UsageError(
                 f"--rated {self.text}: impossible for a drive of {format_capacity(capacity_bytes)}, "
-                f"which it would write {rated_bytes / capacity_bytes:,.3g} times in all"
+                f"because the rating would write the whole drive {rated_bytes / capacity_bytes:,.3g} times in all"
             )
         return rated_bytes
 
@@ -174,7 +176,7 @@ def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", text)
     if match is None or match[2].upper() not in (*_FACTORS, "DWPD"):
-        raise UsageError(f"--rated '{text[:40]}': write for example 600TBW, 1.2PBW or 1DWPD")
+        raise UsageError(f"--rated '{text[:40]}': write, for example, 600TBW, 1.2PBW or 1DWPD")
     amount, unit = float(match[1]), match[2].upper()
     if not 0 < amount < 1e9 or (unit == "DWPD" and amount > _MOST_DWPD):
         raise UsageError(f"--rated '{text[:40]}': no drive has such a rating")

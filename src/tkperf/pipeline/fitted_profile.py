@@ -215,7 +215,7 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
         if load.block_size_bytes % sector_bytes:
             raise UsageError(
                 f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of profile "
-                f"{profile} cannot run, as its blocks of {format_block_size(load.block_size_bytes)} are not a "
+                f"{profile} cannot run, because its blocks of {format_block_size(load.block_size_bytes)} are not a "
                 "multiple of the sector"
             )
         if not is_fill and load.region and load.region.offset_bytes % sector_bytes:
@@ -243,7 +243,7 @@ def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, activ
                 )
             if load.region is not None:
                 raise UsageError(
-                    f"test {test.test.name} measures a part of the range, and a range in segments has no such part"
+                    f"test {test.test.name} measures a part of the range, but a range in segments has no such part"
                 )
 
 
@@ -260,7 +260,9 @@ def _require_use_of_demand(tests: Sequence[TestPhases], profile: Profile, active
             if measured != changed:
                 return
     names = ", ".join(test.test.name for test in tests if not test.test.finds_demand)
-    raise UsageError(f"--auto-demand: {names} would not use it, because the test chooses every TC and QD itself")
+    raise UsageError(
+        f"--auto-demand: {names} would not use the found demand, because the test chooses every TC and QD itself"
+    )
 
 
 def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> None:
@@ -281,5 +283,5 @@ def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> Non
         elif room.length_bytes < load.block_size_bytes:
             raise UsageError(
                 f"the active range of {format_capacity(room.length_bytes)} is smaller than one "
-                f"block of {format_block_size(load.block_size_bytes)}: take a larger range"
+                f"block of {format_block_size(load.block_size_bytes)}: choose a larger range"
             )

@@ -45,7 +45,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
         """Look at the members. Nothing is changed."""
         path = Path(request.device)
         if not path.is_absolute() or not path.name.startswith("md") or path.parent != Path("/dev"):
-            raise UsageError(f"DEVICE {path}: the node of a software RAID set is /dev/md0 or the like")
+            raise UsageError(f"DEVICE {path}: the node of a software RAID set has a name such as /dev/md0")
         self._request = request
         self._raid = MdadmSet(path, config)
         looks = [_look_at(request, device) for device in config.devices]

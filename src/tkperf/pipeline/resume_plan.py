@@ -226,7 +226,7 @@ class ResumePlan:
     def require_unchanged(self) -> None:
         """Raise RunFileError if another process wrote to the run file after it was read."""
         if self.file_state != state_of(self.request.path.stat()):
-            raise RunFileError(f"{self.request.path} was changed since it was read: nothing was done, try again")
+            raise RunFileError(f"{self.request.path} was changed after it was read. Nothing was done; try again")
 
 
 def make_resume_plan(request: ResumeRequest) -> ResumePlan:
@@ -285,7 +285,7 @@ def _require_possible(path: Path, record: RunRecord) -> None:
     if record.status is RunStatus.RUNNING:
         raise still_written(path)
     if not record.planned or info.started_utc is None or info.active_range_length_bytes is None:
-        raise RunFileError(f"{path}: nothing was measured in it yet: remove it, and start a new run")
+        raise RunFileError(f"{path}: it contains no measurement yet: delete it, and start a new run")
     if record.left_out:
         raise RunFileError(
             f"{path} is damaged, so the run cannot be resumed: {record.left_out[0]}; see the readable part with "
@@ -338,12 +338,13 @@ def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
         return
     if begun_with is None:
         raise RefusedError(
-            f"{request.path}: the run was begun without --purge-command: leave it out. Nothing was touched"
+            f"{request.path}: the run was begun without --purge-command: omit this option. Nothing was touched"
         )
     raise RefusedError(
         f"{request.path}: the run was begun with --purge-command {shlex.quote(str(begun_with))}: "
-        "give the "
-        "same again if it is yours, no command is taken from a run file. Nothing was touched"
+        "pass the "
+        "same option again if the command is yours, because tkperf executes no command from a run file. Nothing was "
+        "touched"
     )
 
 
@@ -444,7 +445,7 @@ def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
     if info.profile_name not in built_in_profiles():
         raise UsageError(
             f"--test: the run's options changed numbers of {info.profile_name}, a profile of your own, so the "
-            "original numbers are not known; measure the test in a run of its own"
+            "original numbers are not known; measure the test in a new run"
         )
     fitted = replace(plan.fitted, unaltered=load_profile(info.profile_name))
     found = find_changes(plan.request, fitted)

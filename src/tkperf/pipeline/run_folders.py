@@ -57,7 +57,7 @@ def _find_below(folder: Path) -> Iterator[Path]:
         raise RunFileError(f"the folder {folder} cannot be read: {reason_of(error)}") from error
     for count, (entry, place) in enumerate(walk_folder(folder)):
         if count > _MOST_ENTRIES:
-            raise UsageError(f"{folder} has more than {_MOST_ENTRIES:,} files and folders: name folders further down")
+            raise UsageError(f"{folder} has more than {_MOST_ENTRIES:,} files and folders: name subfolders")
         if entry.name.endswith(RUN_FILE_SUFFIX):
             with suppress(OSError):
                 if S_ISREG(entry.stat(follow_symlinks=False).st_mode):

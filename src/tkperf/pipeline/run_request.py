@@ -131,7 +131,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if fault := find_type_fault(name, getattr(self, name)):
                 raise UsageError(f"{name}: {fault}")
         if "\0" in self.device:
-            raise UsageError("device: a path has no zero byte")
+            raise UsageError("device: a path cannot contain a zero byte")
         if self.profile == "":
             raise UsageError("the name of the profile is empty: omit it, or pass a name")
 
@@ -187,7 +187,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if value
         ]
         if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)} exclude each other: give one of them")
+            raise UsageError(f"{' and '.join(given)} exclude each other: pass one of them")
         if self.purge_method is not None:
             _one_of("purge method", self.purge_method, PURGES)
         if given and self.suite == "hdd":
@@ -250,4 +250,6 @@ def require_name(name: str) -> None:
 def refuse_long_name(what: str, name: str) -> None:
     """Raise UsageError if a name is too long for a file name."""
     if len(name) > LONGEST_NAME:
-        raise UsageError(f"{what} has {len(name)} characters; it becomes a file name: use {LONGEST_NAME} at most")
+        raise UsageError(
+            f"{what} has {len(name)} characters; because it becomes a file name, use {LONGEST_NAME} at most"
+        )

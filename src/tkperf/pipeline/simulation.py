@@ -138,7 +138,7 @@ def _refuse_what_is_for_devices(request: RunRequest) -> None:
         ("--tune", request.tune or None, "it depends on no setting of the host"),
     ):
         if value is not None:
-            raise UsageError(f"{request.device} is a simulated drive: {why}, so leave {option} out")
+            raise UsageError(f"{request.device} is a simulated drive: {why}, so omit {option}")
 
 
 class _SimulatedTarget:

@@ -355,7 +355,7 @@ def expect_measurement(answer: Reply) -> Measurement:
 def expect_answers(answer: Reply) -> tuple[Answer, ...]:
     """Return the answers to the phases of a sequence, in their order, after a check of their types."""
     if not isinstance(answer, tuple):
-        raise TypeError("a Course is answered with the answers to all of it")
+        raise TypeError("the answer to a PhaseSequence is the answers to all its phases")
     return answer
 
 

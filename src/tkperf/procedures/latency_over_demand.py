@@ -178,7 +178,8 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     return (
         *random_write_state.describe(profile, table, circumstances),
         f"For R/W mix {building_blocks.mixes(table.read_percents)}:",
-        f"    RND {table.block_size_kib:g} KiB, {outstanding}, as fast as the drive answers, for {table.saturate_s:g} s",
+        f"    RND {table.block_size_kib:g} KiB, {outstanding}, as fast as the drive answers, for "
+        f"{table.saturate_s:g} s",
         f"    The levels are {table.increment_iops:,} IOPS apart, or 2, 5, 10 ... times as far, so that at most "
         f"{table.most_levels} levels reach {_RAISED_FOR_HEADROOM:g} × the rate of the drive",
         f"    For each level until {format_count(table.missed_levels, 'level')} in a row were missed:",

@@ -136,7 +136,7 @@ def choose_tests(
         which = f"test {missing[0].name}" if selected else "any test"
         raise UsageError(
             f"profile {profile.name} has no table {keys}: tkperf {suite} measures {which} with "
-            f"--profile {' or '.join(_with_table(missing[0]))}, or an own profile that has it"
+            f"--profile {' or '.join(_with_table(missing[0]))}, or a profile of your own that has this table"
         )
     return selected
 

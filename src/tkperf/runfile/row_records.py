@@ -237,7 +237,7 @@ def parse_resumption(columns: Columns) -> Resumption:
     resumption = convert("resumption", {**columns, **read}, Resumption)
     for name in ("stopped_s", "resumed_s"):
         if not math.isfinite(getattr(resumption, name)):
-            raise ValueError(f"table resumption, {name}: it is no time")
+            raise ValueError(f"table resumption, {name}: it is not a time")
     return resumption
 
 

@@ -229,7 +229,8 @@ def require_own(path: Path, status: os.stat_result) -> None:
     """
     if (reason := _find_reason(path, status)) is not None:
         raise RefusedError(
-            f"{path} is shown, but not resumed: {reason}; what it says may be a stranger's. Nothing was touched"
+            f"{path} is shown, but not resumed: {reason}; another user may have written its content. "
+            "Nothing was touched"
         )
 
 
@@ -240,7 +241,9 @@ def require_own_input(path: Path, status: os.stat_result) -> None:
         RefusedError: another user can have written it.
     """
     if (reason := _find_reason(path, status)) is not None:
-        raise RefusedError(f"{path} is not used: {reason}; what it says may be a stranger's. Nothing was touched")
+        raise RefusedError(
+            f"{path} is not used: {reason}; another user may have written its content. Nothing was touched"
+        )
 
 
 def _find_reason(path: Path, status: os.stat_result) -> str | None:

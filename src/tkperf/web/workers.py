@@ -135,7 +135,7 @@ class Workers:
             JobError: it failed, took too long, needed too much memory, or too many others wait.
         """
         if self._waiting >= MOST_WAITING:
-            raise BusyError(f"{self._waiting} other pages are being made: load this one again in a minute")
+            raise BusyError(f"{self._waiting} other pages are being made: load this page again in a minute")
         self._waiting += 1
         try:
             async with AsyncExitStack() as stack:
@@ -232,7 +232,7 @@ class Workers:
             except OSError as error:
                 self.close()
                 if attempt:
-                    raise JobError(f"no process can be started for it: {reason_of(error)}") from error
+                    raise JobError(f"no process can be started to read it: {reason_of(error)}") from error
             else:
                 return
 
@@ -273,7 +273,7 @@ async def _receive_message(answers: socket.socket) -> bytes:
         raise error((await _receive_words(answers)).decode(errors="replace"))
     size = int.from_bytes(await _receive_exactly(answers, SIZE_BYTES), "big")
     if size > MOST_MESSAGE_BYTES:
-        raise FileError(f"its state needs more than {MOST_MESSAGE_BYTES / 1e6:.0f} MB")
+        raise FileError(f"the state of the batch needs more than {MOST_MESSAGE_BYTES / 1e6:.0f} MB")
     return await _receive_exactly(answers, size)
 
 

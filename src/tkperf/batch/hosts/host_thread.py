@@ -311,7 +311,9 @@ class HostWork:
 
     def _number_of(self, message: DriveReport | EventReport) -> int:
         if message.number > len(self.numbers):
-            raise HostSilentError(f"{self.host}: it speaks of drive {message.number}, which is not part of the request")
+            raise HostSilentError(
+                f"{self.host}: the host reported drive {message.number}, which is not part of the request"
+            )
         return self.numbers[message.number - 1]
 
     def _take(self, seen: DriveReport, connection: SshConnection, early: deque[FromHost]) -> None:
@@ -386,7 +388,9 @@ class HostWork:
                 early.append(head)
             receive_file(connection, head, new)
             if not _is_snapshot(new, run, self.host):
-                raise HostSilentError(f"{self.host}: what came for {run} is not a snapshot of its run file")
+                raise HostSilentError(
+                    f"{self.host}: the data that the host sent for {run} is not a snapshot of its run file"
+                )
             new.replace(path)
         except OSError as error:
             raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error

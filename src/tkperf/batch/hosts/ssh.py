@@ -331,7 +331,7 @@ def push_archive(archive: Path, host: str, link: str) -> None:
     """
     found = _NAME.fullmatch(archive.name)
     if found is None:
-        raise InputFileError(f"{archive} is no archive of tkperf {__version__}: 'make archive' makes it")
+        raise InputFileError(f"{archive} is not an archive of tkperf {__version__}: 'make archive' makes it")
     try:
         with archive.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
@@ -367,7 +367,7 @@ def _send(host: str, script: str, content: int) -> None:
         try:
             _, words = process.communicate(timeout=_LIMIT_S)
         except ProcessTimeout:
-            raise DeviceError(f"{host}: tkperf is not there after {_LIMIT_S / 60:.0f} min") from None
+            raise DeviceError(f"{host}: tkperf did not appear on the host within {_LIMIT_S / 60:.0f} min") from None
         finally:
             stop_process(process, grace_s=1.0)
     if process.returncode:

@@ -289,7 +289,7 @@ def _region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
     if last <= first:
         raise InputFileError(
             f"{begin:g} to {end:g} % of the active range of {format_capacity(active_range_bytes)} "
-            "are less than 1 MiB: take a larger part, or a larger range"
+            "are less than 1 MiB: choose a larger part, or a larger range"
         )
     return ActiveRange(offset_bytes=first, length_bytes=last - first)
 

@@ -217,7 +217,7 @@ def _in_load(load: Load, profile: Profile) -> str | None:
     if load.block_size_kib is not None and (fault := find_size_fault(load.block_size_kib)):
         return f"block_size_kib: {fault}"
     if load.zone_shares and load.access is not Access.RANDOM:
-        return "zone_shares: zones are of random accesses only"
+        return "zone_shares: only random accesses can have zones"
     if load.range_begin_percent >= load.range_end_percent:
         return "range_end_percent: not more than range_begin_percent"
     return find_share_fault(load.block_shares, load.zone_shares) or _in_rate(load, profile)

@@ -121,6 +121,6 @@ def with_range_to_fill(profile: Profile, capacity_bytes: int, alignment_bytes: i
         raise UsageError(
             f"the active range of {format_capacity(used.length_bytes)} is more than the "
             f"{format_capacity(filled.length_bytes)} that profile {profile.name} preconditions "
-            f"({length}): what lies beyond would be read without having been written"
+            f"({length}): the tests would read addresses beyond this range that were never written"
         )
     return profile.with_tables(msgspec.structs.replace(table, length=str(filled.length_bytes)))
