@@ -47,7 +47,7 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     help="How to compare the runs: each with the first (runs), drives of one model (cohort), or one drive over time "
     "(history). By default, the models and serial numbers of three or more runs decide.",
 )
-@output_file("csv", "Also as CSV. Of each FILE: - is stdout.")
+@output_file("csv", "Also as CSV. For every FILE, - means stdout.")
 @output_file("html", "Also as one HTML file with plots.")
 @output_file("pdf", "Also as PDF.")
 @output_file("json", "Also as JSON.")
