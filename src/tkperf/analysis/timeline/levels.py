@@ -131,7 +131,7 @@ class Levels:
         end_change_percent: fitted change over the last quarter, in percent of the median of this quarter; negative: the
             rate falls.
         end_noise_percent: change in this quarter that noise alone explains.
-        swing: the spread of the rate if the end neither rises nor falls, but the rate is not at a level; None: no swing.
+        swing: the spread of the rate if the end neither rises nor falls but is not at a level; None: no swing.
         is_too_short: whether the last quarter has too few values to show whether it is flat.
     """
 
