@@ -360,7 +360,7 @@ def test_the_amount_of_write_saturation_is_set_against_that_of_the_pts(
 ) -> None:
     numbers = apply_options(load_profile(profile), active_range=range_).as_plain_data()
     lines = describe_procedure(run_info(profile=numbers), "writesat").splitlines()
-    assert [line.strip() for line in lines if "PTS counts" in line] == ([note] if note else [])
+    assert [line.strip() for line in lines if "the user capacity" in line] == ([note] if note else [])
 
 
 def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:
