@@ -1,4 +1,4 @@
-"""Content of the dialog that a click on a cell opens, as plain data small enough to travel within the page."""
+"""Content of the dialog that a click on a cell opens, as plain data that is small enough to be part of the page."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ SHOWN = {
 }
 IN_A_LINE = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(TAIL_PERCENT), LATENCY_MAX)
 ALL, WINDOW = "all", "window"
-# zlib's usual level makes a page of 72 h 6 % smaller and takes six times as long.
+# The usual level of zlib makes a page of 72 h 6 % smaller, and takes six times as long.
 _LEVEL = 1
 _DIRECTIONS = {Direction.READ: "reads", Direction.WRITE: "writes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PartShown:
-    """A part of a cell before it becomes words: its I/Os, and the result that has its uncertainties.
+    """A part of a cell before it becomes words: its I/Os, and the result that contains its uncertainties.
 
-    ``parts`` and ``rows`` are as in ``PartShownView``; ``rows`` None: equal to ``parts``.
+    ``parts`` and ``rows`` have the same meaning as in ``PartShownView``. ``rows`` None: equal to ``parts``.
     """
 
     key: str
@@ -77,9 +77,9 @@ class _PartShown:
 
 
 def build_parts_shown(shown: ShownSection, detail: CellDetail) -> tuple[tuple[PartShownView, ...], PartsView | None]:
-    """Return the scopes to show, first the scope of the section's figures; then each round, area or slice.
+    """Return the parts to show: first the part of the section's figures, then each round, area or slice.
 
-    The second is None for a single part without reads and writes apart.
+    The second result is None for a single part without separate reads and writes.
     """
     parts_shown = tuple(_parts_shown(shown, detail))
     directions = [part_shown.stats for part_shown in parts_shown if part_shown.direction is not Direction.ALL]
@@ -138,7 +138,9 @@ def _parts_shown(shown: ShownSection, detail: CellDetail) -> Iterator[_PartShown
 
 
 def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) -> _PartShown:
-    """Return the scope of the whole cell; ``known``: the section's own figures, if they cover all of it."""
+    """Return the part that covers the whole cell. ``known``: the figures of the section, if they cover the whole
+    cell.
+    """
     parts, name = detail.parts, shown.section.part_name
     if shown.section.slices:
         figures = _whole_stream(shown, detail)
@@ -158,7 +160,7 @@ def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) ->
 
 
 def _directions(detail: CellDetail, of: _PartShown) -> Iterator[_PartShown]:
-    """Yield the reads and the writes of a mix, over the parts that the section's figures cover."""
+    """Yield the reads and the writes of a mix, over the parts that the figures of the section cover."""
     if not all(detail.stats_of(direction).histogram.total for direction in _DIRECTIONS):
         return
     parts = _parts_of(of, detail)
@@ -177,7 +179,7 @@ def _directions(detail: CellDetail, of: _PartShown) -> Iterator[_PartShown]:
 
 
 def _stretches(places: Iterable[int]) -> Stretches:
-    """Return the stretches of ascending places; a stream's window may have gaps."""
+    """Return the stretches of ascending places. The window of a stream may have gaps."""
     found: list[tuple[int, int]] = []
     for place in places:
         begin = found.pop()[0] if found and found[-1][1] == place else place
@@ -194,7 +196,7 @@ def _sum(parts: Sequence[TimedStep], direction: Direction = Direction.ALL) -> Io
 
 
 def _cell(shown: ShownSection, detail: CellDetail) -> CellResult | None:
-    """Return the section's own figures of the cell, if they belong to it alone."""
+    """Return the figures of the section for the cell, if they belong to this cell alone."""
     section = shown.section
     if section.slices:
         return section.cells[0] if len(section.cells) == 1 else None
@@ -234,7 +236,7 @@ def _sure(part_shown: _PartShown, quantity: Quantity) -> Uncertainty | None:
 
 
 def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
-    """Return the reads and the writes of a mix, if the results keep them apart."""
+    """Return the reads and the writes of a mix, if the results contain them separately."""
     return tuple(
         (name, _in_a_line(figures))
         for name, figures in (("Reads", cell.read), ("Writes", cell.write))
@@ -243,7 +245,7 @@ def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
 
 
 def _in_a_line(figures: Figures) -> str:
-    """Return the most telling values of one direction."""
+    """Return the most important values of one direction."""
     return ", ".join(
         f"{quantity.short} {format_number(figures[quantity.key], quantity.digits)}" for quantity in IN_A_LINE
     )
@@ -258,12 +260,12 @@ def _host_facts(cell: CellResult) -> Facts:
 
 
 def _latencies(figures: Figures) -> dict[str, float]:
-    """Return the latencies that the histogram can mark, in us, by their short names."""
+    """Return the latencies in us that the histogram can mark, by their short names."""
     values = ((quantity.short, figures.get(quantity.key)) for quantity in MARKABLE)
     return {name: value for name, value in values if value is not None}
 
 
-# ---- each round, area or slice
+# Section: each round, area or slice.
 
 
 def _build_parts(shown: ShownSection, detail: CellDetail, directions: Sequence[IoStats]) -> PartsView:
@@ -291,9 +293,9 @@ def _build_parts(shown: ShownSection, detail: CellDetail, directions: Sequence[I
 
 
 def _places(detail: CellDetail) -> NDArray[np.float64]:
-    """Return the index of each part's first second among the cell's seconds, and the end of the last part's."""
+    """Return the index of the first second of each part among the seconds of the cell, and the end of the last part."""
     at_s = detail.seconds.start_s
-    # A part's first second may begin a rounding error before the part.
+    # Because of rounding, the first second of a part may begin slightly before the part.
     starts = np.searchsorted(at_s, [part.start_s - 1e-6 for part in detail.parts])
     return np.array([*starts, at_s.size], dtype=np.float64)
 
@@ -315,7 +317,7 @@ def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:
 def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
     """Return the histograms in coarse buckets, with their marks (``MARKS``).
 
-    Counts come row by row: all buckets of the first histogram, then all of the second ...
+    The counts are in rows: all buckets of the first histogram, then all buckets of the second histogram ...
     """
     histograms = [coarsen(of_part.histogram) for of_part in stats]
     if not any(histogram.total for histogram in histograms):
@@ -344,7 +346,7 @@ def pack(values: NDArray[np.float32] | NDArray[np.float64]) -> str:
 
 
 def pack_texts(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of texts in the same form; no text may have a line break or a tab."""
+    """Return rows of texts in the same form. A text must not contain a line break or a tab."""
     return _compress("\n".join("\t".join(row) for row in rows).encode())
 
 
@@ -352,14 +354,14 @@ def _compress(plain: bytes) -> str:
     return base64.b64encode(zlib.compress(plain, _LEVEL)).decode()
 
 
-# Rows for every minute of a day would fill the page with parts in which nothing happened.
+# Rows for every minute of a day would fill the page with parts without events.
 MOST_HOST_ROWS = 100
-# The page draws five digits; the further digits of single precision would only make it larger.
+# The page draws five digits. The further digits of single precision would only make it larger.
 _FORGOTTEN_BITS = 6
 
 
 def build_cell_charts() -> dict[str, AnyChart]:
-    """Return the charts of a cell by name, without data: the page fills them for the cell clicked."""
+    """Return the charts of a cell by name, without data. The page inserts the data of the cell that was clicked."""
     seconds = {IOPS.key: (IOPS,), THROUGHPUT.key: (THROUGHPUT,), "latency": LATENCIES_OF_SECONDS}
     charts: dict[str, AnyChart] = {
         "histogram": _any_distribution("Response time histogram"),
@@ -377,7 +379,7 @@ def _any_distribution(title: str, *, exceedance: bool = False) -> Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cells that open at a click. Each is built on iteration: paper has no use for them."""
+    """Cells that a click opens. Each cell is built during iteration, because paper does not need cells."""
 
     shown_sections: Sequence[ShownSection]
 
@@ -391,7 +393,7 @@ class Cells:
 
 
 def _build_cell(shown: ShownSection, detail: CellDetail) -> CellView:
-    """Return the view of one cell of a section, or of one stream."""
+    """Return the view of one cell or stream of a section."""
     section = shown.section
     rate = section.rate.key
     buckets = find_buckets(detail.whole)
@@ -411,7 +413,7 @@ def _build_cell(shown: ShownSection, detail: CellDetail) -> CellView:
             name: pack(np.array(column, dtype=np.float64))
             for name, column in zip(Bucket._fields, zip(*buckets, strict=True), strict=False)
         },
-        # The fine buckets of a stream count all its I/Os, even if it has a window.
+        # The fine buckets of a stream contain all its I/Os, even if the stream has a window.
         buckets_of=ALL if section.slices else parts_shown[0].key,
         scopes=parts_shown,
         apart=apart,
@@ -426,7 +428,7 @@ def _build_cell(shown: ShownSection, detail: CellDetail) -> CellView:
 
 
 def _words(shown: ShownSection, detail: CellDetail, parts_shown: Sequence[PartShownView]) -> str:
-    """Return the explanation of the plots, which holds for every part of the cell."""
+    """Return the explanation of the plots, which applies to every part of the cell."""
     name, parts = shown.section.part_name, detail.parts
     several = "" if shown.section.slices or len(parts) < 2 else f", {name}s end to end"
     apart = any(len(part_shown.parts) > 1 for part_shown in parts_shown)
@@ -447,16 +449,16 @@ def _words(shown: ShownSection, detail: CellDetail, parts_shown: Sequence[PartSh
 
 
 def _seconds_alone(shown: ShownSection, detail: CellDetail) -> str:
-    """Return the hint how to get the histogram of single seconds."""
+    """Return the hint that tells how to get the histogram of single seconds."""
     if not len(detail.seconds):
         return ""
-    # A section has one stream; among several workloads the hint also needs the name.
+    # A section has one stream. If there are several workloads, the hint also needs the name.
     mix = f", {detail.workload.mix_and_size}" if len(shown.details) > 1 else ""
     return f" Those of any seconds: tkperf report RUN --histogram '{shown.section.name}{mix}: 12-40s'."
 
 
 def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the values in single precision, rounded to the bits that a drawing can show."""
+    """Return the values in single precision, rounded to the accuracy that a drawing can show."""
     bits = values.astype(np.float32).view(np.uint32)
     half = np.uint32(1 << (_FORGOTTEN_BITS - 1))
     kept = (bits + half) >> _FORGOTTEN_BITS << _FORGOTTEN_BITS
@@ -465,7 +467,7 @@ def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _rounds(detail: CellDetail, shown: ShownSection) -> TableView:
-    """Return a table of the cell in every round, or area, that measured it."""
+    """Return a table of the cell in every round or area that measured it."""
     of_cell = shown.rounds.get(detail.workload, ())
     judged = {part.number for part in detail.parts if part.judged}
     return TableView(
@@ -483,7 +485,7 @@ def _rounds(detail: CellDetail, shown: ShownSection) -> TableView:
 
 
 def _host(detail: CellDetail, areas: int | None) -> TableView | None:
-    """Return a table of the host's work during each round, area or slice of a cell; None without any known fact."""
+    """Return a table of the host's activity during each round, area or slice of a cell; None: no fact is known."""
     parts = [(part, use) for part in detail.parts if (use := part.step.host) is not None]
     of = "area" if areas else "round or slice"
     title = f"Host during each {of}"

@@ -1,6 +1,6 @@
-"""Charts as data: axes, curves and what is marked on them.
+"""Charts as data: axes, curves, and the marks on them.
 
-A renderer draws them. Nothing here knows Vega, a terminal, or the results that the values come from.
+A renderer draws the charts. This module does not know Vega, terminals, or the results from which the values come.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tkperf.page.words.uncertainty import join_flags
 
 
 class Scale(StrEnum):
-    """Spread of the values of an axis. ``CLOCK`` is ms since the start, ``DATE`` ms since 1970.
+    """How the values of an axis are spread. ``CLOCK`` is ms since the start, ``DATE`` is ms since 1970.
 
     ``RATIO`` is logarithmic around 1.
     """
@@ -28,7 +28,7 @@ class Scale(StrEnum):
 
 
 class Mark(StrEnum):
-    """Kinds of marks. ``BOX`` is the spread of the points of each place, ``RANGE`` a band from low to high."""
+    """Kinds of marks. ``BOX`` shows the spread of the points of each place, ``RANGE`` a band from low to high."""
 
     LINE = "line"
     BAR = "bar"
@@ -38,7 +38,9 @@ class Mark(StrEnum):
 
 
 class Legend(StrEnum):
-    """Place of the names of curves; ``AUTO``: a few at the ends of their curves, more next to the plot."""
+    """Place of the names of curves. ``AUTO``: a few names are at the ends of their curves, more are next to the
+    plot.
+    """
 
     AUTO = "auto"
     ENDS = "ends"
@@ -74,14 +76,14 @@ class SpotKind(StrEnum):
     SPIKE = "spike"
 
 
-# Names of colours; those of curves are easy to distinguish in this order.
+# Names of colours. The colours of curves are easy to distinguish in this order.
 PALETTE = ("blue", "vermilion", "green", "amber", "violet", "sky", "pink", "brown", "olive", "crimson", "slate", "teal")
 MANY_COLOURS = (*PALETTE, "orange", "azure", "leaf", "plum")
-"""Colours of parts of a chart that do not overlap: more than in ``PALETTE``, so harder to distinguish."""
+"""Colours of parts of a chart that do not overlap. They are more than in ``PALETTE``, and harder to distinguish."""
 NEUTRAL = "neutral"
-"""Colour of all but curves: ideals, edges."""
+"""Colour of everything except curves, such as ideals and edges."""
 DASH_COUNT = 4
-"""Number of kinds of lines; 0 is solid."""
+"""Number of kinds of lines. 0 is solid."""
 
 Place = float | str
 
@@ -93,14 +95,14 @@ def warmth(place: int, count: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """An axis with its unit in the title.
+    """An axis, whose title contains the unit.
 
     Attributes:
         places: the places of an ordinal axis in their order.
-        domain: the ends of the axis; None: a little beyond the smallest and the greatest value.
-        includes: values that the axis includes in any case.
+        domain: the ends of the axis; None: slightly beyond the smallest and the greatest value.
+        includes: values that the axis always includes.
         ticks: the values with a tick; None: round values.
-        zero: the axis begins at 0.
+        zero: whether the axis begins at 0.
     """
 
     title: str
@@ -118,7 +120,7 @@ class Point(NamedTuple):
     Attributes:
         low, high: the ends of the interval of the value.
         link: the address that a click opens.
-        flag: the reason why the value may not be the device's alone.
+        flag: the reason why the value may not describe the device alone.
         facts: values of the curve's ``facts``.
     """
 
@@ -136,14 +138,14 @@ class Curve:
     """Points that belong together.
 
     Attributes:
-        name: name in the legend; several parts of one curve share it, and its colour.
-        variant: meaning of its dash, in a legend of its own.
-        label: name at its end, where no title is above it; empty: its name.
-        dots: each point can be seen on the line.
-        muted: one of many in the background.
-        facts: titles of the values shown for a point, without its place.
-        has_texts: each point's first fact is written next to it.
-        column: the column of a cell's seconds that it draws.
+        name: the name in the legend. Several parts of a curve share the name and the colour.
+        variant: the meaning of the dash pattern, in a separate legend.
+        label: the name at the end of the curve, where no title is above it; empty: ``name``.
+        dots: whether each point is visible on the line.
+        muted: whether the curve is one of many in the background.
+        facts: titles of the values that are shown for a point, without the place of the point.
+        has_texts: whether the first fact of each point is written next to the point.
+        column: the column of a cell's seconds that the curve draws.
     """
 
     name: str = ""
@@ -166,7 +168,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shade:
-    """A shaded part of the x axis; ``text`` gives the reason."""
+    """A shaded part of the x axis. ``text`` gives the reason."""
 
     kind: ShadeKind
     begin: float
@@ -176,12 +178,12 @@ class Shade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A line across the plot at ``x`` or at ``y``. If ``x``, ``y`` and ``x_end`` are set, the line at ``y`` is limited
-    to ``x`` to ``x_end``.
+    """A line across the plot at ``x`` or at ``y``. If ``x``, ``y`` and ``x_end`` are given, the line at ``y`` extends
+    from ``x`` to ``x_end``.
 
     Attributes:
         name: the text next to the line.
-        below: the text is below the line.
+        below: whether the text is below the line.
         row: the line of text, from the top, for the name of an upright rule.
     """
 
@@ -196,7 +198,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """A place that was found; without ``y`` at the top of the plot."""
+    """A place that was found. Without ``y``, the mark is at the top of the plot."""
 
     kind: SpotKind
     x: float
@@ -206,7 +208,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """Common parts of all charts.
+    """The parts that all charts have in common.
 
     Attributes:
         keywords: banners that apply to every figure, in a few words.
@@ -219,7 +221,9 @@ class Picture:
 
     @property
     def flag_words(self) -> str:
-        """Return all reasons why something on it may not show the device alone, each once; empty: none."""
+        """Return all reasons why a value on the chart may not describe the device alone, each once; empty: there is
+        none.
+        """
         words = dict.fromkeys(word for word in (*self.flags, *self._flags()) if word)
         return join_flags(words) if words else ""
 
@@ -229,7 +233,7 @@ class Picture:
         raise NotImplementedError
 
     def _flags(self) -> Iterable[str]:
-        """Return the flags of what is drawn."""
+        """Return the flags of everything that is drawn."""
         return ()
 
 
@@ -239,13 +243,14 @@ class Chart(Picture):
 
     Attributes:
         series: title of the legend: the field by which the curves differ.
-        variants: meanings of their dashes.
-        series_word: the name for a curve, in a point's facts.
-        flat: the places are below each other, and the values go to the right.
-        grouped: marks of different curves at one place are next to each other.
-        low: it is half as high, as it belongs to the chart above it.
-        aligned: its time axis begins where those of other aligned charts do.
-        filled: False: a page brings the data; those here only show what there may be.
+        variants: meanings of the dash patterns.
+        series_word: the word for a curve in the facts of a point.
+        flat: whether the places are below each other and the values extend to the right.
+        grouped: whether marks of different curves at one place are next to each other.
+        low: whether the chart has half the height, because it belongs to the chart above.
+        aligned: whether its time axis begins at the same place as those of other aligned charts.
+        filled: whether the chart contains its data. If not, a page inserts the data, and the data in the chart are only
+            examples.
     """
 
     x: Axis
@@ -270,7 +275,7 @@ class Chart(Picture):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the curves, each once; none that is empty or in the background."""
+        """Return the names of the curves, each once, without empty names and names of background curves."""
         return tuple(dict.fromkeys(each.name for each in self.curves if each.name and not each.muted))
 
     def _flags(self) -> Iterator[str]:
@@ -280,13 +285,13 @@ class Chart(Picture):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars3D(Picture):
-    """Bars over two axes: columns to the right, rows to the back, the first in front.
+    """Bars over two axes: columns to the right, and rows to the back with the first row in front.
 
     Attributes:
-        colours: of the rows.
-        bars: a point for each cell that has a value, ``x`` and ``y`` being its name and its value.
-        places: the row and the column of each.
-        facts: titles of what is shown of a bar: column, row, value, and those of its point.
+        colours: the colours of the rows.
+        bars: a point for each cell with a value. ``x`` and ``y`` are the name and the value of the cell.
+        places: the row and the column of each bar.
+        facts: titles of the facts about a bar: column, row, value, and the facts of its point.
     """
 
     columns: tuple[str, ...]
@@ -308,7 +313,7 @@ class Bars3D(Picture):
 
 
 class Bucket(NamedTuple):
-    """I/Os by their response time in us."""
+    """The number of I/Os in a bucket of response times in us."""
 
     lower: float
     upper: float
@@ -316,7 +321,7 @@ class Bucket(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A response time in us; ``label`` is written at it, empty where that of the next is enough."""
+    """A response time in us. ``label`` is written next to it; it is empty if the label of the next one suffices."""
 
     mark: str
     us: float
@@ -325,12 +330,13 @@ class Marked(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution(Picture):
-    """Response times: I/Os in each bin and the share that took no longer, or the share that took longer.
+    """Response times: the I/Os in each bucket, and the share of I/Os that took no longer, or the share that took
+    longer.
 
     Attributes:
-        buckets: filled ones in ascending order.
-        exceedance: the share that took longer, alone.
-        filled: False: a page brings the data.
+        buckets: the filled buckets in ascending order.
+        exceedance: whether only the share that took longer is shown.
+        filled: whether the chart contains its data. If not, a page inserts the data.
     """
 
     buckets: tuple[Bucket, ...]
@@ -344,7 +350,7 @@ class Distribution(Picture):
 
 
 class Slice(NamedTuple):
-    """A column of a heat map: its start and end on the axis, and the I/Os of each band."""
+    """A column of a heat map: its start and its end on the axis, and the I/Os of each band."""
 
     begin: float
     end: float
@@ -352,22 +358,24 @@ class Slice(NamedTuple):
 
 
 SHARES_PERCENT = (10.0, 1.0, 0.1, 0.01, 0.0)
-"""Least share of a time slice's I/Os that each class of a heat map has, in percent."""
+"""The least share of the I/Os of a time slice in each class of a heat map, in percent."""
 SHARE_NAMES = ("from 10 %", "from 1 %", "from 0.1 %", "from 0.01 %", "less")
 
 
 def find_share_class(ios: int, of: int) -> int:
-    """Return the class of a share that is above 0; 0 is the greatest. Integers keep limits exact."""
+    """Return the class of a share above 0. Class 0 is the greatest. The computation uses integers, so limits are
+    exact.
+    """
     return next(at for at, least in enumerate(SHARES_PERCENT) if 10_000 * ios >= round(100 * least) * of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap(Picture):
-    """I/Os by time and response time; the shade is the share of a time slice's I/Os.
+    """I/Os by time and response time. The shade is the share of the I/Os of a time slice.
 
     Attributes:
         edges_us: lower edge of each band of response time, then the upper edge of the last.
-        slices: in ascending order; between two there may be time that was not measured.
+        slices: the slices in ascending order. Between two of them there may be time that was not measured.
     """
 
     x: Axis

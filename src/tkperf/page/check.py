@@ -1,4 +1,4 @@
-"""Describe the check of claims on a run, and on many drives as a matrix of drives and claims."""
+"""Describe the check of claims: for one run, and for many drives as a matrix of drives and claims."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tkperf.page.words.conditions import find_cut_short, find_differences, find_
 from tkperf.page.words.run import find_badges, find_notices, leave_out_said
 from tkperf.page.words.uncertainty import INTERVAL
 
-# The table has all.
+# The table contains all of them.
 _MOST_REASONS = 5
 _MOST_CLAIMS = 3
 _MEANING = (
@@ -56,7 +56,7 @@ _MARGIN = (
 
 
 def build_claims_table(checked: Checked) -> TableView:
-    """Return the findings as a report shows them."""
+    """Return the findings in the form of a report."""
     names = name_claims(checked.claim_results)
     kinds = Counter(map(checked.judge, checked.claim_results))
     rows = [(finding, describe_claim(finding)) for finding in _sort_claims(checked)]
@@ -85,7 +85,7 @@ def _sort_claims(checked: Checked) -> list[ClaimResult]:
 
 
 def find_check_warnings(checked: Checked) -> Iterator[str]:
-    """Yield the facts that a reader of the findings must know: parts cut short, and differences to the baseline."""
+    """Yield the facts that a reader of the findings must know: interrupted parts, and differences from the baseline."""
     yield from find_cut_short("run", checked.result)
     if checked.baseline is None:
         return
@@ -97,7 +97,7 @@ def find_check_warnings(checked: Checked) -> Iterator[str]:
 
 
 def answer_check(files: Sequence[CheckedFile]) -> Verdict:
-    """Return the answer for several runs, each of which is one file."""
+    """Return the answer for several runs. Each run is one file."""
     passed = f"{sum(one.passes for one in files)} of {len(files)} pass"
     return _answer(judge_check(files), passed, _name_runs(files), name_columns(files))
 
@@ -112,7 +112,7 @@ def answer_claims(checked: Checked) -> Verdict:
 def _answer(
     verdict: Judgement[CheckReason], passed: str, runs: Mapping[str, str], columns: Mapping[str, str]
 ) -> Verdict:
-    """Return the answer with one sentence: ``23 of 24 pass; S4510-17 fails 3 claims (...)``."""
+    """Return the answer as one sentence: ``23 of 24 pass; S4510-17 fails 3 claims (...)``."""
     texts = [_describe_reason(one, runs, columns) for one in verdict.reasons]
     more = len(texts) - _MOST_REASONS
     shown = texts if more < 2 else [*texts[:_MOST_REASONS], f"and {more} more"]
@@ -120,14 +120,16 @@ def _answer(
 
 
 def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
-    """Return a name for each file; runs of one name have their file with it."""
+    """Return a name for each file. Runs with equal names are distinguished by their files."""
     names = {one.file: one.checked.result.info.name if one.checked else PurePath(one.file).name for one in files}
     times = Counter(names.values())
     return {file: name if times[name] == 1 else f"{name} ({file})" for file, name in names.items()}
 
 
 def _describe_reason(reason: CheckReason, runs: Mapping[str, str], columns: Mapping[str, str]) -> str:
-    """Return ``S4510-17 fails 3 claims (4 KiB random read IOPS ≥ 75,000, ...)``; the name of a single run is empty."""
+    """Return ``S4510-17 fails 3 claims (4 KiB random read IOPS ≥ 75,000, ...)``. For a single run, the text contains no
+    name.
+    """
     names = list_names([runs[file] for file in reason.files])
     of = f"{names}: " if names else ""
     claims = format_count(len(reason.claims), "claim")
@@ -148,7 +150,7 @@ def _describe_reason(reason: CheckReason, runs: Mapping[str, str], columns: Mapp
 
 
 def _find_banners(files: Sequence[CheckedFile], runs: Mapping[str, str]) -> Iterator[str]:
-    """Yield the notices of the runs; one that only some have is followed by their names."""
+    """Yield the notices of the runs. A notice that applies only to some runs is followed by their names."""
     of_notice: dict[str, list[str]] = {}
     for one in files:
         for notice in () if one.checked is None else find_notices(one.checked.result):
@@ -185,11 +187,11 @@ def _find_errors(files: Sequence[CheckedFile]) -> Iterator[str]:
 def build_claims_matrix(
     title: str, rows: Sequence[Row], file_of: Callable[[Row], CheckedFile], first: Sequence[Column[Row]], **options: Any
 ) -> TableView:
-    """Return a table with the ``first`` columns, then a column for each claim.
+    """Return a table with the ``first`` columns, followed by a column for each claim.
 
     Args:
-        file_of: returns what was checked of a row. Cells of a file that was not checked are empty.
-        options: as ``build_table`` has them.
+        file_of: returns the checked file of a row. The cells of a file that was not checked are empty.
+        options: the options of ``build_table``.
     """
     files = [file_of(row) for row in rows]
     cells = [(row, describe_cells(one.checked)) for row, one in zip(rows, files, strict=True)]
@@ -211,8 +213,8 @@ def build_claims_matrix(
 
 
 def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
-    """Return the page of several runs: the verdict, the matrix of runs and claims, those that fail first, and what a
-    reader must know.
+    """Return the page of several runs: the verdict, the matrix of runs and claims with the runs that fail first, and
+    the facts that a reader must know.
     """
     runs = _name_runs(files)
     ordered = sorted(files, key=lambda one: one.order)

@@ -1,4 +1,6 @@
-"""The words of claims: their names, limits and values, how far a value is from its limit, and what a run comes to."""
+"""The texts about claims: their names, limits and values, the distance of a value from its limit, and the result of a
+run.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ from tkperf.page.verdict_texts import NoteLevel
 
 NOT_CHECKED = "could not be checked"
 _SMALLEST_MARGIN = 0.05  # in percent
-_GREATEST_MARGIN = 100_000  # in percent; only a limit next to 0 is further from a value
+_GREATEST_MARGIN = 100_000  # in percent; only a limit next to 0 has a larger distance
 _MOST_SIGMAS = 10  # a larger number adds no information
-_MOST_FINER = 6  # most digits beyond the usual ones, to show that a value differs from its limit
+_MOST_FINER = 6  # most digits in addition to the usual ones, to show that a value differs from its limit
 WITHIN_UNCERTAINTY = "within the uncertainty"
 
 
@@ -56,9 +58,9 @@ def describe_claim(finding: ClaimResult) -> ClaimText:
 
 
 def name_claims(findings: Iterable[ClaimResult]) -> dict[str, str]:
-    """Return the name of each claim by its words in the file: ``4 KiB random read IOPS``.
+    """Return the name of each claim by its title in the file: ``4 KiB random read IOPS``.
 
-    Names that are alike have their section or test with them.
+    Equal names also contain their section or test.
     """
     by_claim: dict[str, ClaimResult] = {}
     for finding in findings:
@@ -98,7 +100,7 @@ def measure_of(finding: ClaimResult) -> Measure:
 
 
 def describe_limit(finding: ClaimResult, after: str = "") -> str:
-    """Return ``≥ 500 MB/s``; after a name that ends with the unit ``≥ 75,000``."""
+    """Return ``≥ 500 MB/s``. After a name that ends with the unit, return ``≥ 75,000``."""
     claim, unit = finding.about, measure_of(finding).unit
     if claim.not_found:
         return NOT_FOUND
@@ -109,14 +111,14 @@ def describe_limit(finding: ClaimResult, after: str = "") -> str:
 
 
 def describe_measured(finding: ClaimResult) -> str:
-    """Return the value with its unit, with enough digits to show on which side of the limit it lies."""
+    """Return the value with its unit, with enough digits to show on which side of the limit the value lies."""
     if finding.value is None:
         return NOT_MEASURED
     return f"{format_measured(finding)} {unit_for_people(finding.unit)}".rstrip()
 
 
 def format_measured(finding: ClaimResult) -> str:
-    """Return the value as ``describe_measured`` has it, without its unit."""
+    """Return the value in the form of ``describe_measured``, without its unit."""
     if finding.value is None:
         return NOT_MEASURED
     place = find_digit_place(finding.value)
@@ -127,7 +129,7 @@ def format_measured(finding: ClaimResult) -> str:
 
 
 def describe_margin(margin: float | None) -> str:
-    """Return ``+12.3 %``; a margin below 0.05 % has one digit, and a very great margin none."""
+    """Return ``+12.3 %``. A margin below 0.05 % has one digit, and a very large margin has no decimals."""
     if margin is None:
         return NOT_MEASURED
     if not margin:
@@ -147,7 +149,7 @@ def name_columns(files: Sequence[CheckedFile]) -> dict[str, str]:
 
 
 def describe_cells(checked: Checked | None) -> list[tuple[str, ClaimKind]]:
-    """Return ``not steady, met +12.3 %`` and the outcome of each claim, equal ones once; empty: not checked."""
+    """Return ``not steady, met +12.3 %`` and the outcome of each claim. Equal texts appear once; empty: not checked."""
     if checked is None:
         return []
     return [(_describe_cell(checked, one), checked.judge(one)) for one in checked.by_title.values()]
@@ -161,12 +163,12 @@ def _describe_cell(checked: Checked, finding: ClaimResult) -> str:
 
 
 def list_doubts(checked: Checked, finding: ClaimResult) -> Iterator[Doubt]:
-    """Yield the reasons not to judge by a claim's value, without those that its state says."""
+    """Yield the reasons not to judge by the value of a claim, without those that its state already contains."""
     return (doubt for doubt in checked.find_doubts(finding) if doubt != finding.state.value)
 
 
 def describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
-    """Return ``passes by 1.3 %``, which is the least margin, or ``fails 3, 1 not judged``, and its weight."""
+    """Return ``passes by 1.3 %`` with the least margin, or ``fails 3, 1 not judged``, and the severity."""
     if checked is None:
         return NOT_CHECKED, NoteLevel.CAUTION
     failed, open_ = checked.count(ClaimKind.FAILED), checked.count(ClaimKind.NOT_JUDGED)

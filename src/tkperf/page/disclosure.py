@@ -1,5 +1,5 @@
-"""What was tested, with what and on what: full disclosure, and the header of printed pages (PTS User Guide, section
-10).
+"""Full disclosure: the tested device, the test platform and the programs, and the header of printed pages (PTS User
+Guide, section 10).
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ _CACHE = "Volatile write cache during the run"
 
 
 def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -> FactBlocks:
-    """Return blocks of named facts; a block with one unnamed fact is a long text.
+    """Return blocks of named facts. A block with one unnamed fact is a long text.
 
-    One block at the end names all unknown facts.
+    The last block names all unknown facts.
     """
     device, host = result.info.device, result.info.host
     blocks = [
         *_list_facts(result, user_facts),
         *((f"Parameters: {test.title}", (*_preconditioning(result, test), *_stimuli(test))) for test in result.tests),
     ]
-    # For a file the audit knows the queue of the disk below it.
+    # For a file, the audit knows the queue of the disk that contains it.
     audit = host_findings(host)
     audited = {finding.title.lower() for finding in audit if finding.level != UNKNOWN}
     names = [name for _, facts in blocks for name in name_unknown(facts)]
@@ -87,7 +87,7 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
     )
 
 
-# Facts of a printed page's header, by their names in the list and, if it is another, in the header.
+# Facts in the header of a printed page, by their names in the list and, if it differs, their name in the header.
 _HEADER = {
     "Test platform": (
         SPONSOR,
@@ -118,7 +118,7 @@ _IN_HEADER = {_CACHE: "Write cache"}
 
 
 def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult) -> FactBlocks:
-    """Return the facts of a test's four blocks, as the guide's sample has them: a row also for what is not known."""
+    """Return the facts of the four blocks of a test, as in the sample of the guide. Unknown facts also have a row."""
     facts = {name: fact for _, block in _list_facts(result, user_facts, test) for name, fact in block}
     disclosed_range = (("Data pattern", facts["Data pattern"]), ("Active range", word(result.info.active_range_text)))
     segments = ("AR segments", facts["AR segments"])
@@ -138,14 +138,14 @@ def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult
 
 
 def _unknown(names: Sequence[str]) -> FactBlocks:
-    """Return one line for all unknown facts, instead of a row for each."""
+    """Return one line for all unknown facts, instead of a row for each of them."""
     return ((NOT_KNOWN_AT_ALL, ((format_count(len(names), "fact"), ", ".join(names)),)),) * bool(names)
 
 
 def _list_facts(
     result: RunResult, user_facts: UserFacts, test: TestResult | None = None
 ) -> tuple[tuple[str, MaybeFacts], ...]:
-    """Return all facts of a run in blocks, each once; the purges are those of one test or of all."""
+    """Return all facts about a run in blocks, each fact once. The purges are those of one test or of all tests."""
     return (
         ("Test run", _run(result, user_facts)),
         ("Test platform", _platform(result, user_facts)),
@@ -179,7 +179,9 @@ def _run(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
 
 
 def _not_in_profile(info: RunInfo) -> str | None:
-    """Return the PTS tests that a PTS profile leaves out, as their numbers were not seen; None if it runs all."""
+    """Return the PTS tests that a PTS profile omits because their numbers are not known; None if the profile runs all
+    tests.
+    """
     if info.imported or not (info.specification or "").startswith("SNIA PTS"):
         return None
     profile = read_stored_profile(info.profile)
@@ -229,7 +231,7 @@ def _set_up(result: RunResult, test: TestResult | None) -> MaybeFacts:
 
 
 def _host_audit(host: dict[str, object]) -> FactBlocks:
-    """Return everything that the audit before the run found; empty without an audit."""
+    """Return everything that the audit before the run found; empty if there was no audit."""
     findings = tuple(
         (_capital(finding.title), finding.text) for finding in host_findings(host) if finding.level != UNKNOWN
     )
@@ -238,13 +240,15 @@ def _host_audit(host: dict[str, object]) -> FactBlocks:
 
 
 def _capital(title: str) -> str:
-    """Return the title with a capital, like the other facts; a name of a program or interface keeps its form."""
+    """Return the title with a capital letter, like the other facts. The name of a program or interface does not
+    change.
+    """
     is_name = title.partition(" ")[0] in ("io_uring", "irqbalance", "smartd", "udisksd")
     return title if is_name else capital(title)
 
 
 def _members(device: dict[str, object]) -> FactBlocks:
-    """Return the drives of a RAID set, a line each."""
+    """Return the drives of a RAID set, with a line for each."""
     members = device.get("members")
     if not isinstance(members, list):
         return ()
@@ -260,7 +264,7 @@ def _words(member: dict[str, object]) -> Sequence[str]:
 
 
 def _long_texts(result: RunResult) -> FactBlocks:
-    """Return the facts that need a block of their own; empty without any."""
+    """Return the facts that need a separate block; empty if there are none."""
     info = result.info
     texts = (
         ("Command line", info.command_text),
@@ -271,11 +275,11 @@ def _long_texts(result: RunResult) -> FactBlocks:
     return tuple((title, (("", str(text)),)) for title, text in texts if text)
 
 
-# ---- printed pages
+# Section: printed pages.
 
 
 def name_sheet(test: TestResult) -> str:
-    """Return the name of a test's sheets: ``IOPS – block size × R/W mix matrix``."""
+    """Return the name on the printed pages of a test: ``IOPS – block size × R/W mix matrix``."""
     measured = [section for section in test.sections if not section.plan.prepares]
     cells = [cell.workload for section in measured if not section.slices for cell in section.cells]
     axes = name_axes(axis.title for axis in find_axes(cells))
@@ -293,7 +297,7 @@ def describe_measured_device(result: RunResult, user_facts: UserFacts) -> str:
 
 
 def describe_run(result: RunResult, user_facts: UserFacts) -> str:
-    """Return the line above the blocks: dates, specification, sponsor."""
+    """Return the line above the blocks: dates, specification and sponsor."""
     words = (
         f"Test run date {format_moment(started)}" if (started := result.info.started_utc) else None,
         f"report date {user_facts.report_date}" if user_facts.report_date else None,
@@ -333,14 +337,16 @@ def _preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple[str,
 
 
 def _find_dependent(test: TestResult) -> SectionResult | None:
-    """Return the section whose load, the test's own, brought the device into its measured state."""
+    """Return the section whose load, which is that of the test, brought the device into its measured state."""
     prepared = [section for section in test.sections if section.plan.prepares and section.slices]
     judged = [section for section in test.sections if section.verdict and not section.slices]
     return next(iter((*prepared, *judged)), None)
 
 
 def _describe_rounds(section: SectionResult) -> str | None:
-    """Return the window as ``rounds 1–5``, with a note if it was not steady; None without a steady-state rule."""
+    """Return the window as ``rounds 1–5``, with a note if it was not steady; None if there is no rule of steady
+    state.
+    """
     if section.verdict is None:
         return None
     if not section.verdict.judged:
@@ -350,7 +356,7 @@ def _describe_rounds(section: SectionResult) -> str | None:
 
 
 def _stimuli(test: TestResult) -> Facts:
-    """Return the first two stimuli; a header has no room for more."""
+    """Return the first two stimuli. The header has no room for more."""
     sections = [section for section in test.sections if not section.plan.prepares]
     facts: list[tuple[str, str | None]] = []
     for number, section in enumerate(sections[:2], start=1):
@@ -443,11 +449,11 @@ def _cells(section: SectionResult) -> Iterator[CellResult]:
 
 
 def describe_fill(info: RunInfo, load: str, filled_bytes: int | None = None, *, passes: int | None = None) -> str:
-    """Return amount, place and load of the preconditioning.
+    """Return the amount, the place and the load of the preconditioning.
 
     Args:
-        load: in words, as ``describe_fill_load`` returns them.
-        filled_bytes: the measured amount; without it the text has the profile's amount.
+        load: the load in words, as ``describe_fill_load`` returns it.
+        filled_bytes: the measured amount. If it is omitted, the text contains the amount of the profile.
         passes: the requested passes, if they differ from the profile's.
     """
     times = or_not_known(word(passes or info.table("preconditioning").get("passes")))
@@ -471,7 +477,7 @@ def describe_fill_load(fill: Workload) -> str:
 
 
 def describe_procedure(info: RunInfo, test: str) -> str:
-    """Return the test's steps, line by line; empty if its table is not known in full."""
+    """Return the steps of the test, line by line; empty if its table is not known completely."""
     definition = find_test(info.suite, test, info.profile)
     if definition is None:
         return ""
@@ -481,5 +487,5 @@ def describe_procedure(info: RunInfo, test: str) -> str:
     )
     try:
         return "\n".join(definition.describe(read_stored_profile(info.profile), circumstances))
-    except ProfileError:  # an imported run: only some of its numbers are known
+    except ProfileError:  # an imported run, in which only some numbers of the profile are known
         return ""

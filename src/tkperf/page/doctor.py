@@ -1,5 +1,5 @@
-"""Pages of ``tkperf doctor`` and ``tkperf tune`` as data: a verdict, then tables and lists, from the data of
-``--json``.
+"""Pages of ``tkperf doctor`` and ``tkperf tune``, built from the data of ``--json``: a verdict, then tables and
+lists.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, list_device_facts, word
 from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableView, build_table
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
-# The kind of target for which all facts exist.
+# The kind of target that has all facts.
 _BLOCK = "block device"
-# Facts that the page of a run shows as facts of the platform.
+# Facts that the page of a run shows as facts about the platform.
 _NEAR = {"host_adapter": "Host adapter", "numa_node": "NUMA node", "rotation_rate_rpm": "Rotation rate (1/min)"}
 _ORDER = (DISTURBS, ADVICE, "note", "ok", UNKNOWN)
 _REMARKABLE = (DISTURBS, ADVICE)
@@ -59,7 +59,7 @@ def build_device_page(found: Data) -> ReportView:
 
 
 def _device_facts(facts: Data) -> tuple[TableView, NotesView]:
-    """Return the known facts with their sources, and what is not known."""
+    """Return the known facts with their sources, and the names of the unknown facts."""
     listed = [*list_device_facts(facts), *((_NEAR[key], key, word(facts.get(key))) for key in _NEAR)]
     rows = tuple(
         (label, f"{text} ({facts[key]:,} bytes)" if key == "capacity_bytes" else text, facts["sources"].get(key, ""))
@@ -67,7 +67,7 @@ def _device_facts(facts: Data) -> tuple[TableView, NotesView]:
         if text is not None
     )
     unknown = [label for label, key, text in listed if text is None and key not in ("", "backing")]
-    # Other targets do not have most of these facts, so they are not named as unknown.
+    # Other targets do not have most of these facts, so the page does not name them as unknown.
     named = [", ".join(unknown)] if unknown and facts["kind"] == _BLOCK else []
     return (
         TableView(title=str(facts["path"]), columns=("fact", "value", "source"), rows=rows),
@@ -89,7 +89,9 @@ def _purges(found: Data) -> TableView:
 
 
 def build_host_page(found: Data) -> ReportView:
-    """Build the page of the host: whether it can measure, the programs that tkperf uses, and what disturbs."""
+    """Build the page of the host: whether it can measure, the programs that tkperf uses, and the conditions that
+    disturb.
+    """
     findings = host_findings({"audit": found["audit"]})
     programs = found["programs"]
     install = f"sudo apt-get install {' '.join(found['packages'])}"
@@ -113,7 +115,7 @@ def build_host_page(found: Data) -> ReportView:
 
 
 def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> ReportView:
-    """Build the page of the host's settings for measuring a device; ``applied``: they were set."""
+    """Build the page of the settings of the host for measuring a device. ``applied``: the settings were changed."""
     settings = find_settings(found)
     changes = found["changed"] if applied else find_changes(found)
     outcome = "changed and verified" if applied else "would be changed, nothing was set"
@@ -140,7 +142,7 @@ def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> ReportView:
 
 
 def build_restored_page(found: Data) -> ReportView:
-    """Build the page of settings that were put back."""
+    """Build the page of restored settings."""
     put_back, left, kept_for = found["put_back"], found["left"], found["kept_for"]
     title = f"{format_count(len(put_back), 'setting')} put back" if put_back else "Nothing put back"
     if found["rebooted"]:
@@ -201,7 +203,7 @@ def _word(reason: NamedReason) -> str:
 
 
 def _host_lists(findings: Sequence[HostCondition]) -> tuple[NotesView, NotesView]:
-    """Return the findings that matter with their remedy, then the others."""
+    """Return the important findings with their remedies, then the others."""
     ordered = _by_gravity(findings)
     matters = [one for one in ordered if one.level in _REMARKABLE]
     others = [one for one in ordered if one.level not in _REMARKABLE]
@@ -216,7 +218,7 @@ def _by_gravity(findings: Iterable[HostCondition]) -> list[HostCondition]:
 
 
 def _finding_item(finding: HostCondition) -> Note:
-    # The text of a finding that is not known says so itself.
+    # The text of a finding that is not known already says so.
     level = "" if finding.level == UNKNOWN else f"{finding.level}, "
     text = f"{finding.title}: {level}{finding.found}"
     if finding.level not in _REMARKABLE:
@@ -231,7 +233,7 @@ def _finding_item(finding: HostCondition) -> Note:
 
 
 def _setting_items(settings: Iterable[Data]) -> Iterator[Note]:
-    """Yield a setting, with one item for settings that are alike on all CPUs."""
+    """Yield each setting. Settings that are equal on all CPUs are one item."""
     alike: dict[tuple[object, ...], list[Data]] = {}
     for row in settings:
         key = tuple(row[name] for name in ("subject", "drive", "now", "wanted", "offered"))
@@ -250,7 +252,7 @@ def _setting_items(settings: Iterable[Data]) -> Iterator[Note]:
 
 
 def _describe_telemetry(found: Data) -> Iterator[str]:
-    """Yield the telemetry sources that a run would read, and their values now."""
+    """Yield the sources of telemetry that a run would read, and their present values."""
     facts, reading = found["facts"], found["reading"]
     if facts is None:
         return
@@ -270,7 +272,7 @@ def _describe_telemetry(found: Data) -> Iterator[str]:
 
 
 def _page(*, title: str, verdict: Verdict, blocks: Iterable[Block]) -> ReportView:
-    """Return the page; blocks without rows or remarks are left out."""
+    """Return the page. Blocks without rows or remarks are omitted."""
     return ReportView(
         title=title,
         verdict=verdict,

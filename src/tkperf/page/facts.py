@@ -1,4 +1,4 @@
-"""Facts of a run, worded for every header and list; None means not known."""
+"""Facts about a run in words, for every header and list; None means not known."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def format_moment(utc: str | None) -> str:
     """Return an ISO 8601 time in UTC as ``2026-11-20 23:41:40 UTC``."""
     if not utc:
         return NOT_KNOWN_TEXT
-    # An imported run has only the day.
+    # An imported run contains only the day.
     return f"{utc[:10]} {utc[11:19]} UTC" if len(utc) > 10 else utc
 
 
 def or_not_known(fact: str | None) -> str:
-    """Return the fact, or the words for one that is not known."""
+    """Return the fact, or the words for an unknown fact."""
     return NOT_KNOWN_TEXT if fact is None else fact
 
 
@@ -41,16 +41,16 @@ def shorten(text: str, most: int) -> str:
 
 
 def describe_state(steady: bool | None) -> str:
-    """Return the state in words; ``steady`` is ``SectionResult.steady``."""
+    """Return the state in words. ``steady`` is ``SectionResult.steady``."""
     if steady is None:
         return "not judged"
     return "reached" if steady else "NOT reached"
 
 
 def describe_end(section: SectionResult) -> str:
-    """Return the reason for a section's end, and the reason for a missing verdict despite a rule.
+    """Return the reason for the end of a section, and the reason why there is no verdict although there is a rule.
 
-    It follows the state of steady state, so that it does not repeat these words.
+    The text follows the words for steady state, and does not repeat them.
     """
     ended = re.sub("^(no )?steady state (?=in )", "", section.ended_because)
     verdict = section.verdict
@@ -60,7 +60,9 @@ def describe_end(section: SectionResult) -> str:
 
 
 def bind_units(text: str) -> str:
-    """Return the text with each figure and its unit kept on one line, for outputs that nobody copies."""
+    """Return the text in a form in which each figure stays on one line with its unit, for outputs that nobody
+    copies.
+    """
     return re.sub(r"(?<=\d) (?=%|[KMGT]iB\b|[mµ]?s\b)", "\N{NO-BREAK SPACE}", text)
 
 
@@ -86,7 +88,7 @@ def name_unknown(facts: Iterable[tuple[str, str | None]]) -> tuple[str, ...]:
 
 
 def word(value: object) -> str | None:
-    """Return a recorded fact in words for people."""
+    """Return a recorded fact in words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return None if value is None or value in ("", NOT_KNOWN_TEXT) else str(value)
@@ -97,7 +99,7 @@ def capacity(value: object) -> str | None:
 
 
 def name_test_id(info: RunInfo) -> str:
-    """Return the ID that leads back to the raw data: the name of the run file and its start time."""
+    """Return the ID that identifies the raw data: the name of the run file and its start time."""
     begun = (info.started_utc or "").partition("+")[0].replace("-", "").replace(":", "")
     return "-".join(filter(None, (info.name, begun)))
 
@@ -114,18 +116,18 @@ def describe_sector(device: Mapping[str, object]) -> str | None:
 
 
 def describe_load_generator(info: RunInfo) -> str | None:
-    """Return fio's version, its I/O engine and whether it bypasses the page cache.
+    """Return the version of fio, its I/O engine, and whether it bypasses the page cache.
 
-    For an imported run, return only what its file contains.
+    For an imported run, return only the facts in its file.
     """
     if info.fio_version is None:
-        return word(info.ioengine)  # simulated, or not known
+        return word(info.ioengine)  # the engine is simulated, or not known
     engine = word(info.ioengine)
     return f"{info.fio_version}, {engine}, direct I/O" if engine else info.fio_version
 
 
 def describe_link(device: Mapping[str, object]) -> str | None:
-    """Return the negotiated link, with the drive's fastest link if that is faster."""
+    """Return the negotiated link, and the fastest link of the drive if it is faster."""
     negotiated = word(device.get("link"))
     if device.get("link_downgraded"):
         fastest = or_not_known(word(device.get("link_fastest")))
@@ -134,7 +136,7 @@ def describe_link(device: Mapping[str, object]) -> str | None:
 
 
 def list_device_facts(device: Mapping[str, object]) -> tuple[tuple[str, str, str | None], ...]:
-    """Return the facts of a device: label, key among the recorded facts, text. None: not known."""
+    """Return the facts about a device: label, key among the recorded facts, and text. None: not known."""
     return (
         (MANUFACTURER, "vendor", word(device.get("vendor"))),
         ("Model", "model", word(device.get("model"))),
@@ -162,7 +164,7 @@ def describe_data_pattern(info: RunInfo) -> str | None:
 
 
 def describe_segments(info: RunInfo) -> str | None:
-    """Return the number of segments of the active range; a single range has none."""
+    """Return the number of segments of the active range. A single range has none."""
     count = info.table("active_range").get("segments")
     if isinstance(count, int) and count > 1:
         return f"{count:,}"
@@ -187,7 +189,9 @@ def list_purges(result: RunResult, test: TestResult | None = None) -> str | None
 
 
 def describe_run_demand(section: SectionResult) -> str | None:
-    """Return threads and queue depth of a section: ``TC 4 / QD 32``; for many pairs the least and the greatest."""
+    """Return threads and queue depth of a section: ``TC 4 / QD 32``. If there are many pairs, return the least and the
+    greatest.
+    """
     cells = section.cells or tuple(one.values for one in section.slices)
     pairs = dict.fromkeys((cell.workload.jobs, cell.workload.io_depth) for cell in cells)
     return describe_demands(tuple(pairs))
@@ -198,7 +202,7 @@ def describe_demands(pairs: Sequence[tuple[int, int]]) -> str | None:
         return None
     most = 3
     if len(pairs) > most:
-        # Sort by outstanding I/Os, like the points of a grid.
+        # The order is that of the outstanding I/Os, as for the points of a grid.
         pairs = sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
     demands = [f"TC {jobs} / QD {depth}" for jobs, depth in pairs]
     return ", ".join(demands) if len(demands) <= most else f"{demands[0]} to {demands[-1]}, {len(demands)} of them"
@@ -226,9 +230,9 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def typeset(text: str) -> str:
-    """Return a text for readers with a minus sign before negative numbers and raised powers of ten.
+    """Return a text for readers, with a minus sign before negative numbers and raised powers of ten.
 
-    Documents for programs, Markdown, and what users copy keep the characters of a keyboard.
+    Documents for programs, Markdown, and texts that users copy contain only characters of a keyboard.
     """
     signed = _MINUS.sub("\N{MINUS SIGN}", text)
     return _POWER.sub(lambda power: power[1].translate(_RAISED), signed)

@@ -28,17 +28,17 @@ from tkperf.page.strip import Dot, Limit, Strip, build_bar_strip, build_dot_stri
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel
 
 MOST_CLAIM_COLUMNS = 8
-"""Most columns of claims that a screen of 1,440 pixels has room for."""
+"""Most columns of claims for which a screen of 1,440 pixels has room."""
 CLOSE_PERCENT = 2.0
-"""A claim that is met with less to spare has a sign. A convention (ADR 62): it decides nothing."""
-# From this margin on the colour of a cell is as strong as it gets.
+"""A claim that is met with a smaller margin has a sign. This is a convention (ADR 62), and decides nothing."""
+# From this margin on, the colour of a cell has its full strength.
 _STRONGEST_PERCENT = 25.0
 _WEAKEST = 0.15
 _FEWEST_IN_STRIP, _FEWEST_IN_COHORT = 2, 3
 _SIGNS_OF_RESULTS = {NoteLevel.FAILURE: Sign.MISSED, NoteLevel.CAUTION: Sign.NOT_JUDGED}
-# Tiles in a row, and the most rows of a matrix that leave room for two rows of tiles.
+# Number of tiles in a row, and the most rows of a matrix that leave room for two rows of tiles.
 _TILES_IN_ROW, _MOST_FOR_TWO_ROWS = 4, 14
-# Outcomes in the order in which a page shows them.
+# Outcomes in the order of a page.
 _ORDER_OF_KINDS = (ClaimKind.FAILED, ClaimKind.NOT_JUDGED, ClaimKind.MET)
 
 
@@ -52,8 +52,8 @@ def build_margins(
 
     Args:
         heads: the rows with their first cell, the result.
-        files: what was checked of each row.
-        links: for each row the address of the seconds behind a claim's value, by the claim's title.
+        files: the checked file of each row.
+        links: for each row, the addresses of the seconds of the values, by the titles of the claims.
     """
     titles = _choose_claims(files)
     all_titles = _list_titles(files)
@@ -89,13 +89,13 @@ def build_margins(
 def build_head(
     name: str, result: tuple[str, NoteLevel | None], *, detail: str = "", page: str = "", sign: Sign | None = None
 ) -> MatrixRow:
-    """Return a row with its first cell alone, the result.
+    """Return a row with only its first cell, which is the result.
 
     Args:
-        result: in words, with its weight.
-        detail: what else tells the drive from the others.
-        page: the file that its name leads to, or "".
-        sign: None: that of the weight.
+        result: the result in words, with its severity.
+        detail: further facts that distinguish the drive from the others.
+        page: the file to which the name of the drive leads, or "".
+        sign: the sign; None: the sign of the severity.
     """
     text, level = result
     if sign is None:
@@ -107,7 +107,7 @@ def build_head(
 
 
 def build_heat_legend(meaning: str, rows: Sequence[MatrixRow]) -> tuple[tuple[str, str], ...]:
-    """Return the meaning of the percent in the cells of a heat map, and of the signs that occur."""
+    """Return the meaning of the percentages in the cells of a heat map, and of the signs that occur."""
     signs = {cell.sign for row in rows for cell in row.cells}
     return ("+5.0 %", meaning), *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs)
 
@@ -117,7 +117,9 @@ def _list_titles(files: Sequence[CheckedFile]) -> list[str]:
 
 
 def _choose_claims(files: Sequence[CheckedFile]) -> list[str]:
-    """Return the claims that get a column: all in their order, or of too many those with the least margins."""
+    """Return the claims that have a column: all claims in their order. If they are too many, those with the least
+    margins.
+    """
     titles = _list_titles(files)
     if len(titles) <= MOST_CLAIM_COLUMNS:
         return titles
@@ -132,8 +134,8 @@ def _choose_claims(files: Sequence[CheckedFile]) -> list[str]:
 
 
 def rank_claim(checked: Checked, finding: ClaimResult) -> tuple[int, float]:
-    """Return the key that sorts claims: those that are missed, those that are not judged, the others; in each group the
-    least margin first.
+    """Return the key that sorts claims: first the missed claims, then those that are not judged, then the others.
+    Within each group, the least margin is first.
     """
     return _ORDER_OF_KINDS.index(checked.judge(finding)), finding.margin_percent or 0.0
 
@@ -176,15 +178,15 @@ def _build_cell(checked: Checked, finding: ClaimResult, target: str) -> MatrixCe
     )
 
 
-# ---- words
+# Section: words.
 
 
 def describe_margins_title(files: Sequence[CheckedFile], what: str, of: int | None = None) -> str:
     """Return ``1 of 24 drives misses 3 claims; 2 claims were not measured``.
 
     Args:
-        what: drive or run.
-        of: number of all drives, those without a file included; None: as many as there are files.
+        what: the word "drive" or "run".
+        of: the number of all drives, including those without a file; None: the number of files.
     """
     count, known = len(files) if of is None else of, [one.checked for one in files if one.checked is not None]
     missed = [number for checked in known if (number := checked.count(ClaimKind.FAILED))]
@@ -227,7 +229,7 @@ def _count_open(known: Sequence[Checked]) -> Iterator[str]:
 
 
 def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> str:
-    """Return the claims that a run misses, the greatest margin first: ``4 KiB random write IOPS ≥ 45,000 (41,900,
+    """Return the claims that a run misses, with the greatest margin first: ``4 KiB random write IOPS ≥ 45,000 (41,900,
     -7.0 %)``.
     """
     missed = [one for one in checked.by_title.values() if checked.judge(one) is ClaimKind.FAILED]
@@ -282,29 +284,32 @@ def describe_beyond_unjudged(names: Sequence[str], files: Sequence[CheckedFile],
 def find_margin_lines(
     words: str, names: Sequence[str], files: Sequence[CheckedFile], columns: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the lines above a matrix of margins: the least margin after ``words``, and a worse value not judged."""
+    """Return the lines above a matrix of margins: the least margin after ``words``, and a worse value that is not
+    judged.
+    """
     closest = describe_closest(names, files, columns)
     unjudged = describe_beyond_unjudged(names, files, columns)
     return ((words, closest),) * bool(closest) + (("Beyond its limit, but not judged", unjudged),) * bool(unjudged)
 
 
-# ---- strips
+# Section: strips.
 
 
 def count_tiles(rows: int) -> int:
-    """Return the number of tiles that a screen of 1,440 x 900 pixels has room for above a matrix."""
+    """Return the number of tiles for which a screen of 1,440 x 900 pixels has room above a matrix."""
     return _TILES_IN_ROW if rows > _MOST_FOR_TWO_ROWS else 2 * _TILES_IN_ROW
 
 
 def build_claim_tiles(
     names: Sequence[str], files: Sequence[CheckedFile], in_cohort: Collection[int] | None = None
 ) -> tuple[HeadlineView, ...]:
-    """Return a tile for each claim with a value of two drives or more, with a dot for each drive; the claim with the
-    least margin comes first.
+    """Return a tile for each claim that has a value for two or more drives, with a dot for each drive. The claim with
+    the least margin is first.
 
     Args:
         names: short names of the drives.
-        in_cohort: the places of the drives that the median and the limits of outliers are of; None: all.
+        in_cohort: the places of the drives from which the median and the limits of outliers are computed; None: all
+            drives.
     """
     tiles: list[tuple[tuple[int, float], HeadlineView]] = []
     for title, column in name_columns(files).items():
@@ -378,7 +383,7 @@ def _find_worst(
 
 
 def build_claim_bar(checked: Checked, finding: ClaimResult) -> Strip | None:
-    """Return the bar of a claim's value with its limit; None: there is no value, or no limit to draw."""
+    """Return the bar of a claim's value with its limit; None: there is no value, or the limit cannot be drawn."""
     if finding.value is None or finding.about.not_found or finding.value < 0:
         return None
     kind, known = checked.judge(finding), finding.uncertainty

@@ -12,7 +12,8 @@ from tkperf.page.verdict_texts import NoteLevel, level_of
 from tkperf.page.words.run import BADGES
 
 _MOST_CHARACTERS = 40
-# Badges that say what was done, and badges that say a reason of the verdict, whose weight they have.
+# Badges that describe how the result was made, and badges that state a reason of the verdict. The latter have the
+# severity of the reason.
 _LEVELS = dict.fromkeys(("SIMULATED", "IMPORTED", "OWN WORKLOAD", "REPEATED", "ADDED"), NoteLevel.INFORMATION) | {
     keyword: level_of(code.severity) for code, keyword in BADGES.items()
 }
@@ -49,17 +50,17 @@ def mark_charts(view: ReportView) -> ReportView:
 
 
 def find_keywords(view: ReportView) -> str:
-    """Return the stamp as one text; empty without any."""
+    """Return the stamp as one text; empty if there is no stamp."""
     return " · ".join(badge.text for badge in list_stamp(view))
 
 
 def list_stamp(view: ReportView) -> tuple[Note, ...]:
-    """Return the badges of everything that leaves the page: printed pages, charts, dialogs."""
+    """Return the badges of everything that can be separated from the page: printed pages, charts, dialogs."""
     return list_badges(view.stamp or view.banners)
 
 
 def list_badges(banners: Sequence[str]) -> tuple[Note, ...]:
-    """Return a badge for each banner: the banner in a few words. Equal badges appear once."""
+    """Return a badge for each banner, which is the banner in a few words. Equal badges appear once."""
     badges = (
         Note(text=shorten(banner.split(":")[0], _MOST_CHARACTERS), level=find_level(banner)) for banner in banners
     )

@@ -1,4 +1,4 @@
-"""A matrix of drives and figures or claims as plain data: what opens a comparison, a batch and a check."""
+"""A matrix of drives and figures or claims as plain data, with which a comparison, a batch and a check begin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tkperf.page.verdict_texts import NoteLevel
 
 
 class Sign(StrEnum):
-    """Sign of a cell. Better and worse, missed and not judged have signs, so that colour is never the only one."""
+    """Sign of a cell. Better, worse, missed and not judged have signs, so that colour is never the only difference."""
 
     BEST = "▲"
     EQUAL = "≈"
@@ -46,18 +46,18 @@ class MatrixCell:
     """A value among those of its column.
 
     Attributes:
-        text: the value, whose unit is in the head of the column; in a heat map the margin to the claim, or the distance
-            from the median.
-        words: the ratio to the best value, or why it is not ranked; empty: it is the best. In a heat map the value, or
-            why it is not judged.
-        bar: the length of its bar as a share of the column's longest; None: not measured.
-        low, high: the ends of its interval on the same scale; None: not known.
-        interval: half its interval: ``± 0.35 %``, or "".
+        text: the value. Its unit is in the head of the column. In a heat map, this is the margin to the claim or the
+            distance from the median.
+        words: the ratio to the best value, or the reason why the value is not ranked; empty: it is the best. In a heat
+            map, the value or the reason why it is not judged.
+        bar: the length of the bar as a share of the longest in the column; None: not measured.
+        low, high: the ends of the interval on the same scale; None: not known.
+        interval: half of the interval: ``± 0.35 %``, or "".
         hint: the value in full.
-        target: the id of the place on the page that has the value in full, or ""; with ``#`` in it, the address of
-            another page.
-        heat: in a heat map the strength of its colour, 0 to 1; None: it has none.
-        level: in a heat map the weight of what it shows; None: none.
+        target: the id of the place on the page that shows the full value, or "". If it contains ``#``, it is the
+            address of another page.
+        heat: in a heat map, the strength of the colour, 0 to 1; None: no colour.
+        level: in a heat map, the severity of the content; None: none.
     """
 
     text: str
@@ -79,7 +79,7 @@ class MatrixCell:
 
     @property
     def short_line(self) -> str:
-        """Return the line without the words that the head of the column implies: ``47,600 ▽ 4.4 ×``."""
+        """Return the line without the words that follow from the head of the column: ``47,600 ▽ 4.4 ×``."""
         return self.line.removesuffix(" less").removesuffix(" more")
 
 
@@ -93,11 +93,11 @@ class MatrixColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
-    """A drive: its short name, its colour in every chart, its whole name, and its capacity and interface.
+    """A drive: its short name, its colour in every chart, its full name, and its capacity and interface.
 
     Attributes:
-        colour: empty: charts do not tell the drives apart by colours.
-        page: the file that its name leads to, next to the page, or "".
+        colour: the name of the colour; empty: charts do not distinguish the drives by colours.
+        page: the file next to the page to which the name leads, or "".
     """
 
     name: str
@@ -109,21 +109,21 @@ class MatrixRow:
 
 
 MOST_SPACIOUS = 5
-"""Most rows with a line of their own for each ratio: a screen has room for so many and two charts."""
+"""Most rows in which each ratio has a separate line. A screen has room for so many rows and two charts."""
 MOST_ON_SCREEN = 12
-"""Most rows of a matrix that a screen has room for, together with two charts."""
+"""Most rows of a matrix for which a screen has room together with two charts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionView:
-    """What opens a comparison, a batch and a check.
+    """The beginning of a comparison, a batch or a check.
 
     Attributes:
         lines: a sentence for each use, or for each drive, after its name.
-        legend: the meaning of the signs that occur, each sign with its words.
-        is_heat_map: the cells have colours by their margins, and no bars. The first column has each row's result, and
-            the rest of the page follows; otherwise the rest is shown on demand.
-        title: the name of the matrix, for readers who do not see it.
+        legend: the signs that occur, each with its meaning.
+        is_heat_map: whether the cells have colours according to their margins, and no bars. The first column then
+            contains the result of each row, and the rest of the page follows. Otherwise the rest is shown on demand.
+        title: the name of the matrix, for readers who cannot see it.
     """
 
     lines: tuple[tuple[str, str], ...]
@@ -135,10 +135,10 @@ class DecisionView:
 
     @property
     def has_charts_first(self) -> bool:
-        """Return whether the charts come before the matrix, which alone is higher than the screen."""
+        """Return whether the charts precede the matrix, because the matrix alone is higher than the screen."""
         return len(self.rows) > MOST_ON_SCREEN
 
     @property
     def is_dense(self) -> bool:
-        """Return whether a cell has one line of text, because the rows are many."""
+        """Return whether each cell has only one line of text, because there are many rows."""
         return len(self.rows) > MOST_SPACIOUS

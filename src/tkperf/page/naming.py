@@ -1,4 +1,4 @@
-"""Names of workloads, and their places in a table: by the axes in which they differ."""
+"""Names of workloads and their places in a table, according to the axes in which they differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
 
 
 def capitalise(text: str) -> str:
-    """Return the text with a capital if it begins with a word: ``p99 latency`` stays."""
+    """Return the text with a capital letter if it begins with a word: ``p99 latency`` does not change."""
     first = text.split(" ", maxsplit=1)[0].rstrip(",")
     return capital(text) if first.isalpha() else text
 
@@ -39,7 +39,9 @@ def describe_axes(titles: Iterable[str]) -> str:
 
 
 def describe_curves(axes: Sequence[WorkloadAxis]) -> str:
-    """Return the axes by which a chart's curves differ: ``, one curve for each R/W mix``; empty for a single curve."""
+    """Return the axes in which the curves of a chart differ: ``, one curve for each R/W mix``; empty for a single
+    curve.
+    """
     return f", one curve for each {describe_axes(axis.title for axis in axes)}" if axes else ""
 
 
@@ -53,7 +55,7 @@ def describe_quantities(quantities: Sequence[Quantity]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """Names of a chart's curves or bars, by the axes by which they differ."""
+    """Names of the curves or bars of a chart, according to the axes in which they differ."""
 
     axes: tuple[WorkloadAxis, ...]
 
@@ -65,12 +67,12 @@ class Naming:
         if not self._has_both:
             return ", ".join(axis.title for axis in self.axes)
         titles = [axis.title for axis in self.axes if axis not in (MIX, BLOCKS)]
-        # The titles keep the order of the words in a name.
+        # The titles have the order of the words in a name.
         return ", ".join(("R/W %, block size", *titles))
 
     @property
     def _has_both(self) -> bool:
-        """Return whether names include mix and block size; a name leaves out an axis that does not differ."""
+        """Return whether names contain mix and block size. A name omits an axis that does not differ."""
         return {MIX, BLOCKS} <= set(self.axes)
 
     def name_of(self, workload: Workload) -> str:
@@ -81,7 +83,7 @@ class Naming:
         return name_within(workload, self.axes)
 
     def words(self, workload: Workload) -> str:
-        """Return the name for a place without a title above it: ``4 KiB`` for ``4``."""
+        """Return the name for a place without a title above: ``4 KiB`` for ``4``."""
         if len(self.axes) != 1:
             return self.name_of(workload)
         (axis,) = self.axes
@@ -90,12 +92,14 @@ class Naming:
 
 
 def find_naming(workloads: Iterable[Workload]) -> Naming:
-    """Return names that distinguish these workloads; a single workload gets its block size as name."""
+    """Return names that distinguish these workloads. The name of a single workload is its block size."""
     return Naming(axes=find_axes(workloads) or (BLOCKS,))
 
 
 def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
-    """Return the name of one mix: ``SEQ reads``; without the order of addresses if it differs within the mix."""
+    """Return the name of one mix: ``SEQ reads``. If the order of addresses differs within the mix, the name does not
+    contain it.
+    """
     of_mix = [workload for workload in workloads if workload.read_percent == read_percent]
     orders = {ACCESS.text(workload) for workload in of_mix}
     direction = {100: "reads", 0: "writes"}.get(read_percent, MIX.words(of_mix[0]))
@@ -103,9 +107,9 @@ def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
 
 
 def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
-    """Return a key for each workload of a section that an address can contain.
+    """Return for each workload of a section a key that an address can contain.
 
-    Mix and block size come first, as in all reports so far; then the other axes by which they differ.
+    Mix and block size are first, as in all earlier reports. The other axes in which the workloads differ follow.
     """
     several = list(dict.fromkeys(workloads))
     axes = [
@@ -115,7 +119,7 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
     ]
     links: dict[Workload, str] = {}
     begun: Counter[str] = Counter()
-    """Number of links that are a text, or begin with it and two hyphens."""
+    """Number of links that are equal to a text, or begin with it and two hyphens."""
     for workload in several:
         words = (axis.words(workload).lower() for axis in axes)
         slug = (_NOT_IN_A_LINK.sub("-", word).strip("-") for word in words)
@@ -128,11 +132,11 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
 
 
 def address(link: str, part: str = "", mark: str = "") -> str:
-    """Return the address of a click's target: a cell, a part of it, and one of its latencies.
+    """Return the address of the target of a click: a cell, a part of it, and one of its latencies.
 
     Args:
-        link: from ``name_links``; empty: no address.
-        part: a number or the key of a ``ScopeView``; empty: the part that the section's figures describe.
+        link: the key from ``name_links``; empty: no address.
+        part: a number, or the key of a ``PartShownView``; empty: the part that the figures of the section describe.
         mark: the short name of a quantity; empty: no mark.
 
     Examples: ``iops0-0-4096``, ``lat0-0-4096//p99.9``, ``writesat0-0-4096/12/max``.
@@ -143,7 +147,7 @@ def address(link: str, part: str = "", mark: str = "") -> str:
 def name_within(workload: Workload, axes: Sequence[WorkloadAxis]) -> str:
     """Name a workload by the fields that distinguish it from the others of its section."""
     named = [axis for axis in axes if axis not in (MIX, BLOCKS)]
-    # Mix and block size have the same form in tables and tracking variables.
+    # Mix and block size have the same form in tables and in tracking variables.
     words = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
     return " ".join((*words, *(axis.words(workload) for axis in named)))
 
@@ -165,7 +169,7 @@ def name_figure(workload: Workload) -> str:
 
 
 def name_load(blocks: str, access: Access | None, read_percent: int | None) -> str:
-    """Return ``4 KiB random write``, ``4 KiB random, 65 % reads``, without what is not known."""
+    """Return ``4 KiB random write``, ``4 KiB random, 65 % reads``. Unknown parts are omitted."""
     words = [blocks, ORDERS[access] if access else "", _DIRECTIONS.get(read_percent, "")]
     mix = f", {read_percent} % reads" * (read_percent not in _DIRECTIONS)
     return " ".join(filter(None, words)) + mix
@@ -175,19 +179,21 @@ _DIRECTIONS = {100: "read", 0: "write", None: ""}
 
 
 def listing_axes(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, ...]:
-    """Return the fields that a list shows for each workload: block size and mix always, others if they differ."""
+    """Return the fields that a list shows for each workload: always block size and mix, and other fields if they
+    differ.
+    """
     varying = find_axes(workloads)
     return tuple(axis for axis in AXES if axis in varying or axis in (BLOCKS, MIX))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Workloads in rows and columns; ``at`` has None where the workload was not measured.
+    """Workloads in rows and columns. ``at`` contains None where no workload was measured.
 
     Attributes:
-        row_axes: the fields of the rows; a row shows the text of each.
+        row_axes: the fields of the rows. A row shows the text of each field.
         column_axis: the field of the columns.
-        rows, columns: one workload for each, which represents the row's or column's values.
+        rows, columns: one workload for each row and column, which represents its values.
     """
 
     row_axes: tuple[WorkloadAxis, ...]
@@ -212,10 +218,11 @@ _NOTHING_ACROSS = WorkloadAxis(
 
 
 def arrange(workloads: Iterable[Workload]) -> Layout:
-    """Arrange workloads as a table, with mixes across and all other fields down.
+    """Arrange workloads as a table, with the mixes as columns and all other fields as rows.
 
-    If the mixes do not differ and several fields do, the last of these is across, such as the queue depth.
-    If most places of a large table would be empty, all fields are down, and the table has one column of values.
+    If the mixes are equal and several other fields differ, the last of these, such as the queue depth, forms the
+    columns. If most places of a large table would be empty, all fields form the rows, and the table has one column of
+    values.
     """
     several = list(dict.fromkeys(workloads))
     axes = find_axes(several)
@@ -228,7 +235,7 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
         column, row_axes = _NOTHING_ACROSS, axes
     rows = {place_of(work, row_axes): work for work in reversed(several)}
     columns = {column.order(work): work for work in reversed(several)}
-    # Mixes keep the order in which they ran, because the specification has its own order for them.
+    # Mixes keep the order in which they ran, because the specification defines an order for them.
     ordered = list(dict.fromkeys(column.order(work) for work in several))
     if column is not MIX:
         ordered.sort()
@@ -243,10 +250,10 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
 
 
 def shorten_names(names: Iterable[str], most: int) -> dict[str, str]:
-    """Return the names of curves with about ``most`` characters.
+    """Return the names of curves with at most about ``most`` characters.
 
-    A long name keeps both ends, with a number if these are alike. Each point of a curve carries the name, so long names
-    would be most of the page.
+    Both ends of a long name are kept, with a number if several are equal. Each point of a curve contains the name, so
+    long names would form most of the page.
     """
     called: dict[str, str] = {}
     given: set[str] = set()

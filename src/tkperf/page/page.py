@@ -17,15 +17,15 @@ from tkperf.page.words.run import WarningGroup
 
 Facts = tuple[tuple[str, str], ...]
 FactBlocks = tuple[tuple[str, Facts], ...]
-"""Blocks of named facts, each under a title."""
+"""Blocks of named facts, each with a title."""
 Stretches = tuple[tuple[int, int], ...]
-"""Stretches of places: the first place of each, and the place after its last."""
+"""Stretches of places: the first place of each stretch, and the place after its last one."""
 
-# A figure, or nothing measured.
+# A figure, or a value that was not measured.
 _FIGURE = re.compile(r"-$|$|[(]?[-+\N{MINUS SIGN}<>≤≥]?\s?[0-9]")
 
 MOST_ROWS, FEW_MORE = 10, 4
-"""A long table of steps shows so many at first; one with only a few more shows all."""
+"""A long table of steps shows this many rows at first. A table with only a few more rows shows all."""
 # A sweep has at most 1,024 rows (MOST_COMBINATIONS in procedures/workload_sweep.py).
 MOST_ROWS_AT_ONCE = 1200
 
@@ -35,21 +35,23 @@ class TableView:
     """A table of texts.
 
     Attributes:
-        labels: number of cells at the start of each row that are its name.
+        labels: number of cells at the start of each row that form its name.
         notes: footnotes below the table.
-        targets: for each row the id of the place on the page that its name leads to, or "".
-        pages: for each row the file that its name leads to, next to the page, or "".
-        strips: for each row a bar that shows its first values, or None; without any there is no such column.
-        ids: likewise the ids of its first further cells, or "".
-        links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "";
-            with ``#`` in it, of another page.
-        hints: likewise the text that a cell shows under the pointer.
-        heat: likewise the strength of its colour, 0 to 1; None without colour.
-        levels: likewise the weight of what the cell shows; None without any.
-        folded: a page shows the table on demand.
-        stepwise: its rows are steps of one course, so that a few show it.
-        priorities: for each column its rank where there is no room for all: the greatest goes first, 0 never. Such
-            a table is a list whose rows stay lines; without ranks all columns are shown.
+        targets: for each row, the id of the place on the page to which its name leads, or "".
+        pages: for each row, the file next to the page to which its name leads, or "".
+        strips: for each row, a bar that shows its first values, or None. If there are no bars, the column does not
+            exist.
+        ids: for each row, the ids of its first further cells, or "".
+        links: for each row, the address that a click on each further cell opens (``address`` in naming.py), or "". An
+            address with ``#`` is that of another page.
+        hints: for each cell, the text that appears under the pointer.
+        heat: for each cell, the strength of its colour, 0 to 1; None: no colour.
+        levels: for each cell, the severity of its content; None: none.
+        folded: whether a page shows the table only on demand.
+        stepwise: whether the rows are steps of one course, so that a few rows suffice to show it.
+        priorities: the rank of each column if there is no room for all: the column with the greatest rank is omitted
+            first, rank 0 never. A table with ranks is a list whose rows stay lines. Without ranks, all columns are
+            shown.
     """
 
     title: str
@@ -70,7 +72,7 @@ class TableView:
     priorities: tuple[int, ...] = ()
 
     def take(self, numbers: Sequence[int]) -> TableView:
-        """Return a list with these columns alone, which include its labels."""
+        """Return a list with only these columns, which include the labels."""
         cells = [number - self.labels for number in numbers if number >= self.labels]
         return replace(
             self,
@@ -82,14 +84,14 @@ class TableView:
 
     @property
     def numeric(self) -> tuple[bool, ...]:
-        """For each column whether all its cells are figures, or not measured: figures are aligned, words read."""
+        """For each column: whether all its cells are figures, or not measured. Figures are aligned to the right."""
         return tuple(all(_FIGURE.match(row[column]) for row in self.rows) for column in range(len(self.columns)))
 
     @property
     def lead(self) -> Sequence[int]:
-        """Return the rows that are shown first: all, or of many steps some from the first to the last.
+        """Return the rows that are shown first: all rows, or some of many steps from the first to the last.
 
-        Of a table that is longer than any sweep, these are the first rows.
+        If a table is longer than any sweep, these are its first rows.
         """
         count = len(self.rows)
         if not self.stepwise or count <= MOST_ROWS + FEW_MORE:
@@ -98,7 +100,9 @@ class TableView:
 
     @property
     def on_paper(self) -> TableView:
-        """Return the table with the rows for paper, which cannot unfold: the lead, of other long tables the first."""
+        """Return the table with the rows for paper, which cannot unfold: the lead, or the first rows of other long
+        tables.
+        """
         count = len(self.rows)
         places = self.lead if self.stepwise or count <= MOST_ROWS + FEW_MORE else range(MOST_ROWS)
         if len(places) == count:
@@ -115,7 +119,7 @@ class TableView:
 
 Row = TypeVar("Row")
 Cell = tuple[str, NoteLevel | None]
-"""The text of a cell, and the weight of what it shows; None: none."""
+"""The text of a cell, and the severity of its content; None: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +127,8 @@ class Column(Generic[Row]):
     """A column of a table.
 
     Attributes:
-        cell: makes the cell of a row: a text, or a text with its weight.
-        rank: where there is no room for all columns, the column with the greatest rank goes first, 0 never.
+        cell: makes the cell of a row: a text, or a text with its severity.
+        rank: if there is no room for all columns, the column with the greatest rank is omitted first; rank 0 never.
     """
 
     title: str
@@ -145,8 +149,8 @@ def build_table(
     """Return a table with a row for each item.
 
     Args:
-        labels: number of columns that name the row. Their cells have no weight.
-        pages, links: as in ``TableView``.
+        labels: number of columns that name the row. Their cells have no severity.
+        pages, links: the same as in ``TableView``.
     """
     cells = [[weigh(column.cell(row)) for column in columns] for row in rows]
     ranks = tuple(column.rank for column in columns)
@@ -164,13 +168,13 @@ def build_table(
 
 
 def weigh(cell: str | Cell) -> Cell:
-    """Return a cell with its weight."""
+    """Return a cell with its severity."""
     return (cell, None) if isinstance(cell, str) else cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A remark: its text, details on lines of their own, and a command to copy; any may be empty."""
+    """A remark: its text, details on separate lines, and a command to copy. Each of them may be empty."""
 
     text: str
     level: NoteLevel = NoteLevel.INFORMATION
@@ -195,17 +199,17 @@ class ChartView:
     """A chart, or one of its several views.
 
     Attributes:
-        key: unique in the report.
-        text: describes the chart.
-        cell: the key of the ``CellView`` whose seconds it draws, so that zooming in shows more.
-        below: it has the time axis of the chart before it. A page shows it below that chart, as long as
-            that chart shows a view that is ``aligned``.
+        key: a key that is unique in the report.
+        text: the description of the chart.
+        cell: the key of the ``CellView`` whose seconds the chart draws, so that zooming in shows more.
+        below: whether the chart has the time axis of the preceding chart. A page shows it below that chart, as long as
+            that chart shows an ``aligned`` view.
         question: the question that the chart answers; empty: no plan gives one.
-        figure: the figure of the test's plan that it draws; None: no plan asks for it.
+        figure: the figure of the test's plan that the chart draws; None: no plan asks for it.
         choice: the name of the view, a name for each switch.
-        others: more views, in their order; this one is shown first.
-        printed: paper, which has no switches, shows this view in addition to other printed ones.
-        small: one of many alike, several of which fit into a row.
+        others: the other views in their order. This view is shown first.
+        printed: whether this view is printed. Paper has no switches, so several views may be printed.
+        small: whether the chart is one of many similar charts, several of which fit into a row.
     """
 
     key: str
@@ -222,7 +226,7 @@ class ChartView:
 
     @property
     def caption(self) -> str:
-        """Return the description without the chart's title, below which it is shown."""
+        """Return the description without the title of the chart, below which the description is shown."""
         rest = self.text.removeprefix(f"{self.chart.title}: ")
         return rest if rest == self.text else capital(rest)
 
@@ -238,18 +242,18 @@ class ChartView:
 
     @property
     def on_paper(self) -> tuple[ChartView, ...]:
-        """Return the views for paper, which has no switches: the printed ones, or else the first."""
+        """Return the views for paper, which has no switches: the printed views, or else the first view."""
         alone = tuple(replace(view, others=()) for view in self.views)
         return tuple(view for view in alone if view.printed) or alone[:1]
 
     def opened_at(self, view: ChartView) -> ChartView:
-        """Return the chart with another of its views shown first."""
+        """Return the chart with another of its views first."""
         others = (replace(one, others=()) for one in self.views if one.key != view.key)
         return replace(view, others=tuple(others), below=self.below)
 
     @property
     def switches(self) -> tuple[tuple[str, ...], ...]:
-        """Return the names that each switch offers, in their order; a single name is no switch."""
+        """Return the names that each switch offers, in their order. A single name needs no switch."""
         if not self.others:
             return ()
         names = zip(*(view.choice for view in self.views), strict=True)
@@ -261,14 +265,14 @@ Views = Iterator[TableView | ChartView]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartShownView:
-    """A part of a cell that its dialog can show: the window's rounds, all of them, its reads ...
+    """A part of a cell that its dialog can show: the rounds of the window, all rounds, the reads ...
 
     Attributes:
         key: name of the part in addresses.
         words: name of the part in titles.
-        latencies: in us, by their short names.
+        latencies: latencies in us, by their short names.
         parts: its parts in ``PartsView``.
-        rows: likewise the histograms that add up to its own.
+        rows: the histograms whose sum is the histogram of the part.
     """
 
     key: str
@@ -282,14 +286,14 @@ class PartShownView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartsView:
-    """Parts of a cell, each a round, area or slice (``name``) by its number, as columns packed by ``pack``.
+    """The parts of a cell, each a round, area or slice (``name``) with its number. The columns are packed by ``pack``.
 
     Attributes:
         start_s: start of each part.
         end_s: end of each part.
         seconds: index of each part's first second among the cell's seconds, and the end of the last part's.
-        facts: a text for each part and name.
-        latencies: a number in us for each part and name.
+        facts: a text for each part and each name.
+        latencies: a number in us for each part and each name.
         lower: lower edges of the buckets.
         upper: upper edges of the buckets.
         counts: the histogram of each part, for a mix followed by the histograms of its reads and its writes.
@@ -314,16 +318,16 @@ class PartsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellView:
-    """A cell that a click opens: its numbers, every second, its histogram, its fio job.
+    """A cell that a click opens: its numbers, every second, its histogram, and its fio job.
 
     Attributes:
         seconds: columns of numbers by name, each packed by ``pack``.
-        buckets: likewise; the fine histogram of the scope with the key ``buckets_of``.
-        scopes: its parts to show, first the part that the section's figures describe.
-        words: explain the plots.
-        apart: each round, area or slice; None if the cell has nothing but the whole.
-        flagged: stretches that were not the device's work alone.
-        host: the host's work in each part; None without a record of it.
+        buckets: the fine histogram of the part with the key ``buckets_of``, packed in the same way.
+        scopes: the parts to show. The first is the one that the figures of the section describe.
+        words: the explanation of the plots.
+        apart: each round, area or slice; None if the cell has only the whole.
+        flagged: stretches that do not describe the device alone.
+        host: the activity of the host in each part; None: it was not recorded.
     """
 
     key: str
@@ -345,7 +349,7 @@ class CellView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionView:
-    """A section of a test; ``over_time`` are sentences on its course over rounds or seconds."""
+    """A section of a test. ``over_time`` contains sentences about its course over rounds or seconds."""
 
     key: str
     title: str
@@ -359,7 +363,7 @@ class SectionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsView:
-    """Events of a test's time, by the clock."""
+    """Events during a test, in the order of time."""
 
     tables: tuple[TableView, ...] = ()
     charts: tuple[ChartView, ...] = ()
@@ -370,10 +374,10 @@ class HeadlineView:
     """A headline figure, of a run or of many drives.
 
     Attributes:
-        exact: its full value.
-        test, section: keys of its test and section; empty: those of several drives.
-        cell: the key of the cell behind it, or empty.
-        strip: the values of many drives, of which ``text`` is the median; None: it is a figure of one run.
+        exact: the full value.
+        test, section: keys of the test and the section; empty: the figure covers several drives.
+        cell: the key of the cell of the figure, or empty.
+        strip: the values of many drives; ``text`` is their median. None: a figure of one run.
     """
 
     label: str
@@ -390,14 +394,13 @@ class HeadlineView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestView:
-    """A test: its procedure in words and as pseudo code, its sections, tables and charts of all of it.
+    """A test: its procedure in words and as pseudo code, its sections, and the tables and charts of the whole test.
 
     Attributes:
         headlines: the figures of many drives, each with its strip.
-        events: the load on the device over the test's time, and the drives' own reports meanwhile; it comes
-            below the answers.
-        sheet: the name on top of its printed pages; empty: its title.
-        header: the facts at the beginning of its print, block by block.
+        events: the load on the device during the test, and the reports of the drives. They appear below the answers.
+        sheet: the name at the top of its printed pages; empty: the title.
+        header: the facts at the beginning of the printed test, block by block.
     """
 
     __test__ = False
@@ -429,24 +432,25 @@ class ReportView:
     """A whole report.
 
     Attributes:
-        banners: every reader must know them, and the verdict does not say them.
-        stamp: the banners with those that the verdict says; empty: the banners alone.
-        words: explain the figures.
-        colours: explains the colours of tables, for an output that has them; empty: no table has any.
-        about: appears at the top, and on top of printed pages.
-        device: vendor, model ..., or the runs; appears with ``about`` on top of printed pages.
-        footer: appears at the bottom of printed pages.
-        verdict: opens the page.
+        banners: facts that every reader must know and that the verdict does not contain.
+        stamp: the banners, including those that the verdict contains; empty: only ``banners``.
+        words: the explanation of the figures.
+        colours: the explanation of the colours of tables, for outputs with colours; empty: no table has colours.
+        about: a text at the top of the page and of each printed page.
+        device: vendor, model ..., or the runs. This text appears with ``about`` at the top of printed pages.
+        footer: a text at the bottom of printed pages.
+        verdict: the verdict, with which the page begins.
         headlines: the answer, together with ``findings``.
-        opening_chart: the chart below the headlines of a run; it is one of a test's charts again.
-        warnings_line: counts the warnings by kind.
-        grouped_warnings: appear below the answer.
+        opening_chart: the chart below the headlines of a run, which is a copy of a chart of a test.
+        warnings_line: a line with the number of warnings of each kind.
+        grouped_warnings: the warnings, which appear below the answer.
         answer: the sentences of a comparison.
-        decision: opens a comparison, together with ``lead_charts``; the rest of such a page is shown on demand.
-        overview: tables and remarks of a page about something other than one run, with ``overview_charts``.
-        claims: None without any.
-        cells: may be built on iteration.
-        cell_charts: the charts that draw a ``CellView``, by name, without data.
+        decision: the beginning of a comparison, together with ``lead_charts``. The rest of such a page is shown on
+            demand.
+        overview: tables and remarks of a page that is not about a single run, with ``overview_charts``.
+        claims: the claims; None: there are none.
+        cells: the cells, which may be built during iteration.
+        cell_charts: the charts of a ``CellView`` by name, without data.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Page of a plan: whether the run could begin and what it would come to, then each test, phase and condition."""
+"""Page of a plan: whether the run could begin and how much time it needs, then each test, phase and condition."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 from tkperf.procedures import Circumstances
 
 NOTHING_WRITTEN = "nothing is written before you confirm"
-# Browsers keep it at the beginning of a line.
+# Browsers do not remove this blank at the beginning of a line.
 _INDENT = "\N{NO-BREAK SPACE}" * 2
 
 
 def build_plan_page(estimate: RunEstimate, ends: str = "") -> ReportView:
-    """Return the page of a plan: verdict, time and amount of each test and its phases, then the conditions.
+    """Return the page of a plan: verdict, time and amount of each test and its phases, and then the conditions.
 
     Args:
-        ends: when the run would end by the user's clock; empty: that is not known.
+        ends: the time at which the run would end, on the user's clock; empty: not known.
     """
     by_test: dict[str, list[Stage]] = {test.title: [] for test in estimate.tests}
     for stage in estimate.stages:
@@ -61,7 +61,9 @@ def build_plan_page(estimate: RunEstimate, ends: str = "") -> ReportView:
 
 
 def describe_plan_verdict(estimate: RunEstimate) -> Verdict:
-    """Return the answer: whether the run could begin, its time, the amount written and its share of a life."""
+    """Return the answer: whether the run could begin, its time, the amount written, and the share of the drive's
+    life.
+    """
     judged = judge_plan(estimate)
     cost = f"more than {_percent(MUCH_OF_A_LIFE)}"
     words: dict[VerdictCode, str] = {
@@ -88,7 +90,7 @@ def describe_plan_verdict(estimate: RunEstimate) -> Verdict:
 
 
 def warn_of_cost(estimate: RunEstimate) -> str | None:
-    """Return the warning that the run may take much of a drive's life; None: it does not, or no rating is given."""
+    """Return the warning that the run may use much of a drive's life; None: it does not, or no rating was given."""
     if estimate.shares is None or not estimate.costs_much:
         return None
     return (
@@ -103,7 +105,7 @@ def describe_time(estimate: RunEstimate) -> str:
 
 
 def describe_clock(estimate: RunEstimate) -> str:
-    """Describe what a duration counts, with a space before it; empty for all of the user's time."""
+    """Describe which time a duration counts, with a space before the text; empty if it is the user's time."""
     if estimate.simulated:
         return " of simulated time"
     return " plus purging" if estimate.purge_count else ""
@@ -135,7 +137,7 @@ def describe_shares(shares: tuple[float, float]) -> str:
 
 
 def _between(least: str, most: str, *, nothing: bool) -> str:
-    """Format a range: ``1.9 TB to 29.0 TB``; only the upper bound if the least is nothing."""
+    """Format a range: ``1.9 TB to 29.0 TB``; if the lower bound is 0, only the upper bound."""
     if nothing:
         return f"at most {most}"
     return most if least == most else f"{least} to {most}"
@@ -157,7 +159,7 @@ def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str,
     demand, least = profile.demand, "at least " if raid else ""
     at = "TC and QD found first" if demand.searched else f"TC{demand.jobs}/QD{demand.io_depth}"
     filled = profile.preconditioning
-    # Users do not expect that another range is preconditioned than tested.
+    # Users do not expect that preconditioning covers another range than the test.
     other = "" if filled.length is None else f"; preconditioning writes {filled.range_text}"
     active_range = f"{least}{format_capacity(estimate.active_range_bytes)}{other}"
     yield "profile", f"{profile.title}, {at}, active range {active_range}"
@@ -166,7 +168,7 @@ def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str,
     yield "tests", ", ".join(test.title for test in estimate.tests)
     circumstances = Circumstances(purge="Purge" if estimate.purges_first else None)
     for test in estimate.tests:
-        if test.own:  # no other place describes its course
+        if test.own:  # no other place describes the course of this test
             yield "course", f"{test.title}:"
             yield from (("", line) for line in test.describe(profile, circumstances))
     fills = (f"{amount / estimate.capacity_bytes:,.1f}" for amount in sum_bytes(estimate.stages))

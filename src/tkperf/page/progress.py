@@ -1,4 +1,4 @@
-"""Page of a run under way: its place, its newest figures, each cell's history, the window so far."""
+"""Page of a running run: its place, its newest figures, the history of each cell, and the window so far."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_WARNINGS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """Completed share of something, 0 to 1; ``most`` if it takes the shortest time."""
+    """Completed share of a whole, 0 to 1. ``most`` is the share if the whole takes the shortest time."""
 
     label: str
     done: float
@@ -39,7 +39,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """Figures of the newest second; None: none yet, or not measured."""
+    """Figures of the newest second; None: there are none yet, or they were not measured."""
 
     iops: float | None = None
     megabytes_per_s: float | None = None
@@ -49,7 +49,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellHistories:
-    """Values of the section's main quantity, by cell; ``current`` is the one under way."""
+    """Values of the main quantity of the section, by cell. ``current`` is the cell that is measured now."""
 
     title: str
     values: Mapping[Workload, Sequence[float | None]]
@@ -58,7 +58,7 @@ class CellHistories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSoFar:
-    """Window of the latest verdict: what is tracked, whether it is steady, its figures."""
+    """Window of the latest verdict: the tracked value, whether it is steady, and the figures."""
 
     title: str
     state: str
@@ -69,18 +69,18 @@ class WindowSoFar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressView:
-    """State of a run, as any view of it shows it.
+    """State of a run, as every view of the run shows it.
 
     Attributes:
-        test: the test under way, one of ``tests``; empty before the first.
-        number: its number, from 1.
-        place: the place in the test; ``load``: what runs there; ``known``: there is one.
-        run: None: not known. So is ``step`` while none runs.
-        ends_s: shortest and longest time to the end, for a clock; None: not known, or simulated.
+        test: the running test, one of ``tests``; empty before the first test.
+        number: the number of the test, from 1.
+        place: the place in the test. ``load``: the load at this place. ``known``: whether the place is known.
+        run: the completed share of the run; None: not known. ``step`` is None while no step runs.
+        ends_s: the shortest and the longest time to the end, for a clock; None: not known, or simulated.
         seconds_iops: IOPS of the last seconds.
-        totals: time gone and left, temperature in degrees Celsius, amount written.
-        disturbed: counts the disturbed steps; empty without any.
-        remarks: notices, then the newest warnings; ``warned``: there is a warning.
+        totals: elapsed and remaining time, temperature in degrees Celsius, and amount written.
+        disturbed: the number of disturbed steps in words; empty if there are none.
+        remarks: notices, followed by the newest warnings. ``warned``: whether there is a warning.
     """
 
     name: str
@@ -104,7 +104,7 @@ class ProgressView:
 
 
 def build_progress(state: RunState) -> ProgressView:
-    """Return what is shown of a run's state."""
+    """Return the content of the page about the state of a run."""
     place, load, known = _place(state)
     done, remaining_s = state.run_done, state.remaining_s
     run = None
@@ -134,7 +134,7 @@ def build_progress(state: RunState) -> ProgressView:
 
 
 def _place(state: RunState) -> tuple[str, str, bool]:
-    """Return the place, the load that runs there, and whether there is a place."""
+    """Return the place, the load at this place, and whether the place is known."""
     phase, step = state.progress.phase, state.step
     if state.ended:
         return f"run {state.ended}", "", True
@@ -230,5 +230,5 @@ def _remarks(state: RunState) -> list[str]:
     texts = [f"warning: {warning}" for warning in state.warnings[-_MOST_WARNINGS:]]
     if earlier := len(state.warnings[:-_MOST_WARNINGS]):
         texts.insert(0, f"{format_count(earlier, 'earlier warning')} in the log")
-    # The newest warning goes last, as it would in a log.
+    # The newest warning is last, as in a log.
     return [*state.notices, *texts]

@@ -39,8 +39,8 @@ from tkperf.page.tables.verdict_tables import build_section_tables, build_teleme
 from tkperf.page.words.time_course import describe_timelines, format_verdict_value
 
 Charts = Iterator[ChartView]
-# Around a change the chart draws this share of the shorter of the two sections on either side, and at least
-# this many seconds if the section has them.
+# Around a change, the chart shows this share of the shorter of the two sections on each side, and at least this many
+# seconds if the section has them.
 ZOOMED_SHARE = 1 / 12
 LEAST_ZOOMED_S = 20.0
 
@@ -51,16 +51,16 @@ def build_test_figures(
     loads: LoadsOfTest | None,
     drive_reports: TelemetrySeries | None = None,
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], EventsView]:
-    """Return the tables, the charts and the events of a test, as the test's plan asks for them.
+    """Return the tables, the charts and the events of a test that its plan asks for.
 
-    Charts without values are left out. The events have the charts of the work on the device. The drives' own reports
-    (``drive_reports``) follow the first chart of the whole test's time.
+    Charts without values are omitted. The events contain the charts of the work on the device. The reports of the
+    drives (``drive_reports``) follow the first chart that covers the whole test.
 
     Args:
         shown_sections: the sections of the test.
     """
     merged = _merge(test, shown_sections)
-    # Means of the rounds so far do not belong next to means of a window.
+    # Means of the rounds so far must not be shown next to means of a window.
     complete = tuple(section for section in test.sections if section.complete)
     ended = _merge(replace(test, sections=complete), shown_sections)
     views = tuple(build_section_tables(test, merged))
@@ -78,13 +78,13 @@ def build_test_figures(
             drawn = [_aligned(drawn[0], drive_reports), *show_drive_reports_below(drive_reports), *drawn[1:]]
             drive_reports = None
         (done if figure.question == DONE else charts).extend(name_views(figure, drawn))
-    # Streams have it below their own charts.
+    # Streams show it below their own charts.
     if drive_reports is not None and not any(shown.drive_reports for shown in shown_sections):
         done += show_drive_reports(drive_reports, "the whole test")
     answers = join_charts(charts, test.name)
     below = EventsView(
         tables=() if telemetry is None else (telemetry,),
-        # One call joins both groups, so that keys are unique.
+        # One call joins both groups, so that the keys are unique.
         charts=join_charts([*charts, *done], test.name)[len(answers) :],
     )
     return views, answers, below
@@ -102,7 +102,7 @@ def _merge(test: TestResult, shown_sections: Sequence[ShownSection]) -> ShownSec
 
 
 def _over_sections(figure: Figure, merged: ShownSection | None) -> Charts:
-    """Yield a figure's charts over all sections put together; the analysis builds their tables."""
+    """Yield the charts of a figure over all sections together. The analysis builds their tables."""
     if merged is None or figure.kind in TABLE_KINDS:
         return
     views: Views = iter(())
@@ -135,13 +135,13 @@ def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
             key="timeline",
             text=f"{text}. {_explain(quantities)}",
             chart=draw_test(stretches, quantities, title, log=figure.log, order=order),
-            # Among neighbours the section in the middle is the chart's subject.
+            # If there are neighbours, the chart is about the section in the middle.
             choice=(group[len(group) // 2],) if group else (),
         )
 
 
 def _names(loads: LoadsOfTest) -> tuple[str, ...]:
-    """Return the names of all curves of the whole test: each curve keeps its colour in every chart."""
+    """Return the names of all curves of the whole test, so that each curve has the same colour in every chart."""
     return tuple(dict.fromkeys(curve.name for curve in stretches_by_section(loads)))
 
 
@@ -165,7 +165,7 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
 
 
 def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
-    """Yield a chart of groups of sections, each from its own beginning."""
+    """Yield a chart of groups of sections, each of which starts at time 0."""
     quantities = find_quantities(figure.quantities)
     groups = [(group, loads.of_sections(group)) for group in figure.groups]
     stretches = tuple(
@@ -236,7 +236,7 @@ def build_section_view(shown: ShownSection) -> SectionView:
     section = shown.section
     cut_off = not section.cells and not section.slices
     tables, charts = ((), ()) if cut_off else build_figures(shown)
-    # With fewer rounds than a window, a line through them means nothing.
+    # If there are fewer rounds than in a window, a line through them means nothing.
     judged = [verdict for verdict in section.window_verdicts if verdict.judged]
     return SectionView(
         key=shown.key,
@@ -256,7 +256,7 @@ def build_section_view(shown: ShownSection) -> SectionView:
 
 
 def _cut_off(shown: ShownSection) -> Iterator[TableView]:
-    """Yield a table of an unfinished first round."""
+    """Yield a table of the incomplete first round."""
     if not shown.section.rounds or not shown.section.quantities:
         return
     last = shown.section.rounds[-1]
@@ -266,7 +266,7 @@ def _cut_off(shown: ShownSection) -> Iterator[TableView]:
 
 
 def _determination(verdicts: Sequence[SteadyStateVerdict]) -> TableView:
-    """Return the PTS's steady-state determination block, a column for each tracking variable."""
+    """Return the steady state determination of the PTS, with a column for each tracking variable."""
     facts = [_facts_of(verdict) for verdict in verdicts]
     labels = dict.fromkeys(label for of_verdict in facts for label in of_verdict)
     return TableView(
@@ -296,7 +296,7 @@ def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
 
 
 def describe_fit(fit: Fit) -> str:
-    """Return the fit as ``-12.15 × round + 47,625.5``, a steep one as ``11,104 × round - 3,954.54``."""
+    """Return the fit as ``-12.15 × round + 47,625.5``; a steep fit as ``11,104 × round - 3,954.54``."""
     slope, start = f"{fit.slope:,.4g}", f"{abs(fit.intercept):,.6g}"
     if "e+" in slope:
         slope = f"{fit.slope:,.0f}"

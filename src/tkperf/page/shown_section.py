@@ -1,4 +1,4 @@
-"""A section of a test as a report shows it, with the details of its cells."""
+"""A section of a test in the form of a report, with the details of its cells."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class ShownSection:
     """A section that a report shows.
 
     Attributes:
-        key: unique in the report.
+        key: a key that is unique in the report.
         details: the samples and histograms of its cells, if they are available.
         links: the key that a click on each cell opens.
         capacity_bytes: size of one drive fill; None: not known.
-        drive_reports: the drives' own reports during its stream; None without any.
-        rounds: the rounds, or areas, of each workload, with its cells in them.
-        cells: the results of the section, by their workload.
+        drive_reports: the reports of the drives during its stream; None: there are none.
+        rounds: the rounds or areas of each workload, with the cells of the workload.
+        cells: the results of the section, by workload.
         slices: the results of each slice, by its number.
         slices_s: the duration of all slices together.
         has_rates, has_counts: whether each slice has a rate, and a number of I/Os.
@@ -39,7 +39,7 @@ class ShownSection:
     links: Mapping[Workload, str] = field(default_factory=dict)
     capacity_bytes: int | None = None
     drive_reports: TelemetrySeries | None = None
-    # Found once: a search for each cell would take the square of their number.
+    # These are found once, because a search for each cell would take a time that grows with the square of their number.
     rounds: Mapping[Workload, Sequence[tuple[RoundResult, CellResult]]] = field(init=False)
     cells: Mapping[Workload, CellResult] = field(init=False)
     slices: Mapping[int, CellResult] = field(init=False)
@@ -87,5 +87,5 @@ def build_shown_sections(
 
 
 def find_section_key(test: TestResult, number: int) -> str:
-    """Return the key of a test's section, which no other of the report has."""
+    """Return the key of a section, which no other section of the report has."""
     return f"{test.name}{number}"

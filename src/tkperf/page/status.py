@@ -1,4 +1,4 @@
-"""Page of several runs, a row each, as ``tkperf status`` shows it."""
+"""Page of several runs with a row for each, as ``tkperf status`` shows it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def build_status(
 
 
 def _add_batches(verdict: Verdict, runs: Sequence[RunOverview], batches: Sequence[BatchState]) -> Verdict:
-    """Return the verdict with the counts of each batch's drives."""
+    """Return the verdict with the numbers of drives of each batch."""
     if not batches:
         return verdict
     if not runs and len(batches) == 1:
@@ -59,14 +59,14 @@ def _find_cell(title: str, row: Mapping[str, str | Cell]) -> str | Cell:
 
 
 def _describe_run(run: RunOverview) -> dict[str, str | Cell]:
-    """Return the cells of a run by their titles; state and result have the colour of its verdict."""
+    """Return the cells of a run by their titles. State and result have the colour of the verdict."""
     level = _shown_level(level_of(judge_runs((run,)).state))
     cells = {title: cell(run) for title, cell, _ in _COLUMNS}
     return {**cells, "state": (cells["state"], level), "result": (cells["result"], level)}
 
 
 def _describe_batch(batch: BatchState) -> dict[str, str | Cell]:
-    """Return the cells of a batch by their titles: its drives take the place of tests."""
+    """Return the cells of a batch by their titles. Its drives are in the column of the tests."""
     stages = describe_stages(batch)
     done = sum(drive.stage is DriveStage.DONE for drive in batch.drives)
     models = {drive.shown.model for drive in batch.drives}
@@ -97,7 +97,7 @@ def describe_runs_verdict(runs: Sequence[RunOverview], not_read: Sequence[str] =
         title=format_count(len(runs), "run"),
         reasons=(", ".join(_count(counts, running, len(runs) - running)),),
     )
-    # The level is that of the gravest run: a run under way must not hide the level of another run.
+    # The level is that of the gravest run, so that a running run does not hide the level of another run.
     levels = (level_of(reason.code.severity) for reason in judged.reasons)
     return replace(verdict, level=find_gravest(levels))
 
@@ -128,7 +128,7 @@ def _count(counts: Mapping[VerdictCode, int], running: int, ended: int) -> Itera
 
 
 def _result(run: RunOverview) -> str:
-    """Return the verdict; a run that has not ended in order has none but its state."""
+    """Return the verdict. A run that has not ended in order has only its state."""
     if run.verdict in (None, VerdictState.RUNNING, VerdictState.INTERRUPTED):
         return NOT_MEASURED
     return name_verdict(run.verdict, simulated=run.simulated)

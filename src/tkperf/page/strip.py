@@ -12,9 +12,9 @@ from tkperf.page.verdict_texts import NoteLevel
 # Dots that are closer than this share of the width would cover each other.
 _DOT = 0.026
 _MOST_LANES = 5
-# Share of the width that stays free at both ends, for a dot there.
+# Share of the width at both ends that stays free for a dot.
 _MARGIN = 0.03
-# A limit that is farther from the values than this many times their range would press them together.
+# A limit that is farther from the values than this multiple of their range would press the values together.
 _FARTHEST = 2.5
 # A bar ends before the end of its line.
 _ROOM = 1.08

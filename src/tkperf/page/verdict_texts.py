@@ -1,4 +1,4 @@
-"""Describe the verdict on a run's measurement, which opens every output of a run."""
+"""Describe the verdict on the measurement of a run, with which every output of a run begins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.model.units import capital, format_count
 
 
 class NoteLevel(StrEnum):
-    """Weight of a remark, the gravest last; an output gives each its colour and sign."""
+    """Severity of a remark, with the gravest last. An output gives each severity a colour and a sign."""
 
     INFORMATION = "information"
     CAUTION = "caution"
@@ -28,9 +28,9 @@ class Verdict:
     """A verdict in words.
 
     Attributes:
-        title: the state: ``Valid with cautions``; ``SIMULATED`` precedes it if a model was measured.
+        title: the state, such as ``Valid with cautions``. ``SIMULATED`` precedes the state if a model was measured.
         reasons: sentences without full stops, the gravest first.
-        judged: what it says in words.
+        judged: the verdict that the text describes.
         texts: a text for each reason of ``judged``.
     """
 
@@ -73,7 +73,7 @@ _LEVELS: dict[VerdictState | None, NoteLevel] = {
     ),
 }
 CLAIM_LEVELS = {ClaimKind.FAILED: NoteLevel.FAILURE, ClaimKind.NOT_JUDGED: NoteLevel.CAUTION}
-# More names make no reason clearer.
+# More names would not make a reason clearer.
 _MOST_NAMED = 3
 
 
@@ -83,9 +83,9 @@ def word_verdict(
     """Return a verdict in words.
 
     Args:
-        texts: a text for each of its reasons.
-        title: other words than those of the state.
-        reasons: the sentences that a page shows; None: the texts.
+        texts: a text for each reason.
+        title: a title that replaces the words of the state.
+        reasons: the sentences that a page shows; None: ``texts``.
     """
     said = tuple(texts)
     return Verdict(
@@ -107,12 +107,12 @@ def level_of(state: VerdictState | None) -> NoteLevel:
 
 
 def find_gravest(levels: Iterable[NoteLevel]) -> NoteLevel:
-    """Return the gravest of the levels; none is information."""
+    """Return the gravest of the levels. Without levels, the result is information."""
     return max(levels, key=tuple(NoteLevel).index, default=NoteLevel.INFORMATION)
 
 
 def describe_verdict(result: RunResult, checked: Checked | None = None, not_passed: Sequence[str] = ()) -> Verdict:
-    """Return the verdict on a run's measurement in words, with the count of the claims that pass.
+    """Return the verdict on the measurement of a run in words, with the number of claims that pass.
 
     Args:
         not_passed: sentences on the claims that do not pass.
@@ -147,7 +147,7 @@ def _ended(result: RunResult) -> str:
 
 
 def _names(reason: VerdictReason) -> str:
-    """Return the sections; a name that contains a comma is quoted, because commas also separate the names."""
+    """Return the sections. A name that contains a comma is quoted, because commas also separate the names."""
     return _name_some([f"'{name}'" if "," in name else name for name in reason.sections])
 
 

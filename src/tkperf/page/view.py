@@ -1,4 +1,6 @@
-"""A run's results as a report: findings, tests, disclosure. This module is pure; html.py and pdf.py render the view."""
+"""The results of a run as a report: findings, tests, disclosure. This module has no side effects; html.py and pdf.py
+render the view.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ from tkperf.procedures import ORDER_OF_TKPERF
 def build_headline_views(
     result: RunResult, shown_sections: Mapping[str, Sequence[ShownSection]]
 ) -> tuple[HeadlineView, ...]:
-    """Return the headline figures, each with the key of its section and of the cell behind it, if any."""
+    """Return the headline figures, each with the key of its section and of its cell, if there is one."""
     titles = {test.name: test.title for test in result.tests}
     views = []
     for headline in headlines(result):
@@ -81,7 +83,7 @@ def build_headline_views(
 
 
 def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
-    """Return the sentences of each test that has any."""
+    """Return the sentences of each test that has sentences."""
     found_in_run = findings(result)
     return tuple(
         FindingsView(
@@ -95,10 +97,10 @@ def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
 def choose_opening_chart(
     tests: Sequence[TestView], results: Sequence[TestResult], shown_sections: Mapping[str, Sequence[ShownSection]]
 ) -> ChartView | None:
-    """Return the chart that a reader should see first, as a copy with a key of its own; None without charts.
+    """Return the chart that a reader should see first, as a copy with another key; None: there are no charts.
 
-    The highest periodic spikes come first, then a rate that changes over time, then a search for the highest rate;
-    else it is the first chart of the first test.
+    The highest periodic spikes have priority, then a rate that changes over time, then a search for the highest rate.
+    Otherwise the result is the first chart of the first test.
     """
     sections = {section.key: section for test in tests for section in test.sections}
     spikes = find_highest_spikes(results)
@@ -136,7 +138,7 @@ def _as_lead_chart(chart: ChartView) -> ChartView:
     return replace(chart, key=f"story-{chart.key}", below=False, others=others)
 
 
-# By profile; others have the order of the run.
+# The order by profile. Tests of other profiles have the order of the run.
 _ORDERS = {"tkperf-2.2": ORDER_OF_TKPERF, TKPERF_PROFILE: ORDER_OF_TKPERF}
 NO_LOADS: Mapping[str, LoadsOfTest] = MappingProxyType({})
 
@@ -150,15 +152,15 @@ def build_view(
     telemetry: Sequence[Reading] = (),
     user_facts: UserFacts = NO_USER_FACTS,
 ) -> ReportView:
-    """Return everything that the report of a run says.
+    """Return everything that the report of a run contains.
 
     Args:
-        checked: the outcome of the claims; without it the report has no such section.
-        details: the details behind the cells; without them no cell opens.
-        loads_of_tests: the loads of each test, by its name; without them no chart covers a whole test.
+        checked: the outcome of the claims. If it is omitted, the report has no section about claims.
+        details: the details of the cells. If they are omitted, no cell opens.
+        loads_of_tests: the loads of each test, by its name. If they are omitted, no chart covers a whole test.
         selected: parts of the run whose histograms the user asked for.
-        telemetry: the drives' own reports; drawn if ``loads_of_tests`` has the time.
-        user_facts: facts given for this report; they prevail over those that the run was begun with.
+        telemetry: the reports of the drives. They are drawn if ``loads_of_tests`` contains the times.
+        user_facts: facts for this report. They override the facts from the start of the run.
     """
     result = _in_section_order(result)
     user_facts = user_facts.with_those_of(result.info)
@@ -202,7 +204,7 @@ def build_view(
 
 
 def _in_section_order(result: RunResult) -> RunResult:
-    """Return the result with its tests in the order of the specification's reports; the others follow."""
+    """Return the result with its tests in the order of the specification's reports, followed by the other tests."""
     order = _ORDERS.get(result.info.profile_name, ())
     places = {name: place for place, name in enumerate(order)}
     ordered = sorted(result.tests, key=lambda test: places.get(test.name, len(places)))

@@ -1,5 +1,5 @@
-"""Page of a batch's plan: whether it could begin and what it would come to, each drive, what drives share, the
-conditions.
+"""Page of a batch's plan: whether the batch could begin and how much time it needs, each drive, the parts that drives
+share, and the conditions.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableVi
 from tkperf.page.plan import NOTHING_WRITTEN, describe_amounts, describe_clock, describe_conditions, describe_shares
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
-# More names, or reasons, make a verdict no clearer; the page has them all.
+# More names or reasons would not make a verdict clearer. The page contains all of them.
 _MOST_NAMED = 3
-# Conditions of a run that the tables have.
+# Conditions of a run that the tables already contain.
 _IN_TABLES = ("device", "writes")
 _LEVELS = {BudgetState.OVER: NoteLevel.CAUTION}
 
@@ -35,7 +35,7 @@ def build_batch_plan_page(estimate: BatchEstimate, ends: str = "") -> ReportView
     """Return the page of a batch's plan.
 
     Args:
-        ends: when the batch would end by the user's clock; empty: that is not known.
+        ends: the time at which the batch would end, on the user's clock; empty: not known.
     """
     blocks: list[Block] = [_build_drives(estimate)]
     if any(group.budgets for group in estimate.groups):
@@ -64,7 +64,9 @@ def build_batch_plan_page(estimate: BatchEstimate, ends: str = "") -> ReportView
 
 
 def describe_batch_plan_verdict(estimate: BatchEstimate) -> Verdict:
-    """Return the answer: whether the batch could begin, its time, the amount written and its share of the lives."""
+    """Return the answer: whether the batch could begin, its time, the amount written, and the share of the drives'
+    lives.
+    """
     judged = judge_batch_plan(estimate)
     texts = [_describe_reason(reason, estimate) for reason in judged.reasons]
     words = {reason.code: text for reason, text in zip(judged.reasons, texts, strict=True)}
@@ -141,7 +143,7 @@ def _build_drives(estimate: BatchEstimate) -> TableView:
 
 
 def _find_run(drive: DriveEstimate) -> RunEstimate | None:
-    """Return the estimate of a drive's run; None if it would be refused."""
+    """Return the estimate of a drive's run; None if tkperf would refuse the run."""
     return None if drive.refusals else drive.estimate
 
 
@@ -159,7 +161,7 @@ def _describe_life(found: RunEstimate) -> str:
 
 
 def _build_links(estimate: BatchEstimate) -> TableView:
-    """Return what drives of one group share, with its budget."""
+    """Return the parts that the drives of one group share, with their budgets."""
     of_groups = [(number, one) for number, group in enumerate(estimate.groups, start=1) for one in group.budgets]
     columns: list[Column[tuple[int, PartBudget]]] = [
         Column("Group", lambda row: str(row[0])),
@@ -177,7 +179,9 @@ def _describe_rate(bytes_per_s: float | None, otherwise: str) -> str:
 
 
 def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]:
-    """Yield how the batch would proceed; what does not hold for all of its drives names those for which it does."""
+    """Yield the course of the batch. A condition that does not apply to all drives names the drives to which it
+    applies.
+    """
     if ends:
         yield "ends", ends
     yield from estimate.settings
@@ -185,7 +189,7 @@ def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]
     facts = [
         (
             drive.name,
-            # So that a line about each drive is the same for all of them.
+            # With this replacement, a line about each drive is the same for all of them.
             [
                 (label, text.replace(drive.path or drive.given, "DEVICE"))
                 for label, text in describe_conditions(drive.estimate, "")
@@ -201,12 +205,12 @@ def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]
 
 
 _NOTHING = "-"
-# A number alone; those in names are parts of words.
+# A number that is a word. Numbers inside names are parts of words.
 _NUMBER = re.compile(r"\b\d[\d.,]*\b")
 
 
 def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
-    """Return what the processes of the drives found: a row each."""
+    """Return the findings of the processes of the drives, with a row for each drive."""
     asked = sum(drive.confirm_id is not None for drive in drives)
     title = format_count(len(drives), "drive")
     lost = "nothing can be lost" if not asked else f"{asked} of them {'is' if asked == 1 else 'are'} erased"
@@ -239,7 +243,9 @@ def describe_groups(groups: Sequence[DriveGroup]) -> str:
 
 
 def describe_neighbours(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | None]) -> Iterator[str]:
-    """Yield a sentence for each link whose budget is exceeded, for what is not known, and for CPUs that are shared."""
+    """Yield a sentence for each link whose budget is exceeded, for links that are not known, and for CPUs that drives
+    share.
+    """
     for group in groups:
         for budget in group.budgets:
             if budget.state is BudgetState.OVER:
@@ -261,10 +267,11 @@ def describe_neighbours(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | N
 def fold_texts(
     of_drives: Sequence[tuple[str, Sequence[tuple[str, str]]]], *, by_words: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield each labelled text of several drives once, with their names if it is not that of all.
+    """Yield each labelled text of several drives once. A text that does not apply to all drives names its drives.
 
     Args:
-        by_words: texts that differ only in their numbers are one: the host was looked at for each drive.
+        by_words: whether texts that differ only in their numbers count as equal, because the host was examined once for
+            each drive.
     """
     names: dict[tuple[str, str], dict[str, None]] = {}
     texts: dict[tuple[str, str], str] = {}

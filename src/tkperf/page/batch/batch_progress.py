@@ -1,4 +1,4 @@
-"""Page of a batch under way: a line for each drive, those in trouble first."""
+"""Page of a running batch: a line for each drive, with the drives in trouble first."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Runs = Mapping[int, RunState] | Mapping[int, Brief]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgressView:
-    """State of a batch: a row for each drive, those in trouble first.
+    """State of a batch: a row for each drive, with the drives in trouble first.
 
     Attributes:
         verdict: the counts of the drives by their stages.
-        alike: what all drives have in common, such as their model; empty: nothing.
+        alike: facts that all drives share, such as their model; empty: there are none.
         remaining: the time until all drives are done, in words.
-        ends_s: likewise the shortest and the longest, for a clock; None: not known, or simulated.
-        table: a list.
+        ends_s: the shortest and the longest such time, for a clock; None: not known, or simulated.
+        table: the table of the drives, which is a list.
         widths: for each of its columns the width that it keeps while values change from second to second; None: they do
         not. stages: the stage of each row. levels: the weight of each row; the first ``troubled`` rows are in trouble.
-        remarks: those of the whole batch, then one for each drive in trouble that has something to say.
+        remarks: the remarks on the whole batch, then one on each drive in trouble that has a reason.
     """
 
     name: str
@@ -57,7 +57,7 @@ class BatchProgressView:
 
     @property
     def page(self) -> ReportView:
-        """The same as a page, for outputs that show it once."""
+        """The same content as a page, for outputs that show it once."""
         remarks = NotesView(title="To look at", notes=self.remarks)
         return ReportView(
             title=self.name,
@@ -74,7 +74,7 @@ class _Line:
 
     @property
     def rank(self) -> int:
-        """Place in the order of display: drives in trouble, running, waiting, done."""
+        """Return the place in the order of display: drives in trouble, running, waiting, done."""
         if self.drive.stage is DriveStage.RUNNING and self.doubts:
             return len(IN_TROUBLE)
         return _ORDER.index(self.drive.stage)
@@ -85,7 +85,7 @@ class _Line:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Reasons to look at a drive that runs."""
+        """Return the reasons to look at a running drive."""
         run = self.run
         if self.drive.stage is not DriveStage.RUNNING:
             return ()
@@ -103,12 +103,12 @@ class _Line:
         return None if self.run is None else self.run.left_s
 
 
-# None is the place of drives that run with doubts: after the drives in trouble, before the other running drives.
+# None is the place of drives that run with doubts: after the drives in trouble, and before the other running drives.
 _ORDER: tuple[DriveStage | None, ...] = (*IN_TROUBLE, None, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
 
 
 def build_batch_progress(state: BatchState, runs: Runs) -> BatchProgressView:
-    """Return what is shown of a batch; ``runs``: the states of the runs by the drives' numbers, as far as they are
+    """Return the content of the page. ``runs``: the states of the runs by the numbers of the drives, as far as they are
     known.
     """
     briefs = {number: run if isinstance(run, Brief) else brief_of(run) for number, run in runs.items()}
@@ -136,7 +136,7 @@ def build_batch_progress(state: BatchState, runs: Runs) -> BatchProgressView:
 
 
 def describe_stages(state: BatchState) -> Verdict:
-    """Return how far the drives have come: ``24 drives: 1 failed, 12 running, 8 waiting, 3 done``."""
+    """Return the progress of the drives: ``24 drives: 1 failed, 12 running, 8 waiting, 3 done``."""
     judged = judge_stages(state)
     counts = Counter(drive.stage for drive in state.drives)
     order = (*IN_TROUBLE, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
@@ -151,7 +151,9 @@ def describe_stages(state: BatchState) -> Verdict:
 
 
 def name_stage(stage: DriveStage, count: int) -> str:
-    """Return a stage after the number or the names of its drives: ``1 failed``, ``2 need your consent again``."""
+    """Return a stage in the form after the number or the names of its drives: ``1 failed``, ``2 need your consent
+    again``.
+    """
     if stage is DriveStage.CONSENT_ENDED:
         return f"{'needs' if count == 1 else 'need'} your consent again"
     return stage.value
@@ -164,7 +166,7 @@ def level_of_stage(stage: DriveStage) -> NoteLevel:
 
 
 def describe_round(run: RunState) -> str:
-    """Return the place in a section in a word or two: ``3 of 25``, ``fill 41 %``."""
+    """Return the place in a section in one or two words: ``3 of 25``, ``fill 41 %``."""
     phase, at_most = run.progress.phase, run.progress.at_most
     of = "" if at_most is None else f" of {at_most:,}"
     match phase:
@@ -205,10 +207,11 @@ def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[Note]:
 
 
 def _build_table(lines: Sequence[_Line], *, alike: bool) -> TableView:
-    """Return a row for each line. Of a narrow terminal 80 columns have the columns with ranks up to 6."""
+    """Return a row for each line. A terminal with 80 columns shows the columns with ranks up to 6."""
     has_slots = any(line.drive.shown.slot for line in lines)
     ends = dict(zip((line.drive.shown.number for line in lines), _shorten_serials(lines), strict=True))
-    # Without slots, the serial number tells drives apart, and without serial numbers the run's name.
+    # If there are no slots, the serial number identifies drives. If there are no serial numbers, the name of the run
+    # does.
     serial_rank, run_rank = 6, 10
     if not has_slots and any(ends.values()):
         serial_rank = 0
@@ -240,16 +243,16 @@ def _describe_state(line: _Line) -> Cell:
 
 
 def _find_widths(lines: Sequence[_Line]) -> Mapping[str, int]:
-    """Return the widths of columns whose values change while drives run, whatever they are now.
+    """Return the widths of columns whose values change while drives run, whatever the present values are.
 
-    Of the stages only ``consent ended`` is longer than ``running``, and it lasts.
+    Only the stage ``consent ended`` is longer than ``running``, and this stage does not change any more.
     """
     stages = (DriveStage.RUNNING, *(line.drive.stage for line in lines))
     return {**_WIDTHS, "state": max(map(len, stages))}
 
 
 def _shorten_serials(lines: Sequence[_Line]) -> tuple[str, ...]:
-    """Return the ends of the serial numbers, as long as the drives can be told apart by them."""
+    """Return the ends of the serial numbers, which are long enough to distinguish the drives."""
     serials = [line.drive.shown.serial or "" for line in lines]
     longest, kinds = max(map(len, serials), default=0), len(set(serials))
     most = next(
@@ -259,7 +262,7 @@ def _shorten_serials(lines: Sequence[_Line]) -> tuple[str, ...]:
 
 
 def _of_run(of: Callable[[Brief], str | None]) -> Callable[[_Line], str]:
-    """Return a cell about a run; one that has not begun has none."""
+    """Return a cell about a run. A run that has not begun has an empty cell."""
 
     def cell(line: _Line) -> str:
         return NOT_MEASURED if line.run is None else of(line.run) or NOT_MEASURED
@@ -299,6 +302,6 @@ def _describe_others(line: _Line) -> str:
     return NOT_MEASURED if line.drive.place is None else str(line.drive.place.others)
 
 
-# Fit nearly all values; at 80 columns a longer one costs the end of the line.
+# These widths fit nearly all values. At 80 columns, a longer value cuts off the end of the line.
 _WIDTHS = {"test": 5, "round": 12, "load": 12, "newest": 12, "heat": 5, "max left": 9, "others": 6, "doubts": 20}
 _LAST = 11

@@ -1,4 +1,6 @@
-"""Page of a batch's results: verdict, a row for each drive, claims, distributions, write saturation, what differed."""
+"""Page of a batch's results: verdict, a row for each drive, claims, distributions, write saturation, and
+differences.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ from tkperf.page.verdict_texts import NoteLevel
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import WarningGroup, leave_out_said
 
-# More points than a chart of a few centimetres can show.
+# A chart of a few centimetres cannot show more points.
 _MOST_POINTS = 160
 _WORDS = (
     "A drive passes if it was measured to its end and meets every claim; a value that was not measured or did not "
@@ -57,7 +59,9 @@ _WORDS = (
 
 
 def build_batch_page(batch_result: BatchResult) -> ReportView:
-    """Return the page of a batch's results: the decision, the drives, the figures of each model, what differed."""
+    """Return the page of a batch's results: the decision, the drives, the figures of each model, and the
+    differences.
+    """
     state = batch_result.state
     results = [one.result for one in batch_result.drives if one.result is not None]
     notices = _find_notices(results)
@@ -91,13 +95,15 @@ def build_batch_page(batch_result: BatchResult) -> ReportView:
 
 
 def _find_remarks(batch_result: BatchResult) -> NotesView | None:
-    """Return the spread of the figures, heat, and what the batch says of itself."""
+    """Return the spread of the figures, the temperatures, and the notes of the batch itself."""
     notes = tuple(Note(text=sentence) for sentence in find_sentences(batch_result))
     return NotesView(title="Findings", notes=notes) if notes else None
 
 
 def _build_claims_table(batch_result: BatchResult, decision: DecisionView | None) -> TableView | None:
-    """Return drives and claims in words, if the matrix has no room for all claims; None: it has, or there are none."""
+    """Return drives and claims in words if the matrix has no room for all claims; None: it has room, or there are no
+    claims.
+    """
     checked = [one for one in sort_drives(batch_result) if one.checked is not None]
     if not checked or decision is None or len(name_columns([one.file for one in checked])) < len(decision.columns):
         return None
@@ -140,11 +146,11 @@ def _subtitle(batch_result: BatchResult, results: Sequence[RunResult]) -> str:
     return "; ".join(filter(None, parts))
 
 
-# ---- sentences and remarks
+# Section: sentences and remarks.
 
 
 def _rest(batch_result: BatchResult) -> NotesView | None:
-    """Return the drives that were not measured to their end, with the reason and what to do."""
+    """Return the drives that were not measured to their end, with the reason and the remedy."""
     notes = []
     for one in batch_result.drives:
         drive = one.state
@@ -164,7 +170,7 @@ def _rest(batch_result: BatchResult) -> NotesView | None:
 
 
 def _measured_again(batch_result: BatchResult) -> NotesView | None:
-    """Return the drives that were measured once more, alone, and the comparison of both runs."""
+    """Return the drives that were measured once more and alone, with the comparison of both runs."""
     notes = tuple(
         Note(
             text=f"{one.label}: both runs compared:",
@@ -176,11 +182,11 @@ def _measured_again(batch_result: BatchResult) -> NotesView | None:
     return NotesView(title="Measured once more, alone", notes=notes) if notes else None
 
 
-# ---- charts
+# Section: charts.
 
 
 def _build_figures(batch_result: BatchResult) -> Iterator[TestView]:
-    """Yield the part of the headline figures of each model: a strip for each, and their distributions."""
+    """Yield the part with the headline figures of each model: a strip for each figure, and its distribution."""
     for number, group in enumerate(batch_result.groups):
         table = build_headline_table(group.compared)
         if table is None:
@@ -199,8 +205,8 @@ def _build_figures(batch_result: BatchResult) -> Iterator[TestView]:
 
 
 def _build_small_multiples(batch_result: BatchResult) -> Iterator[TestView]:
-    """Yield a part for each section that is a stream: a small chart of its IOPS for each drive, all with
-    the same axes.
+    """Yield a part for each section that is a stream: a small chart of the IOPS of each drive. All charts have the same
+    axes.
     """
     by_section: dict[tuple[str, str], list[tuple[BatchDriveResult, SectionResult]]] = {}
     for one in batch_result.drives:

@@ -30,10 +30,10 @@ from tkperf.page.naming import capitalise, list_words
 from tkperf.page.verdict_texts import Verdict, describe_reason, level_of, word_verdict
 from tkperf.page.words.uncertainty import two_digits
 
-# ---- the verdict
+# Section: the verdict.
 
 
-# More sentences or names make a verdict no clearer: the tables have all.
+# More sentences or names would not make a verdict clearer. The tables contain all of them.
 _MOST_REASONS, _MOST_CLAIMS, _MOST_FIGURES = 6, 3, 2
 _MOST_IN_MAIL = 4
 MOST_MAIL_LINES = 12
@@ -71,8 +71,8 @@ def _title(batch_result: BatchResult) -> str:
 
 
 def describe_batch_title(batch_result: BatchResult) -> str:
-    """Return ``1 of 24 drives misses 3 claims; 2 claims were not measured``, without claims ``1 of 24 drives is unlike
-    the others``.
+    """Return ``1 of 24 drives misses 3 claims; 2 claims were not measured``. Without claims, return ``1 of 24 drives is
+    unlike the others``.
     """
     drives, measured = batch_result.drives, batch_result.done
     count = format_count(len(drives), "drive")
@@ -117,7 +117,7 @@ def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[st
         case BatchCode.DRIVE_FAILED | BatchCode.NOT_ENDED:
             stages = dict.fromkeys(name_stage(one.state.stage, len(about)) for one in about)
             reasons = dict.fromkeys(one.state.text for one in about)
-            # The commands that may follow are given with the drive.
+            # The message names the drive together with the commands that may follow.
             because = f": {next(iter(reasons)).split('; ')[0]}" if len(reasons) == 1 else ""
             return drop_controls(f"{names} {' or '.join(stages)}{because}".rstrip(": "))
         case BatchCode.UNDER_WAY:
@@ -135,8 +135,8 @@ def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[st
 
 
 def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
-    """Yield ``slot 7 (S4510-17) misses 4 KiB random read IOPS ≥ 75,000 (70,300, -6.3 %)``, drives that miss the same
-    claims together.
+    """Yield ``slot 7 (S4510-17) misses 4 KiB random read IOPS ≥ 75,000 (70,300, -6.3 %)``. Drives that miss the same
+    claims share a text.
     """
     columns = name_columns([one.file for one in drives])
     alike: dict[tuple[str, ...], list[tuple[BatchDriveResult, Checked]]] = {}
@@ -160,7 +160,9 @@ def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
 
 
 def _describe_open_claims(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
-    """Yield ``slot 9 (S4510-09): 2 of 8 claims not judged (not measured)``, drives with the same number together."""
+    """Yield ``slot 9 (S4510-09): 2 of 8 claims not judged (not measured)``. Drives with the same number share a
+    text.
+    """
     alike: dict[str, list[str]] = {}
     for one in drives:
         if (checked := one.checked) is not None:
@@ -186,12 +188,12 @@ def _describe_outlier(one: BatchDriveResult, batch_result: BatchResult) -> str:
 
 
 def _in_sentence(name: str) -> str:
-    """Return the name of a figure as a part of a sentence: ``4 KiB random read IOPS``."""
+    """Return the name of a figure in the form for a sentence: ``4 KiB random read IOPS``."""
     return name if "," in name else name.replace(": ", " ")
 
 
 def describe_distance(outlier: Outlier) -> str:
-    """Return ``12 % lower``, or above 100 % ``3.1 times as high``."""
+    """Return ``12 % lower``, or for distances above 100 % ``3.1 times as high``."""
     percent = outlier.from_median_percent
     if percent >= 100:
         return f"{1 + percent / 100:.1f} times as high"
@@ -199,7 +201,7 @@ def describe_distance(outlier: Outlier) -> str:
 
 
 def _describe_runs(drives: Sequence[BatchDriveResult]) -> str:
-    """Return the gravest reason of the runs' own verdicts; drives with the same reason together."""
+    """Return the gravest reason of the verdicts on the runs. Drives with the same reason share a text."""
     alike: dict[str, list[str]] = {}
     for one in drives:
         if one.result is not None:
@@ -213,7 +215,7 @@ def _describe_runs(drives: Sequence[BatchDriveResult]) -> str:
 
 
 def name_model(batch_result: BatchResult, group: ModelGroup) -> str:
-    """Return the model of a group and its capacity as an end of a title; empty: all groups are one."""
+    """Return the model of a group and its capacity as the end of a title; empty: there is only one group."""
     if len(batch_result.groups) < 2:
         return ""
     device = group.compared.results[0].info.device
@@ -223,13 +225,15 @@ def name_model(batch_result: BatchResult, group: ModelGroup) -> str:
     return f": {', '.join(filter(None, (model, size)))}"
 
 
-# ---- sentences
+# Section: sentences.
 
 
 def find_sentences(batch_result: BatchResult) -> Iterator[str]:
-    """Yield the first answers: the spread of the figures, heat, drives at once."""
+    """Yield the first answers: the spread of the figures, the temperatures, and the drives that were measured at the
+    same time.
+    """
     if batch_result.groups:
-        # The verdict names the outliers.
+        # The verdict already names the outliers.
         left_out = ("Outlier ", "No outlier") if batch_result.outliers else "Outlier "
         found = (text for group in batch_result.groups for text in find_conclusions(group.compared))
         yield from dict.fromkeys(text for text in found if not text.startswith(left_out))
@@ -248,7 +252,7 @@ def find_sentences(batch_result: BatchResult) -> Iterator[str]:
 
 
 def describe_heat(hot: Sequence[tuple[float, str]]) -> Iterator[str]:
-    """Yield a sentence about the greatest temperature of each drive; drives with the same whole degree are alike."""
+    """Yield a sentence about the greatest temperature of each drive. Drives with the same whole degree share a text."""
     if not hot:
         return
     (most, hottest), (least, _) = max(hot), min(hot)
@@ -260,14 +264,14 @@ def describe_heat(hot: Sequence[tuple[float, str]]) -> Iterator[str]:
         yield f"The hottest drive, {hottest}, reached {most:.0f} °C; the coolest drive reached {least:.0f} °C."
 
 
-# ---- a mail
+# Section: a mail.
 
 
 def build_batch_mail(batch_result: BatchResult) -> tuple[str, ...]:
-    """Return the results as at most twelve lines for a mail."""
+    """Return the results for a mail, in at most twelve lines."""
     verdict = describe_batch_verdict(batch_result)
     title = describe_batch_title(batch_result)
-    # Without claims the title begins with the verdict.
+    # Without claims, the title begins with the verdict.
     answer = title if title.startswith(verdict.title) else f"{verdict.title}: {title}"
     lines = [f"{drop_controls(batch_result.state.name)}: {answer}", *(f"- {text}" for text in verdict.reasons)]
     stages = describe_stages(batch_result.state)

@@ -1,5 +1,5 @@
-"""What opens a batch's results: the matrix of drives and claims, without claims of drives and figures, and the strip of
-each.
+"""The beginning of a batch's results: the matrix of drives and claims (without claims, of drives and figures), and the
+strip of each.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MOST_FIGURES = 8
 
 
 def build_batch_decision(batch_result: BatchResult) -> DecisionView | None:
-    """Return the matrix that opens the page; None: no drive has a result."""
+    """Return the matrix with which the page begins; None: no drive has a result."""
     drives = sort_drives(batch_result)
     if batch_result.has_claims and any(one.checked is not None for one in drives):
         files = [one.file for one in drives]
@@ -60,7 +60,7 @@ def build_batch_decision(batch_result: BatchResult) -> DecisionView | None:
 
 
 def _name(one: BatchDriveResult) -> str:
-    """Return the slot of a drive, else its serial number."""
+    """Return the slot of a drive, or else its serial number."""
     shown = one.state.shown
     return shown.label.removesuffix(f" ({drop_controls(shown.serial or shown.name)})")
 
@@ -72,7 +72,7 @@ def _find_detail(one: BatchDriveResult) -> str:
 
 
 def find_result(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
-    """Return the result of a drive: ``fails 2``, ``passes by 1.3 %``, ``failed``; without claims ``valid`` or ``unlike
+    """Return the result of a drive: ``fails 2``, ``passes by 1.3 %``, ``failed``; without claims, ``valid`` or ``unlike
     the others``.
     """
     text, level = describe_measurement(one)
@@ -101,7 +101,7 @@ def describe_measurement(one: BatchDriveResult) -> Cell:
 
 
 def _find_addresses(one: BatchDriveResult) -> dict[str, str]:
-    """Return for each claim the address of the seconds behind its value, on the drive's own page, by its title."""
+    """Return for each claim, by its title, the address of the seconds of its value on the drive's page."""
     found = {}
     for title, finding in {} if one.checked is None else one.checked.by_title.items():
         key = _find_cell_key(one.result, finding)
@@ -120,11 +120,11 @@ def _find_cell_key(result: RunResult | None, finding: ClaimResult) -> str:
     return ""
 
 
-# ---- without claims
+# Section: batches without claims.
 
 
 def _build_distances(batch_result: BatchResult, drives: Sequence[BatchDriveResult]) -> DecisionView:
-    """Return the matrix of drives and headline figures: how far each value is from the median of its model."""
+    """Return the matrix of drives and headline figures: the distance of each value from the median of its model."""
     columns: list[MatrixColumn] = []
     cells: dict[tuple[int, int], MatrixCell] = {}
     for group in batch_result.groups:
@@ -186,7 +186,9 @@ def _format_distance(percent: float) -> str:
 
 
 def choose_group_figures(group: ModelGroup, most: int) -> tuple[CohortValue, ...]:
-    """Return the most important figures of a model: those with outliers, then the first of each test, the rest."""
+    """Return the most important figures of a model: those with outliers, then the first figure of each test, then the
+    others.
+    """
     by_place = {figure.row.place: figure for figure in group.figures}
     ordered = [by_place[row.place] for row in sort_headlines(group.compared) if row.place in by_place]
     outliers = [figure for figure in ordered if figure.outliers]
@@ -200,7 +202,7 @@ def choose_group_figures(group: ModelGroup, most: int) -> tuple[CohortValue, ...
 def _compare_few(batch_result: BatchResult) -> DecisionView | None:
     """Return the decision between drives that are too few, or too different, for a distribution.
 
-    None: they have nothing in common.
+    None: the drives have no results in common.
     """
     done = [one for one in batch_result.done if one not in batch_result.damaged]
     results = [
@@ -219,11 +221,13 @@ def _compare_few(batch_result: BatchResult) -> DecisionView | None:
     return replace(view, rows=tuple(rows))
 
 
-# ---- strips
+# Section: strips.
 
 
 def build_batch_tiles(batch_result: BatchResult) -> tuple[HeadlineView, ...]:
-    """Return the tiles that open the page: claims, without claims headline figures, the worst first."""
+    """Return the tiles with which the page begins: one for each claim (without claims, for each headline figure), the
+    worst first.
+    """
     most = count_tiles(len(batch_result.drives))
     if not batch_result.has_claims:
         tiles = (

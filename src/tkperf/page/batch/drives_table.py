@@ -1,4 +1,4 @@
-"""The table of a batch's drives: a row for each."""
+"""The table of the drives of a batch, with a row for each drive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _LONGEST_KEPT, _NO_BREAK = 24, "\N{NO-BREAK SPACE}"
 
 
 def build_drives_table(batch_result: BatchResult) -> TableView:
-    """Return a row for each drive: what it came to, its first headline figures, its heat, what differs among them."""
+    """Return a row for each drive: its result, its first headline figures, its temperature, and the facts that
+    differ.
+    """
     drives = sort_drives(batch_result)
     return build_table(
         "Drives",
@@ -51,7 +53,7 @@ def _find_columns(batch_result: BatchResult) -> Iterator[Column[BatchDriveResult
 
 
 def _keep_cells_together(column: Column[BatchDriveResult]) -> Column[BatchDriveResult]:
-    """Return a column whose short texts no line breaks."""
+    """Return a column whose short texts are not broken into lines."""
 
     def find_cell(one: BatchDriveResult) -> Cell:
         text, level = weigh(column.cell(one))
@@ -70,7 +72,7 @@ def _describe_fact(fact: Callable[[BatchDriveResult], object], one: BatchDriveRe
 
 
 def _of_device(key: str) -> Callable[[BatchDriveResult], object]:
-    """Return a function that finds a fact of a drive, as its run or else its batch has it."""
+    """Return a function that finds a fact about a drive in its run, or else in the batch."""
 
     def find(one: BatchDriveResult) -> object:
         measured = None if one.result is None else one.result.info.device.get(key)
@@ -79,7 +81,7 @@ def _of_device(key: str) -> Callable[[BatchDriveResult], object]:
     return find
 
 
-# Facts of a drive that have a column if they differ.
+# Facts about a drive that have a column if they differ.
 _FACTS: dict[str, Callable[[BatchDriveResult], object]] = {
     "Model": _of_device("model"),
     "Firmware": _of_device("firmware"),
@@ -120,7 +122,7 @@ def _find_cell(column: Mapping[int, Cell], one: BatchDriveResult) -> Cell:
 
 
 def _find_values(one: BatchDriveResult, group: ModelGroup) -> Mapping[tuple[object, ...], float | None]:
-    """Return the values of a drive without a group by the places of the rows that it has in common with one."""
+    """Return the values of a drive without a group, by the places of the rows that it shares with a group."""
     assert one.result is not None
     try:
         pair = compare((group.compared.results[0], one.result), Arrangement.RUNS)
@@ -136,7 +138,7 @@ def _describe_throttled(one: BatchDriveResult) -> Cell:
 
 
 def _find_common(batch_result: BatchResult) -> Iterator[str]:
-    """Yield how it was judged whether drives that were measured at once disturb each other."""
+    """Yield how tkperf judged whether drives that were measured at the same time disturb each other."""
     for title, fact in _FACTS.items():
         known = {fact(one) for one in batch_result.drives}
         if len(known) == 1 and len(batch_result.drives) > 1 and None not in known:

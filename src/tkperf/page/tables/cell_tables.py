@@ -30,22 +30,22 @@ from tkperf.page.shown_section import NO_LINKS, ShownSection
 from tkperf.page.words.run import describe_stream
 from tkperf.page.words.uncertainty import MEANING, describe_value, explain_marks, mark, summarise
 
-# Colours follow the logarithm if the greatest value is more than this many times the least.
+# Colours follow the logarithm if the greatest value exceeds the least by more than this factor.
 WIDE_RANGE = 20.0
-# Columns of a stream's table.
+# Columns of the table of a stream.
 STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNumber:
-    """A number of a table.
+    """A number in a table.
 
     Attributes:
-        value: None: not measured.
-        digits: digits as in ``units.format_number``.
-        workload: None: the number is not about a single workload.
-        part: number of its round, area or slice; None: the number is one of the section's figures.
-        measure, uncertainty: None: the number has no uncertainty of its own.
+        value: the value; None: not measured.
+        digits: the digits, as in ``units.format_number``.
+        workload: the workload of the number; None: the number does not belong to a single workload.
+        part: number of the round, area or slice; None: the number is a figure of the section.
+        measure, uncertainty: measure and uncertainty of the number; None: it has no uncertainty.
     """
 
     value: float | None
@@ -64,7 +64,7 @@ class TableNumber:
         return format_number(self.value, self.digits) + self.mark
 
     def sure(self) -> str:
-        """Return the number in full and its uncertainty, in a sentence; empty if it was not measured."""
+        """Return the full number and its uncertainty in a sentence; empty if it was not measured."""
         if self.value is None:
             return ""
         if self.measure is None:
@@ -90,22 +90,22 @@ def build_table(
     """Return a table of texts and numbers, each number with the link to the cell behind it.
 
     Args:
-        title: name of the quantity, with its unit.
-        head: head of each column, the labels first.
-        rows: ``labels`` texts each, and figures follow.
-        over: basis of the numbers, such as rounds of a window; empty if the title has it.
-        across: name of the field whose values head the columns, if there is one.
-        notes: meaning of the marks.
-        shaded: all figures are of one quantity, so that colours can show their size.
-        sure: a note gives the uncertainty of the figures.
-        stepwise, folded: as in ``TableView``.
+        title: the name of the quantity, with its unit.
+        head: the heads of the columns, with the labels first.
+        rows: the rows, each with ``labels`` texts followed by figures.
+        over: the basis of the numbers, such as the rounds of a window; empty if the title contains it.
+        across: the name of the field whose values are the heads of the columns, if there is such a field.
+        notes: the meaning of the marks.
+        shaded: whether all figures belong to one quantity, so that colours can show their size.
+        sure: whether a note gives the uncertainty of the figures.
+        stepwise, folded: the same as in ``TableView``.
     """
     rows = [tuple(row) for row in rows]
     figures = [
         [cell if isinstance(cell, TableNumber) else TableNumber(value=None) for cell in row[labels:]] for row in rows
     ]
     by = describe_axes((*head[:labels], across)) if across else ""
-    # A mix is clear by its stroke; a number needs the axis title before it.
+    # A mix is clear because of its stroke. A number needs the title of the axis before it.
     before = f"{across} " if across not in ("", MIX.title) else ""
     title = capitalise(title) + (f" by {by}" if by else "")
     known = (
@@ -126,7 +126,9 @@ def build_table(
 
 
 def _address(figure: TableNumber, links: Mapping[Workload, str]) -> str:
-    """Return the address of a figure's part and, for a latency, its mark; empty if nothing lies behind the figure."""
+    """Return the address of the part of a figure and, for a latency, of its mark; empty if the figure has no
+    details.
+    """
     if figure.workload is None:
         return ""
     part = "" if figure.part is None else str(figure.part)
@@ -140,9 +142,9 @@ def _address(figure: TableNumber, links: Mapping[Workload, str]) -> str:
 def shade(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, ...], ...]:
     """Return the position of each figure between the least (0) and the greatest (1).
 
-    None: not measured, or all figures are equal. The scale is logarithmic if the greatest is more than
-    ``WIDE_RANGE`` times the least. If the greatest is less than twice the least, its position is not 1 but
-    its relative excess over the least: small differences remain pale.
+    None: not measured, or all figures are equal. The scale is logarithmic if the greatest is more than ``WIDE_RANGE``
+    times the least. If the greatest is less than twice the least, its position is its relative excess over the least
+    instead of 1, so small differences remain pale.
     """
     known = [value for row in rows for value in row if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
@@ -160,7 +162,7 @@ def shade(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, .
 def figure(
     cell: CellResult | None, quantity: Quantity, direction: Direction = Direction.ALL, part: int | None = None
 ) -> TableNumber:
-    """Return a quantity of a cell, with its marks; without a cell it is not measured."""
+    """Return a quantity of a cell with its marks. Without a cell, the figure is not measured."""
     if cell is None:
         return TableNumber(value=None)
     return TableNumber(
@@ -176,7 +178,7 @@ def figure(
 
 
 def describe_over(section: SectionResult, quantity: Quantity) -> str:
-    """Return the basis of a section's values, ``mean of rounds 1–5``; empty without a window."""
+    """Return the basis of the values of a section: ``mean of rounds 1–5``; empty if there is no window."""
     if not section.window:
         return ""
     window = format_window(section.window)
@@ -186,7 +188,9 @@ def describe_over(section: SectionResult, quantity: Quantity) -> str:
 
 
 def build_matrix(shown: ShownSection, quantity: Quantity) -> TableView:
-    """Build a table of one quantity for all cells of a section, by the fields in which their workloads differ."""
+    """Build a table of one quantity for all cells of a section, arranged by the fields in which their workloads
+    differ.
+    """
     section = shown.section
     layout = arrange(cell.workload for cell in section.cells)
     cells = {cell.workload: cell for cell in section.cells}
@@ -217,7 +221,7 @@ def build_matrices(shown: ShownSection, quantities: Iterable[Quantity]) -> tuple
 
 
 def build_directions(shown: ShownSection, quantity: Quantity) -> TableView | None:
-    """Build a folded table of reads, writes and both of mixed workloads; None: reads have no values of their own."""
+    """Build a folded table of reads, writes and both for mixed workloads; None: reads have no separate values."""
     section = shown.section
     mixed = [cell for cell in section.cells if cell.workload.is_mixed]
     if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
@@ -241,7 +245,9 @@ def build_directions(shown: ShownSection, quantity: Quantity) -> TableView | Non
 
 
 def build_listing(shown: ShownSection, asked: Figure) -> TableView:
-    """Build a table with a row for each workload; with ``apart`` also rows for the reads and writes of a mix."""
+    """Build a table with a row for each workload. With ``apart``, also add rows for the reads and the writes of a
+    mix.
+    """
     section, quantities = shown.section, find_quantities(asked.quantities)
     axes = find_axes(cell.workload for cell in section.cells)
     cells = sorted(section.cells, key=lambda cell: place_of(cell.workload, axes))
@@ -281,7 +287,7 @@ def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, 
 
 
 def name_column(quantity: Quantity) -> str:
-    """Return the head of a quantity's column: ``p99.9 (µs)``."""
+    """Return the head of the column of a quantity: ``p99.9 (µs)``."""
     unit = quantity.unit
     return f"{quantity.short} ({unit})" if unit and unit != quantity.short else quantity.short
 
@@ -315,7 +321,7 @@ def build_areas(shown: ShownSection, quantity: Quantity) -> TableView:
 
 
 def build_stream(shown: ShownSection) -> TableView:
-    """Build a table of a stream's first slice, last slice, and whole or window."""
+    """Build a table of the first slice, the last slice, and the whole or the window of a stream."""
     section = shown.section
     first, last = section.slices[0], section.slices[-1]
     lines: list[tuple[str, CellResult, int | None]] = []
@@ -338,7 +344,7 @@ def build_stream(shown: ShownSection) -> TableView:
 
 
 def _notes(cells: Sequence[CellResult], displayed: Sequence[Quantity]) -> tuple[str, ...]:
-    """Return the meaning of the marks, and of a dash where a percentile is shown."""
+    """Return the meaning of the marks, and of a dash if a percentile is shown."""
     rare = next(
         (
             note
@@ -355,7 +361,7 @@ def _notes(cells: Sequence[CellResult], displayed: Sequence[Quantity]) -> tuple[
 
 
 def explain_intervals(result: RunResult) -> tuple[str, ...]:
-    """Return the meaning of intervals, once for all; empty if the run has none."""
+    """Return the meaning of intervals, once for the whole report; empty if the run has no intervals."""
     known = (
         one.known
         for test in result.tests

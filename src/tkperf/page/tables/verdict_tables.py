@@ -1,4 +1,4 @@
-"""Tables of a whole test: sections merged or compared, and the telemetry of its drives."""
+"""Tables of a whole test: its sections merged or compared, and the telemetry of its drives."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _AT_LEVEL = (LATENCY_MEAN, LATENCY_WITH_WAIT, percentile(TAIL_PERCENT), LATENCY_
 
 
 def build_section_tables(test: TestResult, merged: ShownSection | None) -> Iterator[TableView]:
-    """Yield the tables that the test's plan asks for: shared matrices, streams side by side, offered rates.
+    """Yield the tables that the plan of the test asks for: shared matrices, streams next to each other, offered rates.
 
     Args:
-        merged: the sections of rounds as one (``merge_sections``); None: there is none.
+        merged: the sections of rounds merged into one (``merge_sections``); None: there is none.
     """
     links = NO_LINKS
     if merged is not None:
@@ -54,11 +54,10 @@ def build_section_tables(test: TestResult, merged: ShownSection | None) -> Itera
 
 
 def merge_sections(test: TestResult) -> SectionResult | None:
-    """Join all sections of a test that have rounds; the plan has the figures of the whole test.
+    """Join all sections of a test that have rounds. The plan contains the figures of the whole test.
 
-    Rounds of the same number are joined, though they did not run at the same time. The window is the
-    common one, empty if the sections have different ones. None: nothing was measured, or two sections
-    have the same workload.
+    Rounds with the same number are joined, although they did not run at the same time. The window is the common window;
+    it is empty if the windows differ. None: nothing was measured, or two sections have the same workload.
     """
     sections = [section for section in test.sections if section.rounds and not section.areas]
     workloads = [cell.workload for section in sections for cell in section.cells]
@@ -96,7 +95,7 @@ def _rounds(sections: list[SectionResult]) -> tuple[RoundResult, ...]:
 
 
 def _shared_matrices(test: TestResult, merged: ShownSection) -> Iterator[TableView]:
-    """Yield the tables that all sections share, if the test's plan asks for any."""
+    """Yield the tables that all sections share, if the plan of the test asks for any."""
     quantities = find_quantities(matrix_keys(merged.section.plan))
     measured = [section for section in test.sections if section.cells and not section.areas]
     notes = [f"{each.name} is not complete: its figures so far" for each in measured if not each.complete]
@@ -108,7 +107,9 @@ def _shared_matrices(test: TestResult, merged: ShownSection) -> Iterator[TableVi
 
 
 def _saturation(test: TestResult, links: Mapping[Workload, str]) -> Iterator[TableView]:
-    """Yield a table of each section's highest offered rate without a backlog, its latency, and the saturation rate."""
+    """Yield a table of the highest offered rate without a backlog, its latency, and the saturation rate, for each
+    section.
+    """
     rows: list[tuple[str | TableNumber, ...]] = []
     for section in test.sections:
         found = find_characteristic(section, NO_BACKLOG)
@@ -158,7 +159,7 @@ def _build(streams: Sequence[SectionResult], rate: Quantity, links: Mapping[Work
 
 
 def _found(section: SectionResult, measure: Measure) -> str | TableNumber:
-    """Return a characteristic's figure: a dash if the analysis did not look for it, words if it was not found."""
+    """Return the figure of a characteristic: a dash if the analysis did not look for it, words if it was not found."""
     found = find_characteristic(section, measure)
     if found is not None and found.value is None:
         return found.text()
@@ -184,7 +185,7 @@ def _notes(recovers: bool) -> tuple[str, ...]:
 
 
 def _peak(slices: Sequence[SliceResult], quantity: Quantity) -> TableNumber:
-    """Return the greatest value of any slice."""
+    """Return the greatest value among the slices."""
     values = [value for slice_result in slices if (value := slice_result.values.value(quantity)) is not None]
     return TableNumber(value=max(values, default=None), digits=quantity.digits)
 
@@ -217,7 +218,7 @@ _ROWS = (
 
 
 def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> TableView | None:
-    """Build a folded table with a line for each value that any drive reports, and a column for each drive."""
+    """Build a folded table with a line for each value that at least one drive reports, and a column for each drive."""
     if not telemetry:
         return None
     lines: Iterator[tuple[str | TableNumber, ...]] = (

@@ -20,22 +20,22 @@ from tkperf.model.record import RunStatus
 from tkperf.model.units import format_count, list_names
 from tkperf.page.words.run import describe_progress, find_notices, find_warnings
 
-# Most entries that a text lists; it counts the others.
+# Most entries that a text lists. The text contains the number of the others.
 MOST_LISTED = 5
 
 Of = Callable[[RunResult], object]
 ResultPlace = tuple[str, ...]
-# For each run its places of one kind, with their titles.
+# For each run, its places of one kind with their titles.
 PlacesOfRuns = tuple[dict[ResultPlace, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionGroup:
-    """Conditions of one kind; ``texts`` have the values.
+    """Conditions of one kind. ``texts`` contains the values.
 
     Attributes:
-        names: conditions that differ, for a single line.
-        not_known: conditions that may differ, because they are not known of every run.
+        names: names of the conditions that differ, for a single line.
+        not_known: names of the conditions that may differ, because they are not known for every run.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Difference(NamedTuple):
 
 
 def find_conditions(names: Sequence[str], results: Sequence[RunResult]) -> tuple[ConditionGroup, ...]:
-    """Return all conditions that a reader of the rows must know; empty groups are left out."""
+    """Return all conditions that a reader of the rows must know. Empty groups are omitted."""
     other_texts = {
         "Only in some runs": tuple(find_gaps(names, results)),
         "Remarks of the runs": tuple(_join_remarks(names, results)),
@@ -65,7 +65,7 @@ def find_conditions(names: Sequence[str], results: Sequence[RunResult]) -> tuple
 
 
 def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> tuple[ConditionGroup, ...]:
-    """Return conditions that differ or are not known of every run, as far as they matter to the common tests."""
+    """Return conditions that differ or are not known for every run, if they matter to the common tests."""
     of_one_model = _OF_ONE_MODEL if _is_one_model(results) else {}
     groups: dict[str, list[Difference]] = {
         "Specification": [*_facts(names, results, _SPECIFICATION), *_profile_differences(names, results)],
@@ -115,7 +115,7 @@ def _how(values: Iterable[object]) -> tuple[str, bool]:
 
 
 def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
-    """Yield the tests, sections and cells that only some runs have, grouped by these runs.
+    """Yield the tests, sections and cells that only some runs contain, grouped by these runs.
 
     A missing test hides its sections, and a missing section its cells.
     """
@@ -144,12 +144,12 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
 
 
 def find_remarks(name: str, result: RunResult) -> Iterator[str]:
-    """Yield the remarks that a reader of this run's numbers must know in every place."""
+    """Yield the remarks that every reader of the numbers of this run must know."""
     yield from (f"{name}: {text}" for text in _remarks(result))
 
 
 def _join_remarks(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
-    """Yield the remarks of several runs, equal ones once; a notice that all runs carry is left out here."""
+    """Yield the remarks of several runs, equal remarks once. A notice that applies to all runs is omitted here."""
     by_text: dict[str, list[str]] = {}
     for name, result in zip(names, results, strict=True):
         for text in dict.fromkeys(_remarks(result)):
@@ -200,7 +200,9 @@ def _cut_short(result: RunResult) -> Iterator[str]:
 
 
 def _list_values(names: Sequence[str], values: Iterable[object]) -> str:
-    """List the values by run, ``A: 4, B: 1``; for many runs by value, ``4: A, B, C, D and 12 more; 1: E``."""
+    """List the values by run: ``A: 4, B: 1``. For many runs, list the runs by value: ``4: A, B, C, D and 12 more; 1:
+    E``.
+    """
     texts = ["not known" if value is None else str(value) for value in values]
     if len(texts) <= MOST_LISTED:
         return ", ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
@@ -286,7 +288,7 @@ def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> I
 
 
 def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
-    """Return the first run's tests that all runs have."""
+    """Return those tests of the first run that all runs contain."""
     others = [{test.name for test in result.tests} for result in results]
     return [test for test in results[0].tests if all(test.name in names for names in others)]
 

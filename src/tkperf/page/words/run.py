@@ -1,4 +1,4 @@
-"""Describe the course of a run: notices and warnings, its progress, its resumptions, its unreadable parts."""
+"""Describe the course of a run: notices and warnings, progress, resumptions, and unreadable parts."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tkperf.model.units import (
 from tkperf.page.words.uncertainty import count_disturbed
 from tkperf.runner.log_progress import describe_under_way
 
-# Most unreadable rows that get a warning each.
+# Most unreadable rows for which there is a separate warning.
 _MOST_NAMED = 20
 
 
 def find_notices(result: RunResult) -> tuple[str, ...]:
-    """Return what every page of a result shows, each as ``KEYWORD: sentence``."""
+    """Return the notices that every page of a result shows, each as ``KEYWORD: sentence``."""
     return (
         *result.info.notices,
         *_of_resumptions(result.resumptions),
@@ -48,7 +48,7 @@ _SHARING = {
 
 
 def describe_sharing(sharing: SharingState) -> str:
-    """Return what is known of the effect of drives on each other that are measured at once."""
+    """Return the known influence of drives on each other that are measured at the same time."""
     return _SHARING[sharing]
 
 
@@ -64,7 +64,7 @@ def describe_place(place: BatchPlace) -> str:
 
 
 def find_warnings(result: RunResult) -> tuple[RunNote, ...]:
-    """Return the run's own warnings, and those about parts that did not end, resumptions and damage."""
+    """Return the warnings of the run, and warnings about unfinished parts, resumptions and damage."""
     return (*result.warnings, *_of_the_end(result), *_warn_of_resumptions(result), *_warn_of_damage(result.left_out))
 
 
@@ -89,7 +89,7 @@ def describe_progress(test: TestResult) -> str | None:
 
 
 def describe_step_under_way(test: TestResult, status: RunStatus) -> str | None:
-    """Describe the step of a test that did not end; None without one."""
+    """Describe the unfinished step of a test; None: there is none."""
     return None if test.under_way is None else describe_under_way(test.under_way, status)
 
 
@@ -109,7 +109,9 @@ def describe_resumptions(result: RunResult, test: TestResult) -> tuple[str, ...]
 
 
 def describe_resumption(one: ResumptionResult) -> str:
-    """Describe why the run stopped, what was measured again, and what was added or differs since then."""
+    """Describe why the run stopped, which parts were measured again, and which parts were added or differ since
+    then.
+    """
     parts = [*(_of_interruption(one) if one.interrupted else ()), *(_of_repetition(test, one) for test in one.replaced)]
     if one.added:
         parts.append(f"{', '.join(one.added)} added {one.resumed_utc}")
@@ -200,7 +202,7 @@ def _of_damage(left_out: Sequence[LeftOut]) -> Iterator[str]:
 
 
 def _of_the_end(result: RunResult) -> Iterator[RunNote]:
-    """Yield a warning for each part that did not end or begin; none while the run continues."""
+    """Yield a warning for each part that did not end or begin. While the run continues, there is none."""
     if result.status is RunStatus.RUNNING:
         return
     for test in result.tests:
@@ -222,7 +224,7 @@ def _warn_of_resumptions(result: RunResult) -> Iterator[RunNote]:
 
 
 def _warn_of_damage(left_out: Sequence[LeftOut]) -> Iterator[RunNote]:
-    """Yield a warning for each unreadable row, up to a limit, then one for the rest."""
+    """Yield a warning for each unreadable row up to a limit, and then one warning for the rest."""
     for row in left_out[:_MOST_NAMED]:
         yield RunNote(code="left-out", text=f"left out: {row}")
     more = len(left_out) - _MOST_NAMED
@@ -231,9 +233,9 @@ def _warn_of_damage(left_out: Sequence[LeftOut]) -> Iterator[RunNote]:
         yield RunNote(code="left-out", text=text)
 
 
-# Codes of warnings that appear in findings or in the facts of their test.
+# Codes of warnings that are part of the findings or of the facts of their test.
 _TOLD_ELSEWHERE = ("resumed", "unfinished-test")
-# Largest number of texts per group on a page; the JSON export contains all texts.
+# Largest number of texts per group on a page. The JSON export contains all texts.
 MOST_OF_A_GROUP = 10
 _HOST = "host"
 _STEPS = "disturbances"
@@ -270,12 +272,12 @@ BADGES = {
     ReasonCode.DAMAGED: "DAMAGED",
     ReasonCode.FILE_TARGET: "FILE TARGET",
 }
-"""Keywords of badges that say the same as a reason of the verdict."""
+"""Keywords of badges that state the same as a reason of the verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningGroup:
-    """Warnings of one kind; ``count`` includes repeated texts and texts beyond the limit."""
+    """Warnings of one kind. ``count`` includes repeated texts and texts beyond the limit."""
 
     title: str
     count: int
@@ -294,20 +296,20 @@ def find_badges(result: RunResult) -> tuple[str, ...]:
 
 
 def find_banners(result: RunResult) -> tuple[str, ...]:
-    """Return the badges that the verdict does not say."""
+    """Return the badges that the verdict does not already state."""
     verdict = judge_run(result)
     said = {BADGES[reason.code] for reason in verdict.reasons if reason.code in BADGES}
     return leave_out_said(find_badges(result), said, simulated=verdict.simulated)
 
 
 def leave_out_said(banners: Sequence[str], said: Collection[str] = (), *, simulated: bool) -> tuple[str, ...]:
-    """Return the banners that a verdict does not say: others than these keywords, and than that of a model."""
+    """Return the banners that a verdict does not state: those without these keywords, and not that of a model."""
     keywords = {*said, *(["SIMULATED"] if simulated else [])}
     return tuple(banner for banner in banners if banner.split(":")[0] not in keywords)
 
 
 def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:
-    """Group the run's warnings by subject, equal texts once."""
+    """Group the warnings of the run by subject, with equal texts once."""
     by_group: dict[str, list[RunNote]] = {}
     for warning in find_warnings(result):
         if warning.code not in _TOLD_ELSEWHERE:
@@ -330,7 +332,7 @@ def _texts(warnings: Sequence[RunNote]) -> Iterator[str]:
 def summarise_warnings(groups: Sequence[WarningGroup]) -> str:
     """Summarise the groups: ``7 warnings: host (3), disturbed steps (4)``; empty if there is none.
 
-    A warning may be about several steps, so their number may be larger.
+    A warning may concern several steps, so the number of steps may be larger.
     """
     if not groups:
         return ""

@@ -1,4 +1,4 @@
-"""Courses of a section in words: verdicts on steady state, and what was found over time."""
+"""Courses of a section in words: verdicts on steady state, and findings over time."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _SAME_PERIOD = 0.01  # share
 
 
 def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
-    """Return the sentences of a section in the order of its findings; empty without findings.
+    """Return the sentences about a section in the order of its findings; empty if there are none.
 
-    A stream that is level throughout gets a sentence; rounds get one for their levels only if the rate changes.
+    A stream that is level throughout has a sentence. Rounds have a sentence about their levels only if the rate
+    changes.
     """
     axes = find_axes(timeline.workload for timeline in timelines)
     sentences = []
@@ -45,9 +46,9 @@ def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
 
 
 def describe_events(timelines: Sequence[Timeline]) -> Iterator[str]:
-    """Yield sentences for drops and spikes only, without levels.
+    """Yield sentences for drops and spikes, without levels.
 
-    Spikes that raise the mean as well as the maximum get one sentence.
+    Spikes that raise both the mean and the maximum have one sentence.
     """
     kept = preferred(timelines)
     of_maximum = {
@@ -121,7 +122,7 @@ def describe_still_changing(timeline: Timeline) -> str:
 
 
 def _amount(timeline: Timeline, level: RateLevel) -> str:
-    """Return the amount written until a level ends, in brackets; empty for loads that also read."""
+    """Return the amount written up to the end of a level, in brackets; empty for loads that also read."""
     if level.end_bytes is None or timeline.workload.read_percent:
         return ""
     return f" ({format_capacity(level.end_bytes)})"
@@ -199,19 +200,19 @@ def describe_period(timeline: Timeline) -> str:
 
 
 def _number(value: float) -> str:
-    """Format with at most one decimal place; none within 0.05 of a whole number."""
+    """Format a number with at most one decimal place; with none if it is within 0.05 of a whole number."""
     whole = round(value)
     return f"{whole:,}" if abs(value - whole) < 0.05 else f"{value:,.1f}"
 
 
-# Most digits beyond the usual ones: a range of a hundred thousandth of the average needs no more.
+# Most digits in addition to the usual ones. A range of a hundred thousandth of the average needs no more.
 _MOST_FINER = 3
 # Most digits after the decimal point, for a value slightly beyond its limit.
 _MOST_DIGITS = 6
 
 
 def name_rounds(numbers: Sequence[int]) -> str:
-    """Return ``rounds 4–8``; rounds of a stream's verdict may be apart: ``rounds 1, 31, 61, 91, 121``."""
+    """Return ``rounds 4–8``. The rounds of a stream's verdict may be apart: ``rounds 1, 31, 61, 91, 121``."""
     if numbers[-1] - numbers[0] == len(numbers) - 1:
         return format_window(numbers)
     return "rounds " + ", ".join(str(number) for number in numbers)
@@ -220,7 +221,7 @@ def name_rounds(numbers: Sequence[int]) -> str:
 def find_verdict_place(verdict: SteadyStateVerdict) -> int:
     """Return the place of the last digit of a verdict's values.
 
-    It is as fine as their range requires, so that a reader can judge them again.
+    The place is as fine as the range of the values requires, so that a reader can judge them again.
     """
     place = find_digit_place(verdict.average)
     if not verdict.data_excursion or not isfinite(verdict.data_excursion):
@@ -229,12 +230,14 @@ def find_verdict_place(verdict: SteadyStateVerdict) -> int:
 
 
 def format_verdict_value(verdict: SteadyStateVerdict, value: float) -> str:
-    """Format one of a verdict's values, their average or their excursion."""
+    """Format a value of a verdict, the average of its values, or their excursion."""
     return format_to_place(value, find_verdict_place(verdict)) if isfinite(value) else NOT_MEASURED
 
 
 def describe_excess(verdict: SteadyStateVerdict) -> str:
-    """Explain why a window was not steady: ``slope 14 % (allowed 10 %)``; else return the verdict's reason."""
+    """Explain why a window was not steady: ``slope 14 % (allowed 10 %)``. Otherwise return the reason of the
+    verdict.
+    """
     excursions = (
         ("range", verdict.data_excursion, verdict.allowed_data_excursion),
         ("slope", verdict.slope_excursion, verdict.allowed_slope_excursion),

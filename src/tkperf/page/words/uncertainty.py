@@ -1,4 +1,4 @@
-"""Words for uncertainties: next to a figure, below a table, in a sentence."""
+"""Texts about uncertainties: next to a figure, below a table, and in a sentence."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MEANING = (
     "as "
     "long right after."
 )
-"""Meaning of the interval of a single figure: it covers the device's next results."""
+"""Meaning of the interval of a single figure: it covers the next results of the device."""
 MEANING_OF_RATIO = (
     f"The {INTERVAL} of a ratio contains, in {COVERAGE_PERCENT} of 100 cases, the ratio of the levels around which the "
     "values of both runs scatter."
 )
 _AT_LEAST = "at least"
-_MOST_PERCENT = 100  # beyond it a percentage only shows that the figure is not known
+_MOST_PERCENT = 100  # above this, a percentage only shows that the figure is not known
 _OR_WIDER = " or wider"
 _FROM = {
     Basis.ROUNDS: "from the spread of the rounds",
@@ -47,7 +47,7 @@ _FROM = {
 
 
 def describe_interval(value: float | None, uncertainty: Uncertainty | None, digits: int | None = None) -> str:
-    """Return ``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not symmetric; empty without an interval.
+    """Return ``± 310 (0.35 %)``, or ``12.1 to 14.9`` if the interval is not symmetrical; empty if there is no interval.
 
     A lower limit reads ``at least ± 310 (0.35 %)``, ``12.1 to 14.9 or wider``.
     """
@@ -65,7 +65,7 @@ def describe_interval(value: float | None, uncertainty: Uncertainty | None, digi
 
 
 def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: int | None = None) -> str:
-    """Format the value to the last digit of its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``.
+    """Format the value up to the last digit of its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``.
 
     A lower limit reads ``93,883, at least ± 86``, ``1,352 (1,344 to 1,360 or wider)``.
     """
@@ -99,7 +99,7 @@ def _describe_ends(uncertainty: Uncertainty, digits: int | None) -> str:
 
 
 def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -> str:
-    """Format to two digits of the interval's width, so that value and ends differ."""
+    """Format to two digits of the width of the interval, so that the value and the ends differ."""
     low, high = uncertainty.low, uncertainty.high
     if digits is not None or low is None or high is None or high <= low:
         return format_number(value, digits)
@@ -107,12 +107,12 @@ def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -
 
 
 def _second_place(value: float) -> int:
-    """Return the place of a number's second digit."""
+    """Return the place of the second digit of a number."""
     return floor(log10(abs(value))) - 1 if isfinite(value) else 0
 
 
 def describe_value(value: float | None, uncertainty: Uncertainty | None, measure: Measure) -> str:
-    """Describe the value in full, with its interval and basis, or the reason for a missing one."""
+    """Describe the full value, with its interval and basis, or the reason why there is no interval."""
     if value is None:
         return ""
     exact = f"{format_exact(value)} {measure.unit}".rstrip()
@@ -130,9 +130,9 @@ def describe_value(value: float | None, uncertainty: Uncertainty | None, measure
 
 
 def summarise(figures: Iterable[tuple[Measure, float | None, Uncertainty | None]]) -> tuple[str, ...]:
-    """Return lines below a table: the uncertainty of each measure in percent of its values.
+    """Return the lines below a table: the uncertainty of each measure in percent of its values.
 
-    Empty if nothing was calculated, or if the figures can have none.
+    The result is empty if nothing was computed, or if the figures cannot have an uncertainty.
     """
     by_measure: dict[str, tuple[Measure, list[tuple[float, Uncertainty]]]] = {}
     for measure, value, uncertainty in figures:
@@ -158,7 +158,7 @@ def summarise(figures: Iterable[tuple[Measure, float | None, Uncertainty | None]
 
 
 def _list_labels(labels: Sequence[str]) -> str:
-    """Return ``mean, p50, p99 latency``: a common last word appears once."""
+    """Return ``mean, p50, p99 latency``. A common last word appears once."""
     last = labels[-1].rpartition(" ")[2]
     short = [label.removesuffix(f" {last}") for label in labels[:-1]]
     alike = all(label.endswith(f" {last}") for label in labels)
@@ -203,7 +203,7 @@ class Flagged(Protocol):
 
     @property
     def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
-        """Return the kinds of disturbance in its steps."""
+        """Return the kinds of disturbance of its steps."""
         ...
 
 
@@ -232,7 +232,7 @@ def explain_marks(flagged: Iterable[Flagged | None]) -> tuple[str, ...]:
 
 
 def is_flagged(flagged: Flagged) -> bool:
-    """Return whether a figure has a known reason not to be the device's alone."""
+    """Return whether there is a known reason why a figure may not describe the device alone."""
     return bool(flagged.host_limited or flagged.disturbances)
 
 
