@@ -1,1 +1,1 @@
-"""Command line: a thin layer, and the only code that prints, asks and exits."""
+"""The command line: a thin layer, and the only code that prints, asks and exits."""

@@ -1,7 +1,7 @@
-"""The process of one drive of a batch: it looks at its drive, holds it, waits for consent and its turn, and measures
-it.
+"""The process of one drive of a batch: it examines its drive, holds it, waits for consent and for its turn, and
+measures.
 
-Until it is told to begin, it ends when the batch's process ends, because the consent ends with that process.
+Until the process is told to begin, it ends together with the process of the batch, because the consent also ends.
 Afterwards it needs no other process and no terminal.
 """
 
@@ -40,14 +40,14 @@ from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file
 from tkperf.system.host import now_utc
 
-# Length of each reading of a comparison. Several readings show how steady the rate is.
+# Duration of each reading of a comparison. Several readings show how steady the rate is.
 READING_S = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveTask:
-    """Order for a drive's process; ``ledger``: that of the batch; ``resumes``: the process continues an existing run
-    file.
+    """An order for the process of a drive. ``ledger``: the ledger of the batch. ``resumes``: the process continues an
+    existing run file.
     """
 
     number: int
@@ -58,9 +58,9 @@ class DriveTask:
 
 
 def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
-    """Do everything for one drive, and end this process. Call it in a new process, first of all."""
-    # The drive's process has its own session. Signals of the terminal reach only the batch, which passes them on if
-    # they concern drives.
+    """Do everything for one drive, and end this process. This must be the first call in a new process."""
+    # The process of the drive has a separate session. Signals of the terminal reach only the batch, which passes them
+    # on if they concern drives.
     os.setsid()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     point_streams_to(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), (0, 1, 2))
@@ -152,7 +152,7 @@ def _keep(
 
 
 class _Gate:
-    """State of a drive's process that holds its drive and waits until the batch tells it to begin."""
+    """State of a process that holds its drive and waits until the batch tells it to begin."""
 
     def __init__(self, task: DriveTask, channel: Channel) -> None:
         self._task = task
@@ -170,7 +170,7 @@ class _Gate:
 
     @property
     def place(self) -> BatchPlace | None:
-        """The drive's place in its batch, for the result."""
+        """The place of the drive in its batch, for the result."""
         return None if self._go is None else self._go.place
 
     @property
@@ -182,7 +182,7 @@ class _Gate:
         return self._wait(question).answer or ""
 
     def wait_for_turn(self) -> None:
-        """Wait for the start if no question was needed: for a simulated drive or a new file."""
+        """Wait for the start if no question was necessary, as for a simulated drive or a new file."""
         if self._go is None:
             self._wait(None)
 
@@ -190,7 +190,7 @@ class _Gate:
         self._channel.send(Begun())
 
     def wait_for_repetition(self) -> bool:
-        """Hold the drive for another run, if one may follow, and return whether it follows. If the batch has ended, no
+        """Hold the drive for another run if one may follow, and return whether it follows. If the batch has ended, no
         run follows.
         """
         if self._go is None or not self._go.repeatable:
@@ -206,7 +206,7 @@ class _Gate:
         return False
 
     def note_end(self, code: int, text: str) -> None:
-        """Note the end of a run in the ledger."""
+        """Write the end of a run into the ledger."""
         ended = DriveEnded(
             number=self._task.number, utc=now_utc(), pid=os.getpid(), exit_code=code, text=text, again=self._has_run
         )

@@ -1,4 +1,4 @@
-"""Results of a batch on the command line: show them, write them to files, check them."""
+"""Results of a batch on the command line: print them, write them to files, check them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tkperf.runfile.reader import RunFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFiles:
-    """Files of a batch's results; None: not asked for."""
+    """Files for the results of a batch; None: not requested."""
 
     html: Path | None = None
     pdf: Path | None = None
@@ -63,7 +63,7 @@ def show_batch(path: Path, *, as_json: bool) -> None:
 
 
 def end_batch(state: BatchState, options: BatchOptions) -> BatchResult:
-    """Print the short end of a batch, and write the reports of its drives and its page next to them."""
+    """Print a summary of the end of a batch, and write the reports of its drives and its page next to them."""
     batch_result = read_batch_result(state)
     if not options.quiet and options.progress != "json":
         print_batch_end(build_batch_page(batch_result), open_console())
@@ -92,7 +92,7 @@ def _write_run_report(run_file: Path) -> None:
 
 @contextmanager
 def _warning_of(text: str) -> Iterator[None]:
-    """Turn an error into a warning: everything measured is in the run files."""
+    """Turn an error into a warning, because the run files contain everything that was measured."""
     try:
         yield
     except (TkperfError, OSError) as error:
@@ -140,7 +140,7 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
 
 
 def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the named run files; a batch stands for its runs that have begun."""
+    """Return the named run files. A batch is replaced by those of its runs that have begun."""
     found: list[Path] = []
     for path in paths:
         if path.suffix != BATCH_SUFFIX:
@@ -154,9 +154,10 @@ def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def notify_of_batch(options: BatchOptions, state: BatchState, lines: Sequence[str]) -> None:
-    """Send the mail, with the batch's page, and run the command that the user asked for. Never raises.
+    """Send the mail with the page of the batch, and run the command that the user requested. This never raises an
+    error.
 
-    Ctrl-C ends only the mail or the command that is under way.
+    Ctrl-C ends only the current mail or command.
 
     Args:
         lines: text of the mail.

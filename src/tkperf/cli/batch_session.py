@@ -1,4 +1,4 @@
-"""A batch on the command line: look at all drives, ask once, show the progress, give the answer."""
+"""A batch on the command line: examine all drives, ask once, show the progress, and print the answer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BatchPrompt(Protocol):
     """Shows a batch to the user, who confirms it."""
 
     def show(self, selection: DriveSelection, neighbours: Neighbours) -> None:
-        """Before the question, show the findings of the process of each drive."""
+        """Before the question, show the findings of the processes about the drives."""
 
     def ask(self, processes: DriveProcesses) -> None:
         """Ask once for all drives.
@@ -52,14 +52,14 @@ class BatchPrompt(Protocol):
         """
 
     def end(self, state: BatchState) -> int:
-        """Show the outcome of the batch, and return its exit code."""
+        """Show the outcome of the batch, and return the exit code."""
 
 
 def run_batch(request: BatchRequest, options: BatchOptions, prompt: BatchPrompt | None = None) -> int:
-    """Run ``tkperf batch``: return its exit code.
+    """Run ``tkperf batch``, and return the exit code.
 
     Args:
-        prompt: default: the terminal.
+        prompt: how the user is asked; default: on the terminal.
     """
     selection = choose_new(request, options)
     return _conduct(selection, options, depart(options), prompt or _Terminal(options))
@@ -80,8 +80,8 @@ def _find_outputs(options: BatchOptions, request: BatchRequest) -> Iterator[Path
 
 
 def resume_batch(options: BatchOptions, *, without: Sequence[str] = (), prompt: BatchPrompt | None = None) -> int:
-    """Run ``tkperf resume NAME.batch``: begin or continue the run of every drive that is not done, after consent."""
-    # Do this first, because other processes find this process by the lock.
+    """Run ``tkperf resume NAME.batch``: after consent, begin or continue the run of every drive that is not done."""
+    # This is done first, because other processes find this process by the lock.
     departure = depart(options)
     # The lock is held until the end, so that no other process continues the batch or replaces its file.
     ledger = Ledger.open(options.path)
@@ -100,7 +100,7 @@ def _conduct(
     prompt: BatchPrompt,
     ledger: Ledger | None = None,
 ) -> int:
-    """Measure drives after consent. ``ledger``: that of a resumed batch; it is closed at the end."""
+    """Measure drives after consent. ``ledger``: the ledger of a resumed batch. It is closed at the end."""
 
     def work(number: int, channel: Channel) -> NoReturn:
         if held is not None:
@@ -227,7 +227,7 @@ class _Terminal:
 
 
 def print_held(options: BatchOptions, held: Sequence[Held], facts: Sequence[tuple[str, str]]) -> None:
-    """Show the held drives on stderr before the question. A warning of several drives appears once."""
+    """Show the held drives on stderr before the question. A warning about several drives appears once."""
     if options.quiet or options.progress == "json":
         return
     print_table(build_consent_table([one.shown for one in held]), open_console(stderr=True))
@@ -257,7 +257,7 @@ def ask_for(options: BatchOptions, drives: Sequence[DriveShown]) -> None:
 
 
 def wait_for_ends(is_over: Callable[[], bool], listen: Callable[[float], object], path: Path) -> None:
-    """Wait for runs that were asked to end; another Ctrl-C ends only the waiting."""
+    """Wait for runs that were asked to end. Another Ctrl-C ends only the wait."""
     complain_in_thread("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
     try:
         with ended_by_signals(once=False):

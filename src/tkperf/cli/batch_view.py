@@ -1,4 +1,4 @@
-"""Views of a batch under way, and its answer at the end."""
+"""Views of a running batch, and its answer at the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ShowBatch = Callable[[BatchFollower], None]
 
 
 class LiveBatch:
-    """View that draws a line for each drive on stderr, and turns its pages by itself."""
+    """A view that draws a line for each drive on stderr, and changes its pages automatically."""
 
     def __init__(self, footer: str = "") -> None:
         self._frame = RedrawnLines(OutputConsole(file=direct(sys.stderr)))
@@ -43,7 +43,7 @@ class LiveBatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A lost terminal cannot be cleared, and need not be.
+        # A lost terminal cannot be cleared, and this is not necessary.
         with suppress(OSError):
             self._frame.clear()
 
@@ -67,7 +67,7 @@ class LiveBatch:
 
 
 class _NewNotes:
-    """Remarks of a batch that are new since the previous look, such as that of a full disk."""
+    """Remarks of a batch that are new since the previous look, such as a remark about a full disk."""
 
     def __init__(self) -> None:
         self._seen: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class _NewNotes:
 
 
 class BatchLines:
-    """View that writes lines about changes: each change of a drive's stage, and the lines of ``PlainLines`` for its
+    """A view that writes lines about changes: each change of a drive's stage, and the lines of ``PlainLines`` for its
     run.
     """
 
@@ -120,7 +120,7 @@ class BatchLines:
 
 
 class BatchJson:
-    """View that writes every event of a run and each change of a drive's stage as JSON."""
+    """A view that writes every event of a run and each change of a drive's stage as JSON."""
 
     def __init__(self) -> None:
         self._stages: dict[int, DriveStage] = {}
@@ -169,8 +169,8 @@ def name_run(drive: DriveState) -> str:
 
 @contextmanager
 def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBatch]:
-    """Open the chosen view, which gets the batch after each look. If the view fails because its reader has gone or its
-    terminal was closed, the batch continues without the view.
+    """Open the chosen view, which receives the batch after each look. If the view fails because its reader or terminal
+    is lost, the batch continues without the view.
     """
     progress = choose_progress(options.progress)
     view: ShowBatch | None = None
@@ -198,16 +198,17 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
 
 @contextmanager
 def shown_in_thread(options: BatchOptions, watch: Callable[[], BatchFollower]) -> Iterator[None]:
-    """Show a batch under way in a separate thread. If the view hangs, as in a stopped terminal, no drive has to wait.
+    """Show a running batch in a separate thread. If the view blocks, for example on a stopped terminal, no drive has to
+    wait.
 
     Args:
-        watch: begins to look at the batch.
+        watch: starts to look at the batch.
     """
     if options.progress != "json" and (options.quiet or options.detach):
         yield
         return
     ended = threading.Event()
-    # A daemon: Python does not wait at its end for a thread that is stuck in a write.
+    # A daemon thread, because Python does not wait at its end for a daemon that is blocked in a write.
     thread = threading.Thread(target=_show_until, args=(ended, options, watch), name="tkperf progress", daemon=True)
     thread.start()
     try:
@@ -229,14 +230,14 @@ def _show_until(ended: threading.Event, options: BatchOptions, watch: Callable[[
 
 
 def complain_in_thread(text: str) -> None:
-    """Print a line on stderr, without waiting for a terminal that accepts no output."""
+    """Print a line on stderr without waiting for a terminal that accepts no output."""
     thread = threading.Thread(target=complain, args=(text,), daemon=True)
     thread.start()
     thread.join(0.5)
 
 
 def describe_batch_end(state: BatchState) -> Iterator[str]:
-    """Yield lines, with markup, that describe the progress of a batch that is not under way."""
+    """Yield lines, with markup, that describe the progress of a batch that does not run."""
     for drive in state.drives:
         yield plain(f"{drive.shown.label} {drive.outcome}")
     yield f"results: tkperf show {plain(state.path)}; as a page: tkperf report {plain(state.path)}"
@@ -245,7 +246,7 @@ def describe_batch_end(state: BatchState) -> Iterator[str]:
 
 
 def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
-    """Show a batch until it ends, only from its ledger and its run files."""
+    """Show a batch until it ends, using only its ledger and its run files."""
     watched = WatchedBatch(path)
     if not watched.state.is_under_way:
         print_lines(*describe_batch_end(watched.state))
@@ -267,7 +268,7 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
 
 
 def print_batch_result(state: BatchState, options: BatchOptions) -> int:
-    """Print the outcome of the batch, write its page and those of its drives, and return its exit code."""
+    """Print the outcome of the batch, write its page and the pages of its drives, and return the exit code."""
     from tkperf.cli.batch_output import describe_outcome, end_batch, notify_of_batch  # noqa: PLC0415
     from tkperf.page.batch.batch_verdict_texts import build_batch_mail  # noqa: PLC0415
 

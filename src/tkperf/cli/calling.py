@@ -1,4 +1,4 @@
-"""Calls of commands: options under headings, and the usage after the message of a wrong call."""
+"""Calls of commands: options under headings, and the usage after the message about a wrong call."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 # Set by the scripts that 'tkperf completion' prints.
 ASKED_TO_COMPLETE = "_TKPERF_COMPLETE"
-# Similarity from which a word is a slip for an option with one dash, and not short options in one
-# word: -ssd for -ssdt, not -qd for -q -d.
+# Minimum similarity at which a word is a misspelt option with one dash, and not several short options in one word: -ssd
+# for -ssdt, but not -qd for -q -d.
 _SLIP = 0.8
-# A command with no more options than these lists all of them as common ones.
+# If a command has no more options than this, its help lists all of them as common options.
 _FEW = 8
-# Greatest width of the column of options in a help: less than the 30 of click, so that the texts are shorter.
+# Greatest width of the column of options in a help. It is less than the 30 of click, so that the texts need fewer
+# lines.
 _WIDEST = 24
 
 
@@ -30,7 +31,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class Heading(StrEnum):
-    """Headings under which the help lists options, in this order: the common ones fit on the first screen."""
+    """Headings under which the help lists options, in this order. The common options fit on the first screen."""
 
     COMMON = "Options"
     CONTENT = "Content of the report"
@@ -56,7 +57,7 @@ def headed(heading: Heading, *names: str, **settings: Any) -> HeadedOption:
 
 
 class Command(click.Command):
-    """A command with headings in its help, which guesses the option that a wrong call meant."""
+    """A command with headings in its help. After a wrong call, it guesses the option that the user meant."""
 
     # ``describe_excess`` describes arguments that are too many.
     allow_extra_args = True
@@ -80,20 +81,21 @@ class Command(click.Command):
             return super().invoke(ctx)
 
     def describe_excess(self, words: Sequence[str]) -> str:
-        """Return the message for more arguments than the command takes."""
+        """Return the message about superfluous arguments."""
         listed = ", ".join(f"'{word[:40]}'" for word in words)
         return f"{listed}: more than this command takes"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, records in options_by_heading(self, ctx).items():
             with formatter.section(title):
-                # Padded, so that all sections have one width; click measures each by itself.
+                # The names are padded, so that all sections have the same width. click measures each section
+                # separately.
                 padded = [(name.ljust(_WIDEST), text) for name, text in records]
                 formatter.write_dl(padded, col_max=_WIDEST)
 
 
 class CommandGroup(click.Group):
-    """A group of commands, which guesses the command that a wrong call meant."""
+    """A group of commands. After a wrong call, it guesses the command that the user meant."""
 
     command_class = Command
 
@@ -111,17 +113,17 @@ class CommandGroup(click.Group):
         raise click.UsageError(self.describe_unknown(ctx, name), ctx)
 
     def describe_unknown(self, ctx: click.Context, name: str) -> str:
-        """Return the message for an unknown word in place of a command."""
+        """Return the message about an unknown word in place of a command."""
         return f"there is no command {name[:40]}{guess(name, self.list_commands(ctx))}"
 
 
 def options_by_heading(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-    """Return flags and meaning of each option by heading; options without one are common."""
+    """Return flags and meaning of each option by heading. Options without a heading are common options."""
     sections: dict[str, list[tuple[str, str]]] = {heading.value: [] for heading in Heading}
     listed: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
-        # Newer versions of click list arguments, too; the text of the help explains them.
+        # Newer versions of click list arguments, too. The text of the help already explains them.
         if record is None or isinstance(param, click.Argument):
             continue
         heading = param.heading if isinstance(param, HeadedOption) else Heading.COMMON
@@ -140,12 +142,12 @@ def usage_of(ctx: click.Context) -> tuple[str, str]:
 
 @contextmanager
 def _with_usage(ctx: click.Context, given: Sequence[str] = ()) -> Iterator[None]:
-    """Add the usage to errors in a call, and to an unknown option the option that the user may have meant."""
+    """Add the usage to errors in a call. For an unknown option, also name the option that the user may have meant."""
     try:
         yield
     except click.NoSuchOption as error:
         where = error.ctx or ctx
-        # For -nj click names -n, the first letter that it does not know.
+        # For -nj, click names -n, which is the first letter that it does not know.
         typed = (word.partition("=")[0] for word in given if word.startswith(error.option_name))
         name = next(typed, error.option_name)
         text = f"there is no option {name[:40]}{guess(name, _options_of(where))}"
@@ -170,7 +172,7 @@ def _options_of(ctx: click.Context) -> dict[str, click.Option]:
 
 
 def _refuse_slips(ctx: click.Context, words: Sequence[str]) -> None:
-    """Refuse misspelled options with one dash: click would read ``-ssd iops`` as ``-s sd``, a mail server."""
+    """Refuse misspelt options with one dash, because click would read ``-ssd iops`` as ``-s sd``, a mail server."""
     known = _options_of(ctx)
     spelled_with_one = [name for name in known if len(name) > 2 and name[1] != "-"]
     for word in words:
@@ -188,7 +190,9 @@ def _refuse_slips(ctx: click.Context, words: Sequence[str]) -> None:
 def _refuse_device_as_name(
     command: click.Command, ctx: click.Context, given: Sequence[str], error: click.MissingParameter
 ) -> None:
-    """Say that NAME is missing if the only argument is a device: click takes it for NAME, and misses DEVICE."""
+    """Say that NAME is missing if the only argument is a device. click uses this argument as NAME, and reports that
+    DEVICE is missing.
+    """
     if error.param is None or error.param.name != "device":
         return
     words, _, _ = command.make_parser(ctx).parse_args(list(given))

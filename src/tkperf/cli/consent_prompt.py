@@ -1,4 +1,4 @@
-"""Show the plan of a run on the terminal, and ask there for consent."""
+"""Show the plan of a run on the terminal, and ask for consent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tkperf.render.terminal.console import print_facts
 from tkperf.render.terminal.plan_lines import print_plan_on_stderr, print_plan_warnings
 
 WAY = "--yes-destroy"
-# Repetitions of the question: a user who means another device notices it by then.
+# Number of repetitions of the question. By then, a user who means another device notices the mistake.
 ASKED_AGAIN = 2
 
 
@@ -53,7 +53,7 @@ def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
 
 
 def consent_of(options: RunOptions) -> Consent:
-    """Return the consent of the command line's user: given beforehand, by force, or by typing."""
+    """Return the consent of the user: given in advance, by --force, or by typing."""
     return Consent(confirm=options.yes_destroy, force=options.force, ask=ask_on_terminal, way=WAY)
 
 

@@ -1,7 +1,7 @@
-"""End of a run, after its device is released: write the report and notify.
+"""The end of a run, after its device was released: write the report and notify.
 
-Nothing here changes the outcome of the run. A failure is a line on stderr, and Ctrl-C ends only the work that is
-under way here.
+Nothing in this module changes the outcome of the run. A failure is a line on stderr, and Ctrl-C ends only the current
+work of this module.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FEW_SLICES = 30
 
 
 def describe_going_on(record: RunRecord, log: Sequence[LogEntry]) -> str:
-    """Describe the place of a run under way: ``test 1 of 4, IOPS, round 3 of at most 25; 1 h gone, ...``."""
+    """Describe the place of a running run: ``test 1 of 4, IOPS, round 3 of at most 25; 1 h gone, ...``."""
     progress = find_progress(record, log)
     place = describe_place(progress) or progress.test or "about to begin"
     text = f"test {progress.number} of {progress.tests}, {place}" if progress.test else place
@@ -64,7 +64,7 @@ def describe_going_on(record: RunRecord, log: Sequence[LogEntry]) -> str:
 
 
 def describe_ended(path: Path, record: RunRecord) -> tuple[str, ...]:
-    """Describe how a run without a writer ended, and which commands to use next: lines with markup."""
+    """Describe how a run without a writer ended, and which commands can follow: lines with markup."""
     name, file = plain(record.info.name), plain(path)
     results = f"results: tkperf show {file}; as a page: tkperf report {file}"
     if record.info.imported:
@@ -90,14 +90,16 @@ def print_run(path: Path) -> None:
 
 
 def print_ended(path: Path) -> None:
-    """Print the verdict and the headline figures of an ended run on stdout."""
+    """Print the verdict and the headline figures of a finished run on stdout."""
     with RunFile(path) as opened:
         result = find_results(opened, opened.record())
     print_end(build_view(result), open_console())
 
 
 def _read_short_streams(result: RunResult, record: RunRecord, read: Read) -> dict[str, Sequence[Seconds]]:
-    """Return the seconds of tests with a stream of too few slices to draw; reading those of all takes longest."""
+    """Return the seconds of those tests that contain a stream with too few slices to draw. Reading the seconds of all
+    tests takes longest.
+    """
     short = {
         test.name for test in result.tests if any(0 < len(section.slices) < FEW_SLICES for section in test.sections)
     }
@@ -110,7 +112,7 @@ _WITHIN_BYTES = 4096
 WRITING = "writing the report; Ctrl-C skips it"
 SMTP_LIMIT_S = 60.0
 COMMAND_LIMIT_S = 300.0
-# Servers commonly refuse mails above 20-25 MB, a third of which is encoding.
+# Servers usually refuse mails above 20-25 MB, a third of which is encoding.
 MOST_ATTACHED_BYTES = 14_000_000
 PORTS = {"none": 25, "starttls": 587, "tls": 465}
 
@@ -119,23 +121,23 @@ Page = str | Exception
 
 
 class Ending:
-    """Steps after a run: the report and the notification. A run that never began gets no report."""
+    """Steps after a run: the report and the notification. A run that never began has no report."""
 
     def __init__(self) -> None:
         self._options: RunOptions | None = None
         self.report: Path | None = None
 
     def ran(self, options: RunOptions) -> None:
-        """Note that the run has ended, successfully or not, and that its file is closed."""
+        """Note that the run has ended, with or without success, and that its file is closed."""
         self._options = options
 
     @property
     def has_run(self) -> bool:
-        """Return whether a run began, so that its file has results or the reason why there are none."""
+        """Return whether a run began, so that its file contains results or the reason why there are none."""
         return self._options is not None
 
     def conclude(self) -> None:
-        """Write the report and notify as the options ask. Never raises."""
+        """Write the report and notify according to the options. This never raises an error."""
         options = self._options
         notified = options is not None and (options.mail or options.notify_command)
         if options is None or (options.no_report and not notified):
@@ -157,7 +159,7 @@ class Ending:
 
 @contextmanager
 def concluded() -> Iterator[Ending]:
-    """Conclude a run that begins in this context, when it is over."""
+    """Conclude a run that begins in this context when it is over."""
     ending = Ending()
     try:
         yield ending
@@ -166,7 +168,7 @@ def concluded() -> Iterator[Ending]:
 
 
 def write_report(options: RunOptions, page: Page) -> None:
-    """Write a page next to the run file. A file that tkperf did not write stays."""
+    """Write a page next to the run file. A file that tkperf did not write is kept."""
     if isinstance(page, Exception):
         raise page
     write_own_page(options.report_path, page, options.run_path)
@@ -226,9 +228,9 @@ def _transient(text: str) -> Iterator[None]:
 
 
 def notify(options: RunOptions, result: RunResult, page: Page) -> None:
-    """Send the mail and run the command that the user asked for about an ended run. Never raises.
+    """Send the mail and run the command that the user requested for a finished run. This never raises an error.
 
-    Ctrl-C ends only the mail or the command that is under way; the outcome of the run stays.
+    Ctrl-C ends only the current mail or command. The outcome of the run does not change.
     """
     if options.mail is not None:
         with warning_of(f"the mail to {options.mail} was not sent through {options.smtp}"):
@@ -244,11 +246,11 @@ def notify(options: RunOptions, result: RunResult, page: Page) -> None:
 
 
 def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessage:
-    """Build a mail with the results as text, the report and the run file, as far as a mailbox takes them."""
+    """Build a mail with the results as text, the report and the run file, if they are not too large for a mailbox."""
     missing: list[str] = []
     attached: list[tuple[str, str, bytes]] = []
     left_bytes = MOST_ATTACHED_BYTES
-    # The report first, as most readers of the mail open it.
+    # The report is first, because most readers of the mail open it.
     for name, kind, read in (
         (f"{options.name}.html", "text/html", partial(_encoded, page)),
         (options.run_path.name, "application/vnd.sqlite3", options.run_path.read_bytes),
@@ -274,7 +276,7 @@ def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessa
 
 
 def begin_mail(options: CallOptions, dut: str, text: str) -> EmailMessage:
-    """Return a mail with nothing attached."""
+    """Return a mail without attachments."""
     message = EmailMessage()
     message["Subject"] = f"tkperf: {dut}"
     message["From"] = options.mail_from or f"tkperf@{os.uname().nodename}"
@@ -292,7 +294,7 @@ def _encoded(page: Page) -> bytes:
 
 
 def send_mail(options: CallOptions, message: EmailMessage) -> None:
-    """Send a mail through the server of the options. Raises an error of any kind."""
+    """Send a mail through the server in the options. This may raise any kind of error."""
     import smtplib  # noqa: PLC0415 - few need it
     import ssl  # noqa: PLC0415
 

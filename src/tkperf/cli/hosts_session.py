@@ -1,4 +1,6 @@
-"""A batch over hosts from the command line: each host looks at its drives, one question here, one view, one answer."""
+"""A batch over hosts from the command line: each host examines its drives, and this machine asks one question, shows
+one view, and prints one answer.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ from tkperf.render.export_json import encode_json
 
 
 def _passed_on(options: BatchOptions) -> Options:
-    """Return what the hosts need of the options."""
+    """Return those options that the hosts need."""
     return Options(**{key: getattr(options, key) for key in Options.__struct_fields__})
 
 
 def run_batch_on_hosts(request: BatchRequest, options: BatchOptions) -> int:
-    """Run ``tkperf batch`` over hosts: return its exit code."""
+    """Run ``tkperf batch`` over hosts, and return the exit code."""
     choose_new(request, options)
     departure = depart(options)
     if options.push is not None:
@@ -36,7 +38,7 @@ def run_batch_on_hosts(request: BatchRequest, options: BatchOptions) -> int:
 
 
 def _push(archive: Path, request: BatchRequest) -> None:
-    """Put tkperf on all hosts."""
+    """Install tkperf on all hosts."""
 
     def push(host: str) -> str:
         try:
@@ -70,7 +72,7 @@ def resume_batch_on_hosts(options: BatchOptions, *, without: Sequence[str] = ())
 
 
 def plan_batch_on_hosts(request: BatchRequest, options: BatchOptions, *, no_probe: bool, as_json: bool) -> str:
-    """Return the plan of each host, one after the other; of one that makes none, its reason."""
+    """Return the plans of the hosts, one after the other. If a host makes no plan, return its reason."""
 
     def ask(host: str) -> str:
         try:
@@ -94,7 +96,7 @@ def _conduct(
     log: BatchLog | None = None,
     without: Sequence[str] = (),
 ) -> int:
-    """Measure drives after consent. ``ledger``: that of a batch that continues; it is closed in the end."""
+    """Measure drives after consent. ``ledger``: the ledger of a batch that continues. It is closed at the end."""
     with until_it_begins() as undone:
         if ledger is not None:
             undone.callback(ledger.close)
@@ -111,7 +113,7 @@ def _conduct(
         if held := hosts.look():
             print_held(options, held, list(hosts.describe()))
             ask_for(options, [one.shown for one in held])
-            # A host may have gone while the question was on the screen.
+            # A host may have become unreachable while the question was open.
             hosts.require_sound()
         if ledger is None:
             ledger = Ledger.create(options.path, request, options.command_line)

@@ -30,7 +30,7 @@ class Count(click.IntRange):
 
 
 class Number(click.FloatRange):
-    """A number within limits, which NaN is not."""
+    """A number within limits. NaN is never within limits."""
 
     def _describe_range(self) -> str:
         return f"{self.min:,} to {self.max:,}"
@@ -43,12 +43,12 @@ class Number(click.FloatRange):
 
 
 class InputFile(click.ParamType[Path]):
-    """An input file. The command reports what is wrong with its content."""
+    """An input file. The command reports any fault of its content."""
 
     name = "file"
 
     def __init__(self, *suffixes: str) -> None:
-        """Keep ``suffixes``, the endings of such files, for completion."""
+        """Store ``suffixes``, the endings of such files, for completion."""
         self._suffixes = suffixes
 
     def convert(self, value: Any, param: object, ctx: object) -> Path:
@@ -68,7 +68,7 @@ class RunFolder(InputFile):
 
 
 class TextOf(click.ParamType[str]):
-    """Text of a file, read at once: an unreadable file must not show only after the purge."""
+    """Text of a file. It is read at once, so that an unreadable file is reported before the purge."""
 
     name = "file"
 
@@ -76,7 +76,7 @@ class TextOf(click.ParamType[str]):
         self._what = what
 
     def convert(self, value: str, param: object, ctx: click.Context | None) -> str:
-        if ctx is not None and ctx.resilient_parsing:  # not read at each Tab: it may be a pipe
+        if ctx is not None and ctx.resilient_parsing:  # the file is not read at each Tab, because it may be a pipe
             return ""
         content = read_input(Path(value), what=self._what, limit_bytes=TEXT_BYTES)
         return content.decode(errors="replace")
@@ -131,7 +131,7 @@ class ProfileName(click.ParamType[str]):
     name = "profile"
 
     def __init__(self, offered: Sequence[str]) -> None:
-        """Keep ``offered``, the shipped profiles that the command can use."""
+        """Store ``offered``, the shipped profiles that the command can use."""
         self._offered = offered
 
     def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
@@ -150,7 +150,7 @@ def _folders(begun: str) -> list[CompletionItem]:
 
 
 def find_run_file(given: str) -> Path:
-    """Return the run file for a word: its path, NAME for NAME.tkperf, or a folder with only one run file."""
+    """Return the run file that a word means: its path, NAME for NAME.tkperf, or a folder with only one run file."""
     if given.endswith(RUN_FILE_SUFFIX) and os.path.exists(given):  # noqa: PTH110 # False also for names too long
         return Path(given)
     meant = list(_candidates(given))
@@ -158,12 +158,12 @@ def find_run_file(given: str) -> Path:
         listed = ", ".join(meant[:_MOST_NAMED])
         more = f" and {len(meant) - _MOST_NAMED} more" if len(meant) > _MOST_NAMED else ""
         raise UsageError(f"run file '{given[:80]}' could be {listed}{more}: name one of them")
-    # Without a match, the reader of the file reports the error.
+    # If there is no match, the reader of the file reports the error.
     return Path(meant[0] if meant else given)
 
 
 def find_run_file_instead(given: str) -> str | None:
-    """Return the run file or batch that a word names in place of a file of another kind; None: it names none."""
+    """Return the run file or batch that a word names in place of a file of another kind; None: the word names none."""
     if given.endswith((RUN_FILE_SUFFIX, BATCH_SUFFIX)) or _is_run_file(given):
         return given
     if os.path.lexists(given) and not os.path.isdir(given):  # noqa: PTH112
@@ -172,7 +172,7 @@ def find_run_file_instead(given: str) -> str | None:
 
 
 def _candidates(given: str) -> Iterator[str]:
-    """Yield all run files that a word may mean if it is not the whole name of a run file."""
+    """Yield all run files that a word may mean if the word is not the complete name of a run file."""
     if _is_run_file(given):
         yield given
     if os.path.isfile(f"{given}{RUN_FILE_SUFFIX}"):  # noqa: PTH113
@@ -185,7 +185,9 @@ def _candidates(given: str) -> Iterator[str]:
 
 
 def _is_run_file(path: str) -> bool:
-    """Return whether a file under another name is a database. It never waits, as for a file under /proc."""
+    """Return whether a file with another name is a database. The function never waits, for example for a file under
+    /proc.
+    """
     try:
         if not os.path.isfile(path) or not os.path.getsize(path):  # noqa: PTH113, PTH202
             return False
@@ -199,9 +201,10 @@ def _is_run_file(path: str) -> bool:
 
 
 def offer_files(begun: str, suffixes: Iterable[str], *, block_devices: bool = False) -> list[CompletionItem]:
-    """Return completions: files with these endings that begin with ``begun``, else folders that may hold some.
+    """Return completions: files with these endings that begin with ``begun``, or else folders that may contain such
+    files.
 
-    Names with control characters are left out, as the answer to a shell is in lines.
+    Names with control characters are omitted, because the answer to a shell consists of lines.
     """
     folder, slash, name = begun.rpartition("/")
     hidden = name.startswith(".")

@@ -1,4 +1,4 @@
-"""Progress as lines: plain ones for logs, pipes and terminals without cursor control, or JSON for programs."""
+"""Progress as lines: plain lines for logs, pipes and terminals without cursor control, or JSON for programs."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ SLICES_A_LINE = 30
 
 
 class PlainLines:
-    """View that writes a line for each round and each other event that matters.
+    """A view that writes a line for each round and for each other important event.
 
     Args:
-        every_s: show at most one second of measurement in this time; 0: show each second; None: show no seconds.
+        every_s: show at most one second of measurement in this interval; 0: show each second; None: show no seconds.
         steps: show each step, slice and verdict; otherwise only every thirtieth slice and the last verdict of a
             section.
-        name: begins each line.
+        name: the text with which each line begins.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class PlainLines:
     def __call__(self, event: Event, at: datetime) -> None:
         text = self._describe(event)
         if text:
-            # A name may hold a line end: the text after it is indented.
+            # A name may contain a line end. The text after the line end is indented.
             lines = drop_controls(f"{self._name}{text}").replace("\n", "\n    ")
             self._stream.write(f"{at.strftime('%Y-%m-%dT%H:%M:%SZ')} {lines}\n")
             self._stream.flush()
@@ -139,16 +139,18 @@ class PlainLines:
 
 
 def _is_worth_a_line(step: StepRecord) -> bool:
-    """Return whether a view of rounds shows a step: fills, and of a stream the first slice and every thirtieth."""
+    """Return whether a view of rounds shows a step: a fill, or the first slice and every thirtieth slice of a
+    stream.
+    """
     if step.kind is StepKind.CONTINUOUS:
         return step.number == 1 or step.number % SLICES_A_LINE == 0
     return step.kind is StepKind.FILL
 
 
 class JsonLines:
-    """View that writes each event as a JSON object in a line; its ``event`` key names the kind.
+    """A view that writes each event as a JSON object on one line. The key ``event`` names its kind.
 
-    ``about``: keys that each object has in addition.
+    ``about``: further keys that each object contains.
     """
 
     def __init__(self, stream: TextIO, about: Mapping[str, object] = MappingProxyType({})) -> None:
@@ -184,13 +186,13 @@ class JsonLines:
         if isinstance(event, PhaseStarted):
             fields["phase"] = {"kind": type(event.phase).__name__, **msgspec.to_builtins(event.phase)}
         if isinstance(event, TestStarted):
-            del fields["plan"]  # how reports show the test, which is in the run file
+            del fields["plan"]  # the presentation of the test in reports is in the run file
         self.write(type(event).__name__, fields)
 
     def write(self, event: str, fields: Mapping[str, object]) -> None:
         """Write an event of this kind as an object."""
         line = {"event": event, **self._about, **fields}
-        # NaN becomes null, as JSON has no NaN.
+        # NaN becomes null, because JSON has no NaN.
         self._stream.write(encode_json(line) + "\n")
         self._stream.flush()
 

@@ -1,4 +1,4 @@
-"""Entry point: the command group. Every error becomes one line and an exit code."""
+"""Entry point: the group of commands. Every error becomes one line and an exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tkperf.cli.standard_streams import complain, let_go, prepare_streams
 from tkperf.model.errors import ExitCode, TkperfError, UsageError, reason_of
 from tkperf.model.version import __version__
 
-# Commands by their headings in the help, with module and help text. The help therefore loads none of the modules.
+# Commands under their headings in the help, each with its module and help text. The help therefore loads no module of a
+# command.
 COMMAND_GROUPS = {
     "Before a run": {
         "doctor": ("doctor", "Check whether DEVICE can be tested and what is missing here."),
@@ -57,7 +58,7 @@ COMMAND_GROUPS = {
 }
 COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 
-# For programs: tkperf on another host calls this command.
+# This command is for programs: tkperf on another host calls it.
 HIDDEN = {"on-host": ("on_host", "Take part in a batch that is conducted on another host.")}
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -88,7 +89,7 @@ class _Commands(CommandGroup):
                 formatter.write_dl(rows)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # The commands come first; a group of click lists them after its options.
+        # The commands are first; a group of click lists them after its options.
         self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
 
@@ -109,7 +110,9 @@ class _Commands(CommandGroup):
 
 @contextmanager
 def _output_trouble() -> Iterator[None]:
-    """Handle errors of the output before click, which ends with 1 if a reader is gone: "claims not met"."""
+    """Handle errors of the output before click does. click ends with 1 if a reader is gone, which would mean "claims
+    not met".
+    """
     try:
         yield
     except KeyboardInterrupt:
@@ -150,7 +153,7 @@ cli.epilog = describe_exit_codes()
 def main() -> None:
     """Run the command line and exit."""
     prepare_streams()
-    # The parent process may ignore SIGCHLD, and tkperf inherits that: then every program seems to succeed.
+    # The parent process may ignore SIGCHLD, and tkperf inherits this setting. Every program would then seem to succeed.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if ASKED_TO_COMPLETE in os.environ:
         import_module("tkperf.cli.commands.completion")
@@ -176,7 +179,7 @@ def main() -> None:
     except Exception:
         from traceback import format_exc  # noqa: PLC0415  # only a defect needs it
 
-        # Not 1, because 1 means that claims are not met.
+        # The code is not 1, because 1 means that claims are not met.
         complain(format_exc().rstrip())
         exit_code = _fail("this is a defect of tkperf: please report it with the lines above", ExitCode.DEFECT)
     finally:

@@ -1,4 +1,4 @@
-"""Output of the command line: files that are written completely or not at all, and harmless forms of foreign text."""
+"""Output of the command line: files that are written completely or not at all, and foreign text in a harmless form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outputs:
     If one of them is stdout, nothing else is printed there.
 
     Args:
-        folders: output folders, made if they do not exist; no other folder is made.
+        folders: output folders, which are created if they do not exist. No other folder is created.
 
     Raises:
         UsageError: two outputs are the same, one lies in another, an output would destroy something, or a
@@ -57,7 +57,7 @@ class Outputs:
                     pass
 
     def write(self, path: Path, content: bytes | str | Iterable[str]) -> None:
-        """Write one of the files, see ``write_output``."""
+        """Write one of the files; see ``write_output``."""
         write_output(
             path, content, say=not self.on_stdout, inputs=self._inputs, makes_folder=path.parent in self._folders
         )
@@ -78,12 +78,12 @@ def write_output(
     inputs: Iterable[Path | None] = (),
     makes_folder: bool = False,
 ) -> None:
-    """Write a file and print its name, unless stdout holds something else.
+    """Write a file and print its name, unless stdout contains other output.
 
-    ``-`` is stdout. An existing file is replaced once the new one is complete.
+    ``-`` means stdout. An existing file is replaced when the new file is complete.
 
     Args:
-        inputs: sources of the file, which are not overwritten.
+        inputs: input files of the command, which are not overwritten.
         makes_folder: make the file's folder, in one that exists.
     """
     if path == STDOUT:
@@ -104,8 +104,10 @@ def say_path(path: Path) -> None:
 
 
 def open_log(path: Path) -> int:
-    """Open a log for appending, and return the descriptor. Another user may have replaced the log by something else."""
-    # Not blocking, because opening a pipe of this name would wait.
+    """Open a log for appending, and return the descriptor. Another user may have replaced the log by another kind of
+    file.
+    """
+    # The log is opened without blocking, because a pipe with this name would block.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
     if path.is_symlink():
         raise RunFileError(_no_log(path))
@@ -126,7 +128,9 @@ def open_log(path: Path) -> int:
 
 
 def open_log_or_null(path: Path) -> int:
-    """Open a log for text that a run writes on its own; the null device if it cannot be written: the run continues."""
+    """Open a log for the text that a run writes. If it cannot be written, return the null device, and the run
+    continues.
+    """
     try:
         return open_log(path)
     except Exception:  # of any kind

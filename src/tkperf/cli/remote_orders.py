@@ -1,6 +1,6 @@
-"""tkperf on a host of a batch that is conducted elsewhere: it reads one order from stdin, and answers on stdout.
+"""tkperf on a host of a batch that another machine conducts. It reads an order from stdin, and answers on stdout.
 
-Consent is given to this process alone. Until then its drives are held no longer than the connection lasts.
+Only this process receives the consent. Before the consent, its drives are held only as long as the connection lasts.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _PLAN_PIECE = 20_000
 
 
 def serve() -> None:
-    """Do what the first line on stdin asks for. Errors go to stdout as a message."""
+    """Execute the order in the first line on stdin. Errors are sent to stdout as a message."""
     os.umask(0o077)
     caller_uid = drop_caller_environment()
     _say(_greeting())
@@ -147,7 +147,7 @@ def _ledger_of(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _RemoteConsent:
-    """Another host asks the question."""
+    """Consent that another machine asks for."""
 
     lines: Lines[ToHost]
 
@@ -201,7 +201,7 @@ def _begin(order: Begin, lines: Lines[ToHost], caller_uid: int) -> None:
         resume_batch(options, without=order.without, prompt=prompt)
         return
     if order.has_begun:
-        # A run that begins again would replace the earlier measurements.
+        # If a run began again, it would replace the earlier measurements.
         raise RunFileError(
             f"{ledger} no longer exists, so its runs cannot be resumed. Their last snapshots are on the machine "
             "of the batch; measure these drives in a new batch"
@@ -250,7 +250,7 @@ def _options(given: Options, name: str) -> BatchOptions:
 
 
 def _write_inputs(folder: Path, files: dict[str, str]) -> None:
-    """Write the input files of a batch into its folder, which only root reaches."""
+    """Write the input files of a batch into its folder, which only root can read."""
     try:
         for name, text in files.items():
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -261,7 +261,7 @@ def _write_inputs(folder: Path, files: dict[str, str]) -> None:
 
 
 def _draft(request: BatchRequest, folder: Path) -> BatchDraft:
-    """Return a batch of the drives of this host, with the names that the user chose."""
+    """Return a batch of the drives of this host, with the names that the user gave."""
     run = request.drives[0].request
     common = {key: getattr(run, key) for key in run.__struct_fields__ if key not in ("device", "size", "facts")}
     drives = tuple(
@@ -273,7 +273,7 @@ def _draft(request: BatchRequest, folder: Path) -> BatchDraft:
 
 
 class _LastEvent:
-    """Stream of JSON lines that keeps the last one."""
+    """A stream of JSON lines that keeps the last line."""
 
     def __init__(self) -> None:
         self.event: dict[str, object] = {}
@@ -287,8 +287,8 @@ class _LastEvent:
 
 
 def _follow(order: Follow, lines: Lines[ToHost], caller_uid: int) -> None:
-    """Report the batch until the other side has gone, and carry out its orders meanwhile."""
-    # A drive is measured here.
+    """Report the progress of the batch until the other side has ended, and execute its orders during this time."""
+    # A drive of this host is measured.
     os.nice(19)
     ledger = _ledger_of(order.name)
     if not ledger.exists():
@@ -331,7 +331,7 @@ def _follow(order: Follow, lines: Lines[ToHost], caller_uid: int) -> None:
 
 
 def _answer(act: Callable[[], None]) -> None:
-    """Carry out an order. If it fails, send the reason to the other side and continue."""
+    """Execute an order. If it fails, send the reason to the other side and continue."""
     try:
         act()
     except HostSilentError:
@@ -368,7 +368,7 @@ def _seconds(utc: str | None) -> float | None:
 
 
 def _send_snapshot(folder: Path, order: Fetch) -> None:
-    """Send a run file as it is now."""
+    """Send a run file in its present state."""
     require_name(order.run)
     path = folder / f"{order.run}{RUN_FILE_SUFFIX}"
     if not path.exists():

@@ -1,4 +1,6 @@
-"""Options of a call as the user gave them, valid from construction; ``RunRequest`` has those of the measurement."""
+"""Options of a call as the user gave them, valid from construction. ``RunRequest`` contains the options of the
+measurement.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ class CallOptions:
 
     @property
     def path(self) -> Path:
-        """File that keeps the measurement: the run file, or the batch's ledger."""
+        """The file that stores the measurement: the run file, or the ledger of the batch."""
         return self.folder / f"{self.name}{self.suffix}"
 
     @property
@@ -101,7 +103,7 @@ class RunOptions(CallOptions):
 
 
 def _check_notification(options: CallOptions) -> None:
-    """Check the notification now: a mistake must not show only after 30 hours."""
+    """Check the notification now, so that a mistake does not appear only after 30 hours."""
     for option, address in (("--mail", options.mail), ("--mail-from", options.mail_from)):
         if address is not None and not _is_mail_address(address):
             raise UsageError(f"{option} '{address}' is not a mail address")
@@ -123,7 +125,9 @@ def _check_notification(options: CallOptions) -> None:
 
 
 def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOptions]:
-    """Return the request and the call's own options from the command line's, by the names of their fields."""
+    """Return the request and the other options of the call, from the options of the command line by their field
+    names.
+    """
     own = {field.name for field in fields(RunOptions)}
     call = {name: value for name, value in options.items() if name in own}
     asked = {name: value for name, value in options.items() if name not in own}
@@ -135,19 +139,21 @@ def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOp
 
 
 def rating_of(options: CallOptions) -> Rating | None:
-    """Return the drive's endurance rating from the options; None: no rating was given."""
+    """Return the endurance rating of the drive from the options; None: no rating was given."""
     return None if options.rated is None else parse_rating(options.rated, options.warranty_years)
 
 
 def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
-    """Return the device's speed by the options; None if they do not give it."""
+    """Return the speed of the device from the options; None if they do not contain it."""
     if options.rate is not None:
         return parse_rate(options.rate)
     return None if options.like is None else read_rates(options.like, plan.dut)
 
 
 def estimate_of(options: RunOptions, plan: RunPlan) -> RunEstimate:
-    """Return the estimate of a plan, according to the options or an assumed speed; nothing is read from the device."""
+    """Return the estimate of a plan, according to the options or to an assumed speed. Nothing is read from the
+    device.
+    """
     return estimate_run(plan, given_rates(options, plan) or ASSUMED, rating_of(options))
 
 
@@ -169,7 +175,7 @@ def _is_mail_address(text: str) -> bool:
 
 
 def _is_server(text: str) -> bool:
-    """Return whether a text is HOST or HOST:PORT that allows a connection."""
+    """Return whether a text is HOST or HOST:PORT, to which a connection is possible."""
     if not re.fullmatch(r"[^:\s]+(:\d{1,5})?", text):
         return False
     host, _, port = text.partition(":")
@@ -185,8 +191,8 @@ class BatchOptions(CallOptions):
     """Options of a batch that do not concern the measurement, including consent.
 
     Attributes:
-        push: archive of tkperf that is put on the hosts first.
-        yes_destroy_file: file with a line for each drive, which confirms them all beforehand.
+        push: archive of tkperf that is first installed on the hosts.
+        yes_destroy_file: file with a line for each drive, which confirms all drives in advance.
         description, feature_matrix: texts for the reports of all drives.
         like: earlier run of the same model, for estimates.
     """
@@ -230,15 +236,15 @@ class BatchOptions(CallOptions):
 
 
 def read_batch(name: str, suite: str | None, options: dict[str, Any]) -> tuple[BatchDraft, BatchOptions]:
-    """Return the batch that a call asks for, and the call's own options; drives are not looked for yet.
+    """Return the batch that a call requests, and the other options of the call. Drives are not searched for yet.
 
     Args:
-        suite: None: the batch is in the file that ``options`` names.
-        options: the command line's; what was given there prevails over a batch file.
+        suite: the suite; None: the batch is in the file that ``options`` names.
+        options: the options of the command line, which override the batch file.
 
     Raises:
         UsageError: the options contradict each other, or the batch file has a mistake.
-        RefusedError: another user can have written the batch file.
+        RefusedError: another user may have written the batch file.
     """
     own = {field.name for field in fields(BatchOptions)}
     call = {key: options.pop(key) for key in own & set(options)}
@@ -256,7 +262,7 @@ def read_batch(name: str, suite: str | None, options: dict[str, Any]) -> tuple[B
 
 
 def _read_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the settings of the whole batch out of the options; return those that were given."""
+    """Remove the settings of the whole batch from the options, and return those that were given."""
     options["stagger_s"] = options.pop("stagger")
     given = {key: value for key in BatchSettings.__struct_fields__ if (value := options.pop(key)) is not None}
     for key, option, parse in (("parallel", "--parallel", parse_parallel), ("stagger_s", "--stagger", parse_seconds)):

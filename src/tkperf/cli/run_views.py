@@ -1,6 +1,4 @@
-"""Views of a run: the log file always, the view that the user chose, and those of a run that another
-process measures.
-"""
+"""Views of a run: the log file, the view that the user chose, and views of a run that another process measures."""
 
 from __future__ import annotations
 
@@ -47,10 +45,11 @@ from tkperf.runner.events import (
     find_place_events,
 )
 
-# Largest number of events kept for a view that accepts none: ten minutes of samples, and more steps than a day has.
+# Largest number of events that are kept for a view that accepts none: ten minutes of samples, and more steps than a day
+# has.
 MOST_SAMPLES = 600
 MOST_EVENTS = 5_600
-# Time that the end of a run gives a view to show the rest.
+# Time that a view has at the end of a run to show the rest.
 DRAIN_S = 5.0
 _NONE_MISSING = EventsDropped(samples=0, others=0)
 
@@ -64,11 +63,11 @@ class Abandoned(Exception):  # noqa: N818 - no error: it ends a view for which t
 
 
 class InBackground:
-    """Observer that hands events to a view in another thread and never waits for it.
+    """An observer that passes events to a view in another thread, and never waits for the view.
 
-    While the view takes nothing, samples beyond ``MOST_SAMPLES`` are dropped, and later all other events but the run's
-    end. When the view takes events again, it gets the number of dropped ones in their place. ``on_note`` gets a note at
-    the first loss, and a note with the number of lost events when the test has ended.
+    While the view accepts no events, samples beyond ``MOST_SAMPLES`` are dropped, and later all other events except the
+    end of the run. When the view accepts events again, it receives the number of dropped events in their place.
+    ``on_note`` receives a note at the first loss, and a note with the number of lost events when the test has ended.
     """
 
     def __init__(self, open_view: OpenView, *, name: str, on_note: Observer = lambda _: None) -> None:
@@ -76,13 +75,14 @@ class InBackground:
         self._open_view = open_view
         self._name = name
         self._on_note = on_note
-        # Its ``put`` uses no lock of Python, because Ctrl-C at the wrong moment could leave such a lock held forever.
+        # The ``put`` method uses no lock of Python, because Ctrl-C at the wrong moment could leave such a lock held
+        # forever.
         self._waiting = SimpleQueue[tuple[Event, datetime] | None]()
         self._missing = _NONE_MISSING
         self._abandoned = False
         self._dropped = self._dropped_reported = 0
         self._owner = threading.get_ident()
-        # A daemon: Python does not wait at its end for a thread that is stuck in a write.
+        # A daemon thread, because Python does not wait at its end for a daemon that is blocked in a write.
         self._thread = threading.Thread(target=self._show, name=f"tkperf {name}", daemon=True)
         self._thread.start()
 
@@ -104,7 +104,7 @@ class InBackground:
             self._say(f"{self._name} was too slow for {events}, which were dropped")
 
     def close(self, *, grace_s: float = DRAIN_S) -> None:
-        """Wait up to ``grace_s`` for the view to show the rest. A view that hangs is abandoned."""
+        """Wait up to ``grace_s`` for the view to show the rest. A view that does not finish is abandoned."""
         self._put_missing()
         self._waiting.put(None)
         self._thread.join(grace_s)
@@ -133,7 +133,7 @@ class InBackground:
 
 
 def _without_weight(event: Event) -> Event:
-    """Remove from a finished step the data that only the run file keeps, as many steps may have to wait."""
+    """Remove from a finished step the data that only the run file stores, because many steps may have to wait."""
     if not isinstance(event, StepEnded):
         return event
     full = event.record.measurement
@@ -144,10 +144,10 @@ def _without_weight(event: Event) -> Event:
 
 
 class DirectText(io.TextIOBase):
-    """Text stream that writes straight to a descriptor, without a buffer.
+    """A text stream that writes directly to a descriptor, without a buffer.
 
-    A buffer has a lock. If a thread hangs in it, as on a stopped terminal, Python aborts when it
-    flushes stdout and stderr at its end.
+    A buffer has a lock. If a thread is blocked while it holds the lock, for example on a stopped terminal, Python
+    aborts when it flushes stdout and stderr at its end.
     """
 
     def __init__(self, descriptor: int, encoding: str = "utf-8") -> None:
@@ -175,7 +175,7 @@ class DirectText(io.TextIOBase):
 
 
 def direct(stream: TextIO) -> TextIO:
-    """Return a standard stream for a thread that may hang in it; unchanged if it has no descriptor."""
+    """Return a standard stream for a thread that may block in it; the same stream if it has no descriptor."""
     try:
         stream.flush()
         return cast(TextIO, DirectText(stream.fileno(), stream.encoding))
@@ -183,7 +183,7 @@ def direct(stream: TextIO) -> TextIO:
         return stream
 
 
-# Longest wait for a thread that runs Python; Python's default is 5 ms. The start of the next step must not
+# Longest wait for a thread that executes Python. The default of Python is 5 ms. The start of the next step must not
 # wait for a view that is drawing.
 SWITCH_INTERVAL_S = 0.0005
 # Time between two looks at the file of a run that another process measures.
@@ -194,10 +194,10 @@ LOOK_EVERY_S = 0.5
 def open_observers(
     options: RunOptions, *, on_note: Observer = lambda _: None, simulated: bool = False
 ) -> Iterator[tuple[Observer, ...]]:
-    """Open the log, then the chosen view if any, and close them however the run ends.
+    """Open the log and then the chosen view, if there is one, and close them however the run ends.
 
-    A view can neither end a run nor delay it, because a run of days is worth more than its view. ``on_note`` gets a
-    note of events that were not shown.
+    A view can neither end a run nor delay it, because a run of days is worth more than its view. ``on_note`` receives a
+    note about events that were not shown.
     """
     try:
         log = open_log(options.log_path)
@@ -232,7 +232,7 @@ def _in_background(open_view: OpenView, name: str, on_note: Observer) -> Iterato
 
 @contextmanager
 def _simulation(open_view: OpenView, *_: object) -> Iterator[Observer]:
-    """Call the view directly: no device waits for it, and time is faster than any view could show."""
+    """Call the view directly, because no device waits for it, and simulated time is faster than any view."""
     with open_view() as view:
         yield lambda event: view(event, datetime.now(UTC))
 
@@ -267,7 +267,7 @@ def _always(view: View) -> OpenView:
 
 def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenView:
     """Wrap a view so that a failure ends only the view, for example because its reader has gone, its disk is full, or
-    its terminal was closed. Opening the view may fail, too. ``on_note`` gets one note about a failure.
+    its terminal was closed. Opening the view may fail, too. ``on_note`` receives one note about a failure.
     """
 
     @contextmanager
@@ -298,7 +298,7 @@ def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenV
 
 
 def follow(followed: FollowedFile, progress: str, *, verbose: bool) -> None:
-    """Show a run that another process measures, by its file, until it ends."""
+    """Show a run that another process measures, using its file, until it ends."""
     progress = choose_progress(progress)
     if progress == "live":
         with LiveView() as view:
@@ -316,7 +316,7 @@ def _new_events(followed: FollowedFile) -> Iterator[list[Event]]:
 
 
 def _write(followed: FollowedFile, view: View) -> None:
-    """Show lines or JSON. From earlier events they show only the current place of the run."""
+    """Show lines or JSON. Of the earlier events, they show only the current place of the run."""
     for event in find_place_events(followed.first_events()):
         view(event, datetime.now(UTC))
     for events in _new_events(followed):
@@ -325,7 +325,9 @@ def _write(followed: FollowedFile, view: View) -> None:
 
 
 def time_of(event: Event, record: RunRecord) -> datetime:
-    """Return the time of an event if the file gives it, else now. Seconds of some minutes arrive at once."""
+    """Return the time of an event if the file contains it, otherwise the present time. Seconds of some minutes arrive
+    together.
+    """
     now = datetime.now(UTC)
     clock_s = find_clock_s(record, now)
     at_s = event.at_s if isinstance(event, SampleSeen) else None
@@ -353,15 +355,15 @@ def _draw(followed: FollowedFile, view: LiveView) -> None:
         view.draw()
 
 
-# Interval of drawing in a simulated run, in which a second takes a millisecond.
+# Interval between drawings in a simulated run, in which a second takes a millisecond.
 DRAW_EVERY_S = 0.1
 
 
 class LiveView:
-    """View that draws on stderr, so that results on stdout stay clean."""
+    """A view that draws on stderr, so that the results on stdout are not mixed with it."""
 
     def __init__(self, console: Console | None = None, *, footer: str = "") -> None:
-        """Keep ``footer``, the last line, which each drawing reads again."""
+        """Store ``footer``, the last line, which is read again for each drawing."""
         self.footer = footer
         self._frame = RedrawnLines(console or OutputConsole(stderr=True))
         self._state = RunState()
@@ -372,8 +374,8 @@ class LiveView:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is Abandoned:
-            return  # others write to the terminal again: clearing would erase their text
-        # A lost terminal cannot be cleared, and need not be.
+            return  # other programs write to the terminal again, and clearing would erase their text
+        # A lost terminal cannot be cleared, and this is not necessary.
         with suppress(OSError):
             self._frame.clear()
 
@@ -384,11 +386,13 @@ class LiveView:
         self.draw()
 
     def take(self, event: Event) -> None:
-        """Take an event without drawing it yet."""
+        """Accept an event without drawing it yet."""
         self._state.take(event)
 
     def draw(self) -> None:
-        """Draw the current state, unless the output is no terminal, where frames cannot replace each other."""
+        """Draw the current state. If the output is not a terminal, nothing is drawn, because drawings could not replace
+        each other.
+        """
         if not self._frame.console.is_terminal:
             return
         self._drawn_s = time.monotonic()
@@ -404,19 +408,19 @@ class LiveView:
         self._frame.show(lines)
 
     def pass_time(self, at_s: float) -> None:
-        """Advance the run's own time to ``at_s`` without an event."""
+        """Advance the time of the run to ``at_s`` without an event."""
         self._state.at_s = max(self._state.at_s, at_s)
 
 
 class RedrawnLines:
-    """Last lines of a terminal, drawn over the previous ones. The cursor stays below."""
+    """The last lines of a terminal, which are drawn over the previous ones. The cursor stays below them."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self._widths: list[int] = []
 
     def show(self, lines: Sequence[Text]) -> None:
-        """Draw in one write; a line ends one column before the terminal does."""
+        """Draw with one write. A line ends one column before the end of the terminal."""
         with self.console.capture() as captured:
             text = Text("\n").join(lines)
             self.console.print(text, no_wrap=True, crop=False, highlight=False, soft_wrap=True)

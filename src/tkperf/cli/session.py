@@ -35,7 +35,7 @@ from tkperf.system.process import PIPE, Process, find_program, fork_early, start
 
 @contextmanager
 def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
-    """Conclude a run when it is over, and show its results, also if it was stopped or failed."""
+    """Conclude a run when it is over, and show its results, even if it was stopped or failed."""
     departure = depart(options)
     try:
         with concluded() as ending, ended_by_signals(once=True):
@@ -108,7 +108,7 @@ def resume_session(request: ResumeRequest, options: RunOptions) -> None:
 
 
 def _require_log(options: RunOptions) -> None:
-    """Check the log now, as an error would end the run after the purge. Text is written to it later."""
+    """Check the log now, because an error after the purge would end the run. Text is written to the log later."""
     if not os.path.lexists(options.log_path):
         return
     try:
@@ -119,7 +119,7 @@ def _require_log(options: RunOptions) -> None:
 
 @contextmanager
 def watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Sequence[Observer]]:
-    """Open the log and the chosen view, and keep the host awake."""
+    """Open the log and the chosen view, and prevent the host from sleeping."""
     simulated = plan.dut.identity.kind is TargetKind.SIMULATED
     with ExitStack() as stack:
         views = stack.enter_context(open_observers(options, on_note=on_note, simulated=simulated))
@@ -129,7 +129,7 @@ def watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Seq
 
 
 def show_results(options: RunOptions, ending: Ending) -> None:
-    """Print verdict and headline figures on stdout, and the places of the other results on stderr."""
+    """Print the verdict and the headline figures on stdout, and the places of the other results on stderr."""
     if options.detach or options.progress == "json":
         ending.say_where()
         return
@@ -155,13 +155,13 @@ _BEGUN = b"begun"
 
 
 class Departure:
-    """Separation of a run from its terminal. Without ``--detach``, the run keeps its terminal."""
+    """The separation of a run from its terminal. Without ``--detach``, the run keeps its terminal."""
 
     def leave_terminal(self) -> None:
-        """Leave the terminal after the question: its signals no longer reach the run."""
+        """Leave the terminal after the question, so that its signals no longer reach the run."""
 
     def report_start(self) -> None:
-        """Report that the run is in its run file: no process has to wait for it."""
+        """Report that the run file contains the run, so no process needs to wait for it any longer."""
 
 
 class _Leaving(Departure):
@@ -170,14 +170,14 @@ class _Leaving(Departure):
         self._begun = begun
 
     def leave_terminal(self) -> None:
-        # Start a new session, which has no terminal. That is possible because a forked child is not the leader of its
+        # Start a new session, which has no terminal. This is possible because a forked child is not the leader of its
         # group.
         os.setsid()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         point_streams_to(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), (0,))
 
     def report_start(self) -> None:
-        # Errors so far go to the terminal.
+        # Errors up to this moment are printed on the terminal.
         point_streams_to(open_log_or_null(self._options.log_path), (1, 2))
         with suppress(OSError):  # no process waits
             os.write(self._begun, _BEGUN)
@@ -185,7 +185,7 @@ class _Leaving(Departure):
 
 
 def depart(options: CallOptions) -> Departure:
-    """Start a second process if ``--detach`` is given, and return only there (docs/adr/0029).
+    """Start a second process if ``--detach`` is given, and return only in that process (docs/adr/0029).
 
     There are two processes from the very beginning. The first one waits. The second one does everything, so that no
     other process takes over device, locks, leases, databases or threads. Until the run has begun, both belong to the
@@ -248,10 +248,10 @@ ANSWER_S = 5.0
 
 @contextmanager
 def kept_awake(name: str, *, on_note: Observer) -> Iterator[None]:
-    """Block sleep, suspend and the lid switch until the end. ``on_note`` gets a note on failure.
+    """Block sleep, suspend and the lid switch until the end. ``on_note`` receives a note after a failure.
 
-    A child process of systemd-inhibit lives as long as the lock is needed. The kernel ends both when
-    tkperf dies. A failure here never ends a run.
+    A child process of systemd-inhibit lives as long as the lock is necessary. The kernel ends both processes when
+    tkperf dies. A failure of this function never ends a run.
     """
     process: Process | None = None
     try:

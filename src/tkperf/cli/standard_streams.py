@@ -18,16 +18,16 @@ from tkperf.model.units import drop_controls, is_copied, wrap_words
 
 
 def complain(text: str) -> None:
-    """Print lines on stderr without control characters; on a terminal, lines break only between words. A lost stderr is
-    ignored.
+    """Print lines on stderr without control characters. On a terminal, lines are broken only between words. A lost
+    stderr is ignored.
     """
     with suppress(OSError):
         click.echo(in_whole_words(drop_controls(text)), err=True)
 
 
 def in_whole_words(text: str) -> str:
-    """Return text with line ends between words, so that a terminal does not break words. Piped text, and a line that a
-    user copies, remain unchanged.
+    """Return text with line ends between words, so that a terminal does not break words. Piped text, and lines that a
+    user copies, do not change.
     """
     if not sys.stderr.isatty():
         return text
@@ -53,8 +53,8 @@ def warning_of(what: str) -> Iterator[None]:
 
 def prepare_streams() -> None:
     """Make the streams accept any text, and open missing streams on the null device. Otherwise the next opened file,
-    such as a run file, would get the number of a missing stream. A path may contain bytes that are not characters; such
-    bytes are escaped.
+    such as a run file, would receive the number of a missing stream. A path may contain bytes that are not characters;
+    such bytes are escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -65,7 +65,7 @@ def prepare_streams() -> None:
 
 
 def let_go(stream: TextIO) -> None:
-    """Drop text that a stream could not write. Python would try again at its end, and exit with 120."""
+    """Drop text that a stream could not write. Otherwise Python would try again at its end, and exit with 120."""
     try:
         stream.flush()
     except OSError:
@@ -73,7 +73,7 @@ def let_go(stream: TextIO) -> None:
 
 
 def point_streams_to(descriptor: int, numbers: Sequence[int]) -> None:
-    """Point standard streams, by their numbers, to an open file, whose own descriptor is closed."""
+    """Point standard streams, by their numbers, to an open file, and close the descriptor of the file."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -88,9 +88,9 @@ def ended_by_signals(*, once: bool) -> Iterator[None]:
     """Raise KeyboardInterrupt on each of these signals; with ``once`` only on the first signal, so that the run ends in
     order.
 
-    With ``once``, later signals are ignored until the process has ended. A terminal and the process that waits for
-    this one may both send the same Ctrl-C, and the second one must not interrupt the last message.
-    Under nohup, which ignores SIGHUP already, a lost terminal ends nothing.
+    With ``once``, later signals are ignored until the process has ended. A terminal and the process that waits for this
+    one may both send the same Ctrl-C, and the second one must not interrupt the last message. Under nohup, which
+    already ignores SIGHUP, a lost terminal has no effect.
     """
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -116,8 +116,8 @@ def ended_by_signals(*, once: bool) -> Iterator[None]:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Disable garbage collection. A run of days has a million objects, none of which is garbage, and searching them
-    would take a tenth of the time.
+    """Disable garbage collection. A run of days has a million objects, none of which is garbage, and a search of these
+    objects would take a tenth of the time.
     """
     gc.disable()
     try:

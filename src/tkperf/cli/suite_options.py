@@ -1,4 +1,4 @@
-"""Options of the commands that run tests, in the groups of their help; options that several commands share."""
+"""Options of the commands that run tests, in the groups of their help, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 def output_file(
     name: str, text: str, *others: str, heading: Heading = Heading.COMMON
 ) -> Callable[[Function], Function]:
-    """Return the option ``--NAME FILE`` for an output; its value is the parameter ``NAME_file``."""
+    """Return the option ``--NAME FILE`` for an output. Its value is the parameter ``NAME_file``."""
     names = (*others, f"--{name}", f"{name.replace('-', '_')}_file")
     return click.option(*names, cls=HeadedOption, heading=heading, type=OUTPUT_FILE, metavar="FILE", help=text)
 
 
 def output_folder(name: str, text: str, *, heading: Heading = Heading.COMMON) -> Callable[[Function], Function]:
-    """Return the option ``--NAME DIR`` for outputs; its value is the parameter ``NAME_folder``."""
+    """Return the option ``--NAME DIR`` for outputs. Its value is the parameter ``NAME_folder``."""
     names = (f"--{name}", f"{name}_folder")
     return click.option(*names, cls=HeadedOption, heading=heading, type=OUTPUT_FOLDER, metavar="DIR", help=text)
 
@@ -102,7 +102,7 @@ AUTO_DEMAND = on_test(
     help="Find TC and QD first: purge, precondition, try demands in short steps, and use the smallest demand within "
     "5 % of the best IOPS. The result shows all steps.",
 )
-# The load, except the demand.
+# Options of the load, except the demand.
 LOAD = (
     on_test(
         "-rt",
@@ -151,7 +151,7 @@ STRICT = on_test(
     help="Refuse an unfit host. Measure a disturbed step of a round again at once, twice at most, then end the run; "
     "you can resume it.",
 )
-# A host that disturbs a measurement: refuse, accept or tune it.
+# Options for a host that disturbs a measurement: refuse, accept or tune it.
 TRUST = (
     STRICT,
     on_test(

@@ -1,1 +1,1 @@
-"""The machine that tkperf runs on: the only module that starts processes, looks at the host, control groups."""
+"""The machine on which tkperf runs: the only module that starts processes, looks at the host, and control groups."""

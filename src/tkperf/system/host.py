@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tkperf.model.errors import EngineError, TkperfError, is_lack_of_resources, reason_of
 
-# A lock that waits for another has an arrow: "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF".
+# A lock that waits for another lock has an arrow: "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF".
 _LOCK = re.compile(r"^\d+: (-> )?(\S+) +\S+ +(\S+) +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE)
 
 
@@ -41,12 +41,12 @@ def read_host(*, root: Path = Path("/")) -> dict[str, object]:
 
 
 def now_utc() -> str:
-    """Return the time to a second, as run files and ledgers have it."""
+    """Return the present time to a second, in the form of run files and ledgers."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def parse_utc(text: str | None) -> datetime | None:
-    """Return a time that a run file has, by default in UTC; None if it is none."""
+    """Return a time from a run file, by default in UTC; None if the text is not a time."""
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
@@ -66,9 +66,9 @@ class FileLock:
 
     Attributes:
         kind: FLOCK, POSIX, LEASE ...
-        pid: None if it belongs to an open file, not to a process.
+        pid: the process; None if the lock belongs to an open file and not to a process.
         file: the number of its file system, and its inode.
-        waits: it waits for another lock to end.
+        waits: whether it waits for the end of another lock.
     """
 
     kind: str
@@ -108,18 +108,18 @@ def _text(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlGroups:
-    """The folders of a process's groups, from its own group up to the root, for versions 2 and 1."""
+    """The folders of the control groups of a process, from its own group up to the root, for versions 2 and 1."""
 
     unified: tuple[Path, ...]
     by_controller: dict[str, tuple[Path, ...]]
 
     def folders_of(self, controller: str) -> tuple[Path, ...]:
-        """Return the folders of a controller's files, nearest first: a limit in any of them applies."""
+        """Return the folders with the files of a controller, nearest first. A limit in any of them applies."""
         return (*self.by_controller.get(controller, ()), *self.unified)
 
 
 def find_control_groups(root: Path, process: str = "self") -> ControlGroups | None:
-    """Find the groups of a process, below a root folder; None if the kernel shows none there."""
+    """Find the control groups of a process below a root folder; None if the kernel shows none."""
     mounts = root / "sys/fs/cgroup"
     unified: tuple[Path, ...] = ()
     by_controller = {}
@@ -141,7 +141,7 @@ def find_control_groups(root: Path, process: str = "self") -> ControlGroups | No
 def _chain(top: Path, path: str) -> tuple[Path, ...]:
     """Return the folders from a group up to the top.
 
-    In a container the path may be the host's: the result has only its folders that exist here.
+    In a container, the path may be that of the host. The result contains only folders that exist here.
     """
     if not top.is_dir():
         return ()

@@ -1,7 +1,7 @@
-"""Looks at the activity of the host: CPUs, pressure, own cgroup, other programs, fio's threads, heat.
+"""Looks at the activity of the host: CPUs, pressure, own control group, other programs, threads of fio, heat.
 
-Files that exist as long as the host runs stay open, so that a look costs one system call for each. If one
-of them cannot be read, its values are not known, and tkperf does not try it again.
+Files that exist as long as the host runs stay open, so that a look needs one system call for each file. If a file
+cannot be read, its values are not known, and tkperf does not try again.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from tkperf.system.host import ControlGroups, find_control_groups
 
 ROOT = Path("/")
 MOST_BYTES = 1 << 18
-# Looking through other programs may take at most this share of one CPU: a program takes some 20 us, so two
-# thousand programs get a look every 8 s.
+# Looks at other programs may take at most this share of one CPU. A program takes about 20 us, so two thousand programs
+# are examined every 8 s.
 WALK_SHARE = 0.005
-# Most of fio's threads and of CPUs' frequencies in a look: on a large host it reads only a part of them.
+# Most threads of fio, and most frequencies of CPUs, in a look. On a large host, a look reads only a part of them.
 MOST_THREADS = 64
 MOST_FREQUENCIES = 8
 # Each read of a frequency interrupts its CPU.
 FREQUENCY_EVERY_S = 10.0
-# Prefix of kinds of pressure, for the own control group.
+# Prefix of the kinds of pressure of the own control group.
 OWN = "own"
 HEAT_COUNTS = ("core_throttle_count", "package_throttle_count")
 SIBLINGS = "the batch's other drives"
-# fio's processes are three below tkperf's at most.
+# The processes of fio are at most three levels below tkperf.
 _MOST_ANCESTORS = 8
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -44,7 +44,8 @@ class ProcHostLooks:
     """Looks at the host through /proc and /sys.
 
     ``read_kernel_lines`` returns the kernel's log lines about the device since the last call. ``siblings`` are
-    processes that measure other drives of the same batch: with all that they started they are one program.
+    processes that measure other drives of the same batch. Together with all processes that they started, they count as
+    one program.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class ProcHostLooks:
         self._siblings = frozenset(siblings)
         self._root, self._clock, self._read_kernel_lines = root, clock, read_kernel_lines
         self._pid = os.getpid()
-        # A text, as a look makes hundreds of paths from it.
+        # The path is a text, because a look makes hundreds of paths from it.
         self._proc = str(root / "proc")
         self._allowed = frozenset(os.sched_getaffinity(0))
         self._files: dict[Path, int | None] = {}
@@ -103,7 +104,7 @@ class ProcHostLooks:
     def look_at_threads(self) -> HostLook:
         at_s = self._clock()
         descendants = _readable(self._descendants, ())
-        # Counting begins here in groups that were entered since the last look.
+        # For groups that were entered since the last look, counting begins here.
         _readable(lambda: self._throttled(descendants), None)
         return HostLook(at_s=at_s, threads=_readable(lambda: self._threads(descendants), {}))
 
@@ -114,7 +115,7 @@ class ProcHostLooks:
         self._files.clear()
 
     def _read(self, path: Path) -> bytes:
-        """Read a file that stays; empty if there is none, or it cannot be read."""
+        """Read a file that stays open; empty if it does not exist or cannot be read."""
         if path not in self._files:
             try:
                 self._files[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -131,7 +132,7 @@ class ProcHostLooks:
             return b""
 
     def _read_once(self, path: str) -> bytes:
-        """Read a file of a process or control group, which may be gone; a relative path is below /proc."""
+        """Read a file of a process or control group, which may have ended. A relative path is below /proc."""
         try:
             file = os.open(path if path[0] == "/" else f"{self._proc}/{path}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -154,7 +155,7 @@ class ProcHostLooks:
         return _add_up(rows), _add_up(allowed)
 
     def _descendants(self) -> tuple[int, ...]:
-        """Find fio and all other processes that tkperf started, by the kernel's lists of children."""
+        """Find fio and all other processes that tkperf started, with the help of the kernel's lists of children."""
         found: list[int] = []
         waiting = [self._pid]
         while waiting and len(found) < MOST_THREADS:
@@ -174,7 +175,7 @@ class ProcHostLooks:
         return [int(name) for name in names][:MOST_THREADS]
 
     def _own_times(self, descendants: Sequence[int]) -> tuple[float | None, float | None]:
-        """Return CPU time, and CPU time in user mode; includes children that ended."""
+        """Return the CPU time, and the CPU time in user mode, including children that ended."""
         ticks = [_times_of(self._read_once(f"{pid}/stat")) for pid in (self._pid, *descendants)]
         known = [times for times in ticks if times is not None]
         if not known:
@@ -183,9 +184,9 @@ class ProcHostLooks:
         return _TICK_S * sum(times.all for times in known), _TICK_S * users
 
     def _threads(self, descendants: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Return each thread's time on a CPU and time waiting for one, in s.
+        """Return for each thread the time on a CPU and the time waiting for a CPU, in s.
 
-        The kernel has both in ns (Documentation/scheduler/sched-stats.rst).
+        The kernel reports both in ns (Documentation/scheduler/sched-stats.rst).
         """
         times: dict[int, tuple[float, float]] = {}
         for pid in descendants:
@@ -196,7 +197,7 @@ class ProcHostLooks:
         return times
 
     def _walk(self, own: set[int]) -> dict[int, Program] | None:
-        """Look through all programs except these; None if it is not yet time for that again."""
+        """Examine all programs except these; None if the next examination is not due yet."""
         now_s = time.monotonic()
         if now_s < self._walk_again_s:
             return None
@@ -220,7 +221,9 @@ class ProcHostLooks:
         return used
 
     def _put_siblings_together(self, used: Mapping[int, Program], parents: Mapping[int, int]) -> dict[int, Program]:
-        """Make one program of those that measure the batch's other drives, and of all that they started."""
+        """Treat the processes that measure the other drives of the batch, and all processes that they started, as one
+        program.
+        """
         family = {pid for pid in used if self._is_of_sibling(pid, parents)}
         others = {pid: program for pid, program in used.items() if pid not in family}
         if family:
@@ -238,7 +241,7 @@ class ProcHostLooks:
         return False
 
     def _stalls(self) -> Iterator[tuple[str, float]]:
-        """Yield the totals of pressure by kind, in s; files have ``some avg10=0.00 ... total=123``, in us.
+        """Yield the totals of pressure by kind, in s. The files contain ``some avg10=0.00 ... total=123``, in us.
 
         Skips a group that was just entered: its total cannot be compared with the former group's. Source:
         Documentation/accounting/psi.rst.
@@ -257,9 +260,9 @@ class ProcHostLooks:
                     yield f"{kind} {words[0].decode()}", _US * int(total)
 
     def _throttled(self, descendants: Sequence[int]) -> tuple[float | None, int | None]:
-        """Return the throttled time, in s, and the number of times, that looks have seen so far.
+        """Return the throttled time in s, and the number of times, that the looks have seen so far.
 
-        Both are for the groups of tkperf and fio and all above them. The kernel has the time in us
+        Both values cover the groups of tkperf and fio and all groups above them. The kernel reports the time in us
         (cgroup-v2.rst) or ns (sched-bwc.rst, v1).
         """
         now: dict[Path, tuple[float, int]] = {}
@@ -269,7 +272,7 @@ class ProcHostLooks:
                 if key in values:
                     now[path] = unit * int(values[key]), int(values[b"nr_throttled"])
         for path, (lasted_s, times) in now.items():
-            # The former values of a group that was just entered, or made again, are not known.
+            # For a group that was just entered or created again, the former values are not known.
             before_s, before_times = self._throttled_before.get(path, (lasted_s, times))
             if lasted_s >= before_s and times >= before_times:
                 self._throttled_s += lasted_s - before_s
@@ -278,7 +281,7 @@ class ProcHostLooks:
         return (self._throttled_s, self._throttled_times) if now else (None, None)
 
     def _find_cpu_stats(self, descendants: Sequence[int]) -> Sequence[Path]:
-        """Return each cpu.stat file once: mostly all processes are in the same group."""
+        """Return each cpu.stat file once, because usually all processes are in the same group."""
         found: dict[Path, None] = {}
         for process in ("self", *map(str, descendants)):
             group = self._read_once(f"{process}/cgroup")
@@ -307,7 +310,7 @@ class ProcHostLooks:
 def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[str, Path]]:
     """Yield the pressure files of the system and of the own group.
 
-    Leaves out an own group that is the whole host's: its pressure is the system's.
+    An own group that is the group of the whole host is omitted, because its pressure is that of the system.
     """
     own = groups.unified[0] if groups is not None and groups.unified else None
     for kind in ("cpu", "io", "memory"):
@@ -317,7 +320,9 @@ def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[
 
 
 def _readable(read: Callable[[], T], otherwise: Otherwise) -> T | Otherwise:
-    """Return the value read, or ``otherwise`` after an error: an unexpected text of the kernel ends no run."""
+    """Return the value, or ``otherwise`` after an error, because an unexpected text of the kernel must not end a
+    run.
+    """
     try:
         return read()
     except (OSError, ValueError, LookupError):

@@ -1,7 +1,7 @@
-"""Output files and their folders, reached through no link that others may have made.
+"""Output files and their folders, which are reached through no link that others may have made.
 
-tkperf walks a path name by name: it opens each folder before it looks up the next name in it. So a
-name that is exchanged meanwhile leads nowhere else.
+tkperf walks along a path name by name, and opens each folder before it looks up the next name in this folder. A name
+that is exchanged during the walk therefore cannot lead elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_NAMES = 4096
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RENAME_EXCHANGE = 2  # linux/fs.h
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# Links in it, such as the target of /dev/stdout, are the kernel's own, and lead to files without a name.
+# Links in this folder, such as the target of /dev/stdout, come from the kernel, and lead to files without a name.
 _PROC = Path("/proc")
 UNFINISHED = re.compile(r"\.tkperf-[0-9a-f]{16}\.(part|folder(\.old)?)")
 """Name of a file or folder that is not complete, or of a folder that was replaced."""
@@ -31,19 +31,21 @@ UNFINISHED = re.compile(r"\.tkperf-[0-9a-f]{16}\.(part|folder(\.old)?)")
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """An open folder, and a name in it; ``is_magic``: the name is a descriptor's, for example /dev/stdout."""
+    """An open folder, and a name in it. ``is_magic``: the name is that of a descriptor, for example /dev/stdout."""
 
     folder: int
     name: str
     is_magic: bool = False
 
     def open(self, flags: int, mode: int = 0o666) -> int:
-        """Open the file of this name, if that is no link."""
+        """Open the file with this name, if the name is not a link."""
         flags |= os.O_CLOEXEC | os.O_NOCTTY | (0 if self.is_magic else os.O_NOFOLLOW)
         return os.open(self.name, flags, mode, dir_fd=self.folder)
 
     def kind(self) -> int | None:
-        """Return the type of the file of this name, as ``stat.S_IFMT`` gives it; None if there is none."""
+        """Return the type of the file with this name, in the form of ``stat.S_IFMT``; None if the file does not
+        exist.
+        """
         try:
             status = os.stat(self.name, dir_fd=self.folder, follow_symlinks=self.is_magic)
         except FileNotFoundError:
@@ -56,12 +58,12 @@ def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) ->
     """Find the place of a file to write.
 
     Args:
-        makes_folder: make its folder if that is missing; the folder above must exist.
-        look_only: do not make it; the place then is the folder above it.
+        makes_folder: create the folder of the file if it is missing. The folder above must exist.
+        look_only: do not create the folder. The place is then the folder above.
 
     Raises:
-        UsageError: its folder does not exist, or a link or pipe of others is on the way.
-        OSError: a folder on the way cannot be opened or made.
+        UsageError: the folder of the file does not exist, or the path contains a link or pipe of others.
+        OSError: a folder of the path cannot be opened or created.
     """
     walk = _Walk(path)
     try:
@@ -71,7 +73,7 @@ def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) ->
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder if it is missing; the folder above must exist. Raises as ``reach``."""
+    """Create a folder if it is missing. The folder above must exist. Raises the same errors as ``reach``."""
     walk = _Walk(folder / "file", named=folder)
     try:
         walk.go(makes_folder=True, look_only=False)
@@ -80,16 +82,16 @@ def make_folder(folder: Path) -> None:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = False) -> None:
-    """Write a file, which gets its name when it is complete; or write into an existing device or pipe.
+    """Write a file, which receives its name when it is complete; or write into an existing device or pipe.
 
-    A hard link to a former file of that name keeps the former content. Raises as ``reach``.
+    A hard link to a former file with this name keeps the former content. Raises the same errors as ``reach``.
     """
     with reach(path, makes_folder=makes_folder) as place:
         if place.kind() not in (None, stat.S_IFREG) or place.is_magic:
             with open(place.open(os.O_WRONLY | os.O_APPEND), "wb") as file:
                 file.writelines(pieces)
             return
-        # Others may write to this folder: so the name cannot be guessed, and the file must be new.
+        # Others may write to this folder. The name is therefore random, and the file must be new.
         unfinished = f".tkperf-{os.urandom(8).hex()}.part"
         try:
             part = FolderEntry(place.folder, unfinished).open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -103,11 +105,11 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = Fa
 
 
 def replace_folder(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write a folder of files, which gets its name when all of it is complete.
+    """Write a folder of files, which receives its name when it is complete.
 
-    An existing folder of that name is replaced in one step, and its files are deleted. It must contain nothing but
-    files. A link of that name is refused, because the files of another folder would be deleted. Raises as ``reach``;
-    the folder above must exist.
+    An existing folder with this name is replaced in one step, and its files are deleted. It must contain only files. A
+    link with this name is refused, because the files of another folder would be deleted. The folder above must exist.
+    Raises the same errors as ``reach``.
     """
     with reach(path.parent) as entry:
         above = os.open(entry.name, _FOLDER, dir_fd=entry.folder)
@@ -153,7 +155,7 @@ def remove_folder(above: int, name: str) -> None:
 
 
 def _exchange(folder: int, name: str, other: str) -> None:
-    """Exchange two names in a folder: in one step where the kernel and the file system can do so."""
+    """Exchange two names in a folder, in one step if the kernel and the file system support this."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is not None:
         done = renameat2(folder, os.fsencode(name), folder, os.fsencode(other), ctypes.c_uint(_RENAME_EXCHANGE))
@@ -169,9 +171,9 @@ def _exchange(folder: int, name: str, other: str) -> None:
 
 
 class _Walk:
-    """A walk along a path: ``folder`` is the open folder that it has reached, ``_at`` its path.
+    """A walk along a path. ``folder`` is the open folder that the walk has reached, ``_at`` its path.
 
-    Errors name the path ``named``.
+    Errors contain the path ``named``.
     """
 
     def __init__(self, path: Path, *, named: Path | None = None) -> None:
@@ -232,7 +234,7 @@ class _Walk:
         )
 
     def _refuse_laid_by_others(self, name: str, status: os.stat_result) -> None:
-        """Refuse a link or pipe anywhere on the way, unless only this user or root can have made it.
+        """Refuse a link or pipe anywhere in the path, unless only this user or root can have made it.
 
         Root can write anywhere, so for root the folder of a link must not be writable by others, either.
         The kernel has such a rule for folders like /tmp, but only if a program opens the link itself.
@@ -250,10 +252,10 @@ class _Walk:
 
 
 def find_cache_folder(name: str = "") -> Path | None:
-    """Return tkperf's folder in the user's cache, or the folder of that name in it; make it if it is missing.
+    """Return tkperf's folder in the user's cache, or the folder with this name in it. Create it if it is missing.
 
-    None: there is none that belongs to the effective user alone. So root neither uses nor makes a folder in the home of
-    another user.
+    None: there is no folder that belongs to the effective user alone. Root therefore neither uses nor creates a folder
+    in the home of another user.
     """
     with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home
         given = Path(os.environ.get("XDG_CACHE_HOME", ""))

@@ -1,4 +1,4 @@
-"""Start, watch and end processes; a linter guards that no other module starts any."""
+"""Start, watch and end processes. A linter checks that no other module starts processes."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 FIO_VARIABLE = "TKPERF_FIO"
 # Variables that only tkperf itself may see.
 SECRETS = "TKPERF_SMTP_"
-# Many times the output of any program that tkperf runs to its end.
+# Many times the output of any program that tkperf executes.
 KEPT_OUTPUT_BYTES, PIECE_BYTES = 16 << 20, 1 << 16
-# The reader gets a program's last output within moments of its end.
+# The reader receives the last output of a program within moments after its end.
 LAST_WORDS_S = 1.0
-# Longest time for a killed program to be gone.
+# Longest time until a killed program has ended.
 KILL_GRACE_S = 5.0
-# Many times the duration of any of them on a slow machine.
+# Many times the duration of such a program on a slow machine.
 ANSWER_LIMIT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A program that ended: its exit status, and its output, decoded leniently."""
+    """A program that ended: its exit status, and its output, decoded with replacements."""
 
     exit_status: int
     stdout: str
@@ -67,7 +67,7 @@ class Completed:
 
     @property
     def words(self) -> str:
-        """Return its errors on one line; without any, its output."""
+        """Return its errors on one line; without errors, its output."""
         return " ".join(self.stderr.split() or self.stdout.split())
 
 
@@ -114,7 +114,7 @@ def find_named_fio() -> str | None:
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of a program, also outside an ordinary user's PATH; None if not installed.
+    """Return the path of a program, even outside an ordinary user's PATH; None if it is not installed.
 
     fio is the one that TKPERF_FIO names, if the variable is set.
     """
@@ -128,7 +128,7 @@ def require_program(name: str) -> str:
     """Return the path of a program.
 
     Raises:
-        EngineError: it is not installed; the message names the package.
+        EngineError: the program is not installed. The message names the package.
     """
     path = find_program(name)
     if path is None and name == "fio" and (named := find_named_fio()) is not None:
@@ -151,16 +151,16 @@ def run_command(
     must_finish: bool = False,
     inherit: Sequence[int] = (),
 ) -> Completed:
-    """Run a program to its end. It does not see Ctrl-C in the terminal; tkperf does.
+    """Run a program to its end. The program does not receive Ctrl-C from the terminal; tkperf does.
 
     Args:
-        on_tick: called about once a second while it runs.
-        must_finish: an interruption by the user takes effect only when the program has ended. For
-            programs whose end would leave a drive in a bad state, such as an erase under way.
-        inherit: descriptors that it gets, such as the lock on the device that it writes to.
+        on_tick: called about once a second while the program runs.
+        must_finish: whether an interruption by the user takes effect only when the program has ended. This is for
+            programs whose early end would leave a drive in a bad state, such as a running erase.
+        inherit: descriptors that the program inherits, such as the lock on the device to which it writes.
 
     Raises:
-        EngineError: it is missing, cannot be started or does not end in time.
+        EngineError: the program is missing, cannot be started, or does not end in time.
     """
     program = require_program(argv[0])
     try:
@@ -183,7 +183,8 @@ def run_command(
             try:
                 ended = _wait(process, until_s)
                 if not ended and time.monotonic() >= until_s:
-                    # The children of a shell would go on asking the drive. But an erase stays whole.
+                    # The children of a shell would continue to query the drive. An erase, however, must not be
+                    # interrupted.
                     if not must_finish:
                         _kill_group(process)
                     said = f"'{argv[0]}' did not end within {timeout_s:.0f} s"
@@ -233,7 +234,7 @@ def read_json_object(
 
 
 class _Beginning:
-    """Reader of a pipe to its end that keeps only the beginning: a program may print without end."""
+    """Reader of a pipe that reads to the end but keeps only the beginning, because a program may print without end."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
         assert pipe is not None
@@ -269,7 +270,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> bool:
-    """Kill a program; return False if it hangs in the kernel, which must not stop tkperf, too."""
+    """Kill a program. Return False if it is blocked in the kernel, which must not block tkperf."""
     if process.poll() is None:
         process.kill()
         try:
@@ -294,15 +295,15 @@ def start_process(
 ) -> subprocess.Popen[bytes]:
     """Start a long-running program.
 
-    It gets its own session, so that Ctrl-C in the terminal reaches only tkperf. The kernel kills it
+    The program has a separate session, so that Ctrl-C in the terminal reaches only tkperf. The kernel kills the program
     when tkperf dies for any reason (setpriv --pdeathsig).
 
     Args:
-        inherit: descriptors that it gets.
-        blocked: signals that wake none of its threads; they stay blocked in its children.
+        inherit: descriptors that the program inherits.
+        blocked: signals that wake none of its threads. They stay blocked in its children.
 
     Raises:
-        EngineError: it is missing or cannot be started.
+        EngineError: the program is missing or cannot be started.
     """
     program = require_program(argv[0])
     # A program inherits the blocked signals of the thread that starts it.
@@ -325,9 +326,10 @@ def start_process(
 
 
 def fork_early() -> int:
-    """Fork this process; return 0 in the new one, its pid in the old one.
+    """Fork this process. Return 0 in the new process, and its process id in the old one.
 
-    Call it before tkperf holds or begins anything: threads, leases and databases do not survive it.
+    Call this function before tkperf holds or begins anything, because threads, leases and databases do not survive a
+    fork.
     """
     assert threading.active_count() == 1, "threads do not survive a fork"
     return os.fork()
@@ -371,7 +373,7 @@ def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
 
 
 class Worker:
-    """A worker that takes bytes and returns bytes. Make it early: it gets ready in the background."""
+    """A worker that receives bytes and returns bytes. Create it early, because it prepares itself in the background."""
 
     def __init__(self, module: str) -> None:
         self._process: Process | None = None
@@ -387,7 +389,7 @@ class Worker:
         self.close()
 
     def send(self, asked: bytes) -> None:
-        """Send the worker all its input. Call it once; it does not wait."""
+        """Send the whole input to the worker, without waiting. Call it once."""
         if self._process is None:
             return
         talk = threading.Thread(target=self._communicate, args=(self._process, asked), daemon=True)
@@ -396,7 +398,7 @@ class Worker:
             self._talk = talk
 
     def receive(self) -> bytes | None:
-        """Wait for the answer and return it; None: the worker failed, or seems to hang."""
+        """Wait for the answer and return it; None: the worker failed, or does not seem to answer."""
         if self._talk is not None:
             self._talk.join()
         return self._answer
