@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -15,7 +16,8 @@ from tkperf.page.batch.batch_results_page import build_batch_page
 from tkperf.page.batch.batch_verdict_texts import describe_batch_title
 from tkperf.page.batch.drives_matrix import build_batch_tiles
 from tkperf.page.check import build_check_page, build_claims_page
-from tkperf.page.margins import MOST_CLAIM_COLUMNS
+from tkperf.page.claim_texts import name_columns
+from tkperf.page.margins import MOST_CLAIM_COLUMNS, describe_misses
 from tkperf.page.matrix import DecisionView, Sign
 from tkperf.page.strip import Dot, Limit, TickKind, build_dot_strip
 from tkperf.page.verdict_texts import NoteLevel
@@ -128,6 +130,22 @@ def test_a_limit_next_to_0_has_pages_without_a_number_that_means_nothing(limit: 
         found = re.search(r".{20}(\b(NaN|nan|inf|None)\b|e[+]\d\d|(\d,?){15})", re.sub(r"<[^>]*>", " ", text))
         assert not found, found
         assert page.verdict.title.endswith("Fail" if limit.startswith("at_most") else "Pass")
+
+
+def test_a_claim_without_a_margin_in_percent_is_the_first_of_those_that_are_missed() -> None:
+    """One rule sorts claims and drives: a missed limit of 0 precedes all margins, one that is met follows them."""
+    at_most_0 = claims_of((100, 1.0)).replace("at_least = 1.0", "at_most = 0")
+    answer = checked_answer(many(90.0), f"{claims_of((0, 95.0))}{at_most_0}")
+    last = answer.drives[-1].checked
+    assert last is not None
+    missed, unlimited = last.claim_results
+    assert sorted((missed, unlimited), key=last.rank) == [unlimited, missed]
+    assert describe_misses(last, name_columns([answer.drives[-1].file]), 3).startswith("4 KiB random read")
+    assert {one.file.order for one in answer.drives} == {(0, -math.inf)}
+    met = checked_answer(many(90.0), claims_of((0, 95.0)) + at_most_0.replace("at_most", "at_least")).drives[-1]
+    assert met.checked is not None
+    assert met.file.order[1] == pytest.approx(100 * (90 / 95 - 1))
+    assert [met.checked.rank(one)[1] for one in met.checked.claim_results][-1] == math.inf
 
 
 def test_a_cell_has_margin_sign_and_value() -> None:

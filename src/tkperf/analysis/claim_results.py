@@ -48,6 +48,8 @@ class ClaimState(StrEnum):
 
 
 _KINDS = {ClaimState.MET: ClaimKind.MET, ClaimState.NOT_MET: ClaimKind.FAILED}
+# Outcomes in the order in which a page shows them.
+_ORDER_OF_KINDS = (ClaimKind.FAILED, ClaimKind.NOT_JUDGED, ClaimKind.MET)
 
 
 class Doubt(StrEnum):
@@ -164,6 +166,18 @@ class Checked:
         """Return the number of claims with an outcome. Equal claims count once."""
         return sum(self.judge(one) is kind for one in self.by_title.values())
 
+    def rank(self, finding: ClaimResult) -> tuple[int, float]:
+        """Return the key that sorts claims: those that are missed, those that are not judged, the others; in each group
+        the least margin first.
+
+        A claim without a margin in percent, such as one with a limit of 0, is the first of those that are missed, and
+        otherwise the last of its group.
+        """
+        kind, margin = self.judge(finding), finding.margin_percent
+        if margin is None:
+            margin = -math.inf if kind is ClaimKind.FAILED else math.inf
+        return _ORDER_OF_KINDS.index(kind), margin
+
     def find_doubts(self, finding: ClaimResult) -> tuple[Doubt, ...]:
         """Return the reasons why the value of a claim cannot judge the drive."""
         doubts = {
@@ -210,14 +224,10 @@ class CheckedFile:
         checked = self.checked
         if checked is None:
             return 1, -math.inf
-        group = 2
-        if checked.not_passed:
-            group = 0 if checked.count(ClaimKind.FAILED) else 1
-        missed = [one for one in checked.claim_results if checked.judge(one) is ClaimKind.FAILED]
-        if any(one.margin_percent is None for one in missed):
-            return group, -math.inf  # for example a limit of 0, from which no distance in percent exists
-        worst = checked.worst
-        return group, math.inf if worst is None or worst.margin_percent is None else worst.margin_percent
+        judged = [one for one in checked.claim_results if checked.judge(one) is not ClaimKind.NOT_JUDGED]
+        met, not_judged = map(_ORDER_OF_KINDS.index, (ClaimKind.MET, ClaimKind.NOT_JUDGED))
+        group, margin = min(map(checked.rank, judged), default=(met, math.inf))
+        return (not_judged if group == met and checked.not_passed else group), margin
 
 
 def _find_doubtful(finding: ClaimResult) -> Iterator[LoadCaution]:

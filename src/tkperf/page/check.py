@@ -30,7 +30,6 @@ from tkperf.page.margins import (
     count_tiles,
     describe_margins_title,
     find_margin_lines,
-    rank_claim,
 )
 from tkperf.page.page import Cell, Column, ReportView, Row, TableView, build_table
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel, Verdict, count_passed, word_verdict
@@ -81,7 +80,7 @@ def build_claims_table(checked: Checked) -> TableView:
 
 
 def _sort_claims(checked: Checked) -> list[ClaimResult]:
-    return sorted(checked.claim_results, key=partial(rank_claim, checked))
+    return sorted(checked.claim_results, key=checked.rank)
 
 
 def find_check_warnings(checked: Checked) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -38,8 +37,6 @@ _FEWEST_IN_STRIP, _FEWEST_IN_COHORT = 2, 3
 _SIGNS_OF_RESULTS = {NoteLevel.FAILURE: Sign.MISSED, NoteLevel.CAUTION: Sign.NOT_JUDGED}
 # Number of tiles in a row, and the most rows of a matrix that leave room for two rows of tiles.
 _TILES_IN_ROW, _MOST_FOR_TWO_ROWS = 4, 14
-# Outcomes in the order of a page.
-_ORDER_OF_KINDS = (ClaimKind.FAILED, ClaimKind.NOT_JUDGED, ClaimKind.MET)
 
 
 def build_margins(
@@ -128,16 +125,9 @@ def _choose_claims(files: Sequence[CheckedFile]) -> list[str]:
         if (checked := file.checked) is None:
             continue
         for one in checked.claim_results:
-            rank = rank_claim(checked, one)
+            rank = checked.rank(one)
             ranks[one.title] = min(rank, ranks.get(one.title, rank))
     return sorted(titles, key=lambda title: ranks[title])[:MOST_CLAIM_COLUMNS]
-
-
-def rank_claim(checked: Checked, finding: ClaimResult) -> tuple[int, float]:
-    """Return the key that sorts claims: first the missed claims, then those that are not judged, then the others.
-    Within each group, the least margin is first.
-    """
-    return _ORDER_OF_KINDS.index(checked.judge(finding)), finding.margin_percent or 0.0
 
 
 def _build_cells(file: CheckedFile, titles: Sequence[str], addresses: Mapping[str, str]) -> Iterator[MatrixCell]:
@@ -233,7 +223,7 @@ def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> 
     -7.0 %)``.
     """
     missed = [one for one in checked.by_title.values() if checked.judge(one) is ClaimKind.FAILED]
-    missed.sort(key=lambda one: -math.inf if one.margin_percent is None else one.margin_percent)
+    missed.sort(key=checked.rank)
     texts = [f"{columns[one.title]} ({_describe_miss(one)})" for one in missed]
     if (more := len(texts) - most) > 1:
         texts[most:] = [f"{more} more"]
@@ -378,8 +368,8 @@ def _find_worst(
     found: Sequence[tuple[int, Checked, ClaimResult]],
 ) -> tuple[tuple[int, float], tuple[int, Checked, ClaimResult]]:
     """Return the drive with the least margin of a claim, and the rank of this margin."""
-    worst = min(found, key=lambda of_drive: rank_claim(*of_drive[1:]))
-    return rank_claim(*worst[1:]), worst
+    worst = min(found, key=lambda of_drive: of_drive[1].rank(of_drive[2]))
+    return worst[1].rank(worst[2]), worst
 
 
 def build_claim_bar(checked: Checked, finding: ClaimResult) -> Strip | None:
