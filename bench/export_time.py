@@ -39,7 +39,7 @@ def main() -> None:
         export = ["export", folder, "--parquet", dataset, *([] if asked.seconds else ["--no-seconds"])]
         for title, words in (
             ("rank, nothing kept", ["rank", folder]),
-            ("rank, figures kept", ["rank", folder, "--by", "single-write-tail"]),
+            ("rank, figures kept", ["rank", folder, "--by", "single-write"]),
             ("export, results kept", export),
             ("export, nothing new", export),
         ):

@@ -331,7 +331,7 @@ def test_of_two_runs_the_lines_say_where_each_is_better() -> None:
     assert lines == {
         "A": "better at random writes (1.2 ×)",
         "B": "better at random reads (6.5 ×)",
-        "Equal": "read latency (1.0 % apart)",
+        "Equal": "mean read latency (1.0 % apart)",
         "Sustained random writes": "A (300 IOPS), then B (246 IOPS, 1.2 × less)",
         "Random reads": "B (650 IOPS), then A (100.0 IOPS, 6.5 × less)",
         "One read at a time": "A and B (10.00 to 10.10 µs, equal)",
@@ -374,7 +374,7 @@ def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
     cells = build_decision_view(comparison, decision).rows[1].cells[:2]
     assert [cell.words for cell in cells] == ["11 % less", "12 % more"]
     lines = uses_of(*runs)
-    assert lines["A"] == "better at random reads (12 % more) and read latency (11 % less)"
+    assert lines["A"] == "better at random reads (12 % more) and mean read latency (11 % less)"
     assert lines["Random reads"] == "A (112.0 IOPS), then B (100.0 IOPS, 11 % less)"
 
 

@@ -90,7 +90,7 @@ def test_each_run_has_a_folder_with_all_tables(runs: Path, tmp_path: Path) -> No
     (of_a,) = read(dataset, "runs")[f"run_id={UUIDS[0]}"]
     assert (of_a["run"], of_a["serial"], of_a["simulated"]) == ("A", "A", True)
     figures = read(dataset, "figures")[f"run_id={UUIDS[1]}"]
-    assert {"single_read", "single_write_tail"} <= {row["figure"] for row in figures}
+    assert {"single_read", "single_write"} <= {row["figure"] for row in figures}
     assert all(row["conditions"] for row in figures)
 
 

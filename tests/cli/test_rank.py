@@ -66,7 +66,7 @@ def test_a_second_call_analyses_nothing(library: Path, monkeypatch: pytest.Monke
     files = [library / "below/fast.tkperf", library / "slow.tkperf"]
     again = json.loads(call(*files, "--json").stdout)
     assert again["ranked"] == first["ranked"]
-    assert call(*files, "--by", "single-write-tail").exception is None
+    assert call(*files, "--by", "single-write").exception is None
 
 
 def test_json_has_the_reasons(library: Path) -> None:

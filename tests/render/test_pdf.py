@@ -362,7 +362,7 @@ def test_a_comparison_opens_with_its_decision(result: RunResult, tmp_path: Path)
         page.title,
         "Sustained random writes",
         "Random read",
-        "Write tail",
+        "Write latency",
         "within noise or 3 % of the best",
     ):
         assert words in " ".join(text.split())

@@ -49,7 +49,7 @@ PRESETS = ("sata-ssd", "nvme-4kn", "client-tlc", "client-qlc", "hdd", "unsteady"
 # The figures by which ``rank`` and the library rank drives, in the order in which a comparison shows them.
 FIGURES = (
     *("random-read", "random-write", "random-mix", "large-read", "large-write"),
-    *("single-read", "single-write-tail", "kept-rate"),
+    *("single-read", "single-write", "kept-rate"),
 )
 
 IO_ENGINES = ("io_uring", "libaio")

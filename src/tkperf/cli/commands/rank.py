@@ -60,7 +60,7 @@ def rank(
     \b
     Examples:
       tkperf rank /srv/results
-      tkperf rank /srv/results --by single-write-tail --only interface=NVMe
+      tkperf rank /srv/results --by single-write --only interface=NVMe
       tkperf rank /srv/results --by kept-rate --only capacity=960GB --html kept.html
       tkperf rank D1.tkperf D2.tkperf rack7.batch --json | jq '.ranked[].run'
     """

@@ -25,8 +25,8 @@ FIGURE_NAMES = {
     "random_mix": ("Mixed", "mixed I/O"),
     "large_read": ("Sequential read", "sequential reads"),
     "large_write": ("Sequential write", "sequential writes"),
-    "single_read": ("Read latency", "read latency"),
-    "single_write_tail": ("Write tail", "write tail"),
+    "single_read": ("Read latency", "mean read latency"),
+    "single_write": ("Write latency", "p99.9 write latency"),
     "kept_rate": ("Kept rate", "kept rate"),
 }
 _SIGNS = {
@@ -376,7 +376,7 @@ def build_column(key: str, work: Workload, measure: Measure, *, same_demand: boo
             return MatrixColumn(title="Kept rate", detail="last quarter / fresh, %")
         case "single_read":
             words = [size, "QD1", "mean"]
-        case "single_write_tail":
+        case "single_write":
             words = [size, "QD1", "p99.9"]
         case _:
             words = [size, demand]
