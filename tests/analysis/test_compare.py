@@ -32,6 +32,7 @@ from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.procedures import HDD_TESTS, load_profile
 from tkperf.render.export_tables import build_comparison_table, render_csv
 from tkperf.render.html import render_view
+from tkperf.render.terminal.comparison_text import MOST_LINES, MOST_LINES_BESIDE_FILES
 from tkperf.render.terminal.page_text import print_page
 
 
@@ -550,6 +551,10 @@ def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: P
     assert len(rows) == 2 * len(both.rows)
     assert float(rows[1]["ratio_to_first"]) == both.rows[0].entries[1].ratio
     assert "<h1>fast is better at " in page.read_text(encoding="utf-8")
+    assert len(ran.output.splitlines()) <= 2 + MOST_LINES_BESIDE_FILES
+    short, full = (CliRunner().invoke(cli, ["compare", *files, *option]).output for option in ([], ["--full"]))
+    assert len(short.splitlines()) <= MOST_LINES < len(full.splitlines())
+    assert [text for text in (short, full) if "Headline figures" in text] == [full]
     missing = CliRunner().invoke(cli, ["compare", files[0], str(tmp_path / "none.tkperf")])
     assert "there is no run file" in str(missing.exception)
 

@@ -107,10 +107,13 @@ def test_a_value_without_an_interval_is_not_ranked_beside_one_with_an_interval()
 
 
 def test_if_no_value_has_an_interval_none_is_better() -> None:
-    """Then the values cannot be told apart, and the matrix says that they have no interval."""
+    """Then no value is ranked, whatever the distance. The title, the line and the matrix say why."""
     runs = [run_of("A", {READ: 100.0}, half_percent=None), run_of("B", {READ: 300.0}, half_percent=None)]
     comparison, decision = decide(*runs)
-    assert find_title(comparison, decision) == "A and B cannot be told apart at any figure"
+    assert find_title(comparison, decision) == "A and B cannot be ranked: figures are without an interval"
+    assert uses_of(*runs)["Random reads"] == (
+        "B (300 IOPS), then A (100.0 IOPS, 3.0 × less); not decided, because no value has an interval"
+    )
     cells = [row.cells[0] for row in build_decision_view(comparison, decision).rows]
     assert [(cell.sign, cell.interval) for cell in cells] == [(Sign.UNDECIDED, "no interval")] * 2
 
@@ -150,9 +153,12 @@ def test_less_than_noise_or_3_percent_is_never_better(
     assert build_decision_view(comparison, decision).rows[1].cells[0].sign is sign
     title = find_title(comparison, decision)
     assert ("better" in title) == (standing is Standing.BEST)
-    assert title == (
-        "B is better at the only figure" if standing is Standing.BEST else "A and B cannot be told apart at any figure"
-    )
+    if standing is Standing.BEST:
+        assert title == "B is better at the only figure"
+    elif half_percent is None:
+        assert title == "A and B cannot be ranked: figures are without an interval"
+    else:
+        assert title == "A and B cannot be told apart at any figure"
 
 
 def replace_rounds(run: RunResult) -> RunResult:

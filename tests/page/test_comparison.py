@@ -133,7 +133,7 @@ def test_the_decision_comes_first_and_the_rest_is_behind_one_select() -> None:
             "Drive S1 over 5 runs",
             [f"headline-history{number}" for number in range(5)],
         ),
-        (drives(8), Arrangement.RUNS, "These 8 runs cannot be told apart at any figure", []),  # no intervals
+        (drives(8), Arrangement.RUNS, "These 8 runs cannot be ranked: figures are without an interval", []),
     ],
 )
 def test_each_arrangement_has_its_chart(

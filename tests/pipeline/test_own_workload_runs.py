@@ -212,7 +212,7 @@ def test_runs_of_one_file_compare_and_the_difference_of_two_is_named(two_runs: P
     """Two runs of different workload files can be compared. The comparison names each key that differs, as it does for
     profiles.
     """
-    done = call("compare", two_runs / "a.tkperf", two_runs / "b.tkperf")
+    done = call("compare", two_runs / "a.tkperf", two_runs / "b.tkperf", "--full")
     assert done.exit_code == 0, (done.output, done.exception)
     said = " ".join(done.output.split())
     assert "own_workload.everything.loads.paced.offered_iops (a: 900, b: 1200)" in said

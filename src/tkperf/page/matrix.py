@@ -85,10 +85,15 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixColumn:
-    """A figure: its name, and its load with the unit."""
+    """A figure: its name, and its load with the unit.
+
+    Attributes:
+        unit: the unit without the load, for places with little room.
+    """
 
     title: str
     detail: str
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

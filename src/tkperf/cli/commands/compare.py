@@ -60,8 +60,9 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     help="Also write all formats into this folder: comparison.html, .pdf, .csv, .json, .md, and TKperf's plots as PNG.",
 )
 @click.option("-z", "--zip", "zipped", is_flag=True, help="With -f: also pack the files as comparison.zip.")
+@click.option("--full", is_flag=True, help="Print everything, not one screen.")
 def compare(
-    run_files: tuple[Path, ...], wanted: str | None, folder: Path | None, zipped: bool, **files: Path | None
+    run_files: tuple[Path, ...], wanted: str | None, folder: Path | None, zipped: bool, full: bool, **files: Path | None
 ) -> None:
     """Compare RUN_FILES with the first. Three or more runs of one model are a cohort, and of one drive a history.
 
@@ -116,10 +117,23 @@ def compare(
         outputs.write(path, _zip(written for _, written in wanted_files if written.parent == folder))
     # stdout is written last, so that all files exist even if its reader, such as head, ends early.
     if not planned.on_stdout:
-        _print(comparison, open_console())
+        if full:
+            _print_all(comparison, open_console())
+        else:
+            _print(comparison, open_console(), beside_files=bool(wanted_files))
 
 
-def _print(comparison: Comparison, console: Console) -> None:
+def _print(comparison: Comparison, console: Console, *, beside_files: bool) -> None:
+    """Print what decides, on one screen."""
+    from tkperf.page.comparison.build_page import build_comparison_page
+    from tkperf.page.words.conditions import find_flaws
+    from tkperf.render.terminal.comparison_text import print_comparison
+
+    flaws = tuple(find_flaws(comparison.names, comparison.results))
+    print_comparison(build_comparison_page(comparison), flaws, console, beside_files=beside_files)
+
+
+def _print_all(comparison: Comparison, console: Console) -> None:
     from tkperf.page.comparison.build_page import build_comparison_page
     from tkperf.render.terminal.page_text import print_page
 

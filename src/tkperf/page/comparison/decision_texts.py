@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.decision import Decision, DecisionCell, DecisionFigure, Standing, Unranked, Use
+from tkperf.analysis.comparing.decision import (
+    Decision,
+    DecisionCell,
+    DecisionFigure,
+    Standing,
+    Unranked,
+    Use,
+    has_interval,
+)
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import Better, Measure
 from tkperf.model.units import MIB, NOT_MEASURED, format_block_size_kib, format_capacity, format_mix, format_number
@@ -36,6 +44,8 @@ _SIGNS = {
     Standing.WORST: Sign.WORST,
     Standing.BETWEEN: Sign.NONE,
 }
+# What is measured of single I/Os.
+_MEASURED = {"single_read": "mean", "single_write": "p99.9"}
 # What tells the lines of a use apart.
 _PARTS = {"large_read": ", reading", "large_write": ", writing"}
 # From this ratio on times are easier to read than percent.
@@ -50,6 +60,7 @@ _MOST_WINNERS = 3
 _MOST_IN_TITLE = 2
 # A reason after "figures are".
 _REASONS = {Unranked.NO_INTERVAL: "without an interval"}
+_NOT_DECIDED = "not decided, because no value has an interval"
 _NOTHING, _SAME = "0.0 %", "the same"
 
 
@@ -84,6 +95,8 @@ def _describe_winners(called: Sequence[str], decision: Decision) -> str:
     near = [wins + decision.count(Standing.EQUAL, run) for run, wins in enumerate(alone)]
     pair = len(called) == 2
     word = "better" if pair else "the best"
+    if not any(alone) and all(map(_has_no_interval, decision.ranked)):
+        return f"{_list_runs(called)} cannot be ranked: figures are {_REASONS[Unranked.NO_INTERVAL]}"
     if not any(alone) and (pair or not any(near) or min(near) == max(near)):
         who = list_words(called) if pair else f"These {len(called)} runs"
         ranked = len(decision.ranked)
@@ -115,6 +128,11 @@ def _describe_better_unranked(called: Sequence[str], decision: Decision) -> str:
     if len(counts) > _MOST_IN_TITLE:
         return f"; better but not ranked: values of {len(counts)} runs"
     return f"; better but not ranked: {list_words([f'{called[run]} at {times}' for run, times in counts.items()])}"
+
+
+def _has_no_interval(figure: DecisionFigure) -> bool:
+    """Return whether no value has an interval, so that nothing is known of their differences."""
+    return not any(has_interval(figure.cells[run].entry) for run in figure.measured)
 
 
 def _of(number: int, count: int) -> str:
@@ -218,6 +236,9 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
         values = [f"{called[run]} ({', '.join(_facts_of(figure, run))})" for run in figure.measured]
         return f"cannot be ranked: {_list_few(values, few=True)}"
     groups = figure.ranking
+    if _has_no_interval(figure):
+        # Each value is a group's: a range would hide how far they are apart.
+        groups = tuple((run,) for group in groups for run in group)
     text = _describe_first(figure, groups[0], called)
     shown = groups[1:] if len(groups) <= _MOST_NAMED else groups[1:_FIRST_NAMED]
     if shown:
@@ -236,6 +257,7 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
     hidden += [f"{len(better) - 1} more"] if len(better) > 1 else []
     missing = [called[run] for run in range(len(called)) if run not in figure.measured]
     parts = [text]
+    parts += [_NOT_DECIDED] if _has_no_interval(figure) else []
     parts += [f"better but not ranked: {list_words(hidden)}"] if hidden else []
     parts += [f"not ranked: {_list_few(unranked, few=few)}"] if unranked else []
     parts += [f"not measured: {_list_few(missing, few=few)}"] if missing else []
@@ -357,7 +379,9 @@ def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColum
     loads = describe_loads(comparison)
     place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
     return MatrixColumn(
-        title=loads.get(place, figure.section), detail=f"{figure.measure.title}{_arrow(figure.measure)}"
+        title=loads.get(place, figure.section),
+        detail=f"{figure.measure.title}{_arrow(figure.measure)}",
+        unit=f"{figure.measure.unit}{_arrow(figure.measure)}",
     )
 
 
@@ -371,18 +395,13 @@ def build_column(key: str, work: Workload, measure: Measure, *, same_demand: boo
     size = size or f"{format_block_size_kib(work.block_size_bytes)} KiB"
     mix = f" {format_mix(work.read_percent)}" if work.is_mixed else ""
     demand = f"TC{work.jobs}/QD{work.io_depth}" if same_demand else "own demand"
-    match key:
-        case "kept_rate":
-            return MatrixColumn(title="Kept rate", detail="last quarter / fresh, %")
-        case "single_read":
-            words = [size, "QD1", "mean"]
-        case "single_write":
-            words = [size, "QD1", "p99.9"]
-        case _:
-            words = [size, demand]
-    return MatrixColumn(
-        title=f"{FIGURE_NAMES[key][0]}{mix}", detail=f"{', '.join((*words, measure.unit))}{_arrow(measure)}"
-    )
+    measured = _MEASURED.get(key)
+    unit = f"{measured}, {measure.unit}" if measured else measure.unit
+    unit += _arrow(measure)
+    if key == "kept_rate":
+        return MatrixColumn(title="Kept rate", detail="last quarter / fresh, %", unit=unit)
+    load = "QD1" if measured else demand
+    return MatrixColumn(title=f"{FIGURE_NAMES[key][0]}{mix}", detail=f"{size}, {load}, {unit}", unit=unit)
 
 
 def _build_cells(

@@ -22,6 +22,8 @@ from tkperf.page.words.run import describe_progress, find_notices, find_warnings
 
 # Most entries that a text lists. The text contains the number of the others.
 MOST_LISTED = 5
+# Most runs with a flaw whose extent is told.
+_MOST_WITH_EXTENT = 3
 
 Of = Callable[[RunResult], object]
 ResultPlace = tuple[str, ...]
@@ -183,6 +185,39 @@ def _remarks(result: RunResult) -> Iterator[str]:
     for section in sections:
         if section.steady is False:
             yield f"{section.name} did not reach steady state"
+
+
+def find_flaws(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[tuple[str, str]]:
+    """Yield what makes values of the runs doubtful, each flaw once with the runs that have it: ``("Not steady", "A
+    (Throughput 128k), B (all 5 sections)")``; many runs without the extent.
+    """
+    flaws: dict[str, dict[str, str]] = {}
+    for name, result in zip(names, results, strict=True):
+        sections = [section for test in result.tests for section in test.sections]
+        cells = [cell for section in sections for cell in section.cells]
+        unsteady = [section.name for section in sections if section.steady is False]
+        found = {
+            "Not measured to the end": result.status.value if result.status is not RunStatus.COMPLETE else "",
+            "Not steady": _count_unsteady(unsteady, len(sections)),
+            "Disturbed": _count_of(sum(bool(cell.disturbances) for cell in cells), len(cells)),
+            "Limited by the host": _count_of(sum(cell.host_limited is True for cell in cells), len(cells)),
+        }
+        for flaw, extent in found.items():
+            if extent:
+                flaws.setdefault(flaw, {})[name] = extent
+    for flaw, extents in flaws.items():
+        texts = [f"{name} ({extent})" for name, extent in extents.items()]
+        yield flaw, list_names(texts if len(texts) <= _MOST_WITH_EXTENT else list(extents))
+
+
+def _count_unsteady(unsteady: Sequence[str], count: int) -> str:
+    if len(unsteady) < 2:
+        return "".join(unsteady)
+    return f"all {count} sections" if len(unsteady) == count else f"{len(unsteady)} of {count} sections"
+
+
+def _count_of(number: int, count: int) -> str:
+    return f"{number} of {format_count(count, 'result')}" if number else ""
 
 
 def find_cut_short(name: str, result: RunResult) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum, auto
 from math import log
 from typing import NamedTuple
 
@@ -20,8 +21,10 @@ _LONGEST_NAME, _LEAST_COLUMN, _WIDEST_COLUMN = 20, 13, 24
 _WIDEST = 200
 # Most lines of a matrix with bars: together with the title and a line for each use it has about 40.
 _MOST_LINES = 28
+# Digits of a number that is shown in thousands if there is little room.
+_LONGEST_WHOLE = 5
 # Characters of an interval after a bar.
-_INTERVAL = len(" ≥ ± 0.35 %")
+_INTERVAL = len(" no interval")
 # Signs and letters for terminals without Unicode.
 _ASCII_SIGNS = str.maketrans(
     {
@@ -52,23 +55,40 @@ _ASCII_SIGNS = str.maketrans(
 def print_decision(view: DecisionView, console: Console) -> None:
     """Print the lines, then the matrix. If there is room, print a bar and the interval below each value."""
     blocks = blocks_for(console.encoding)
-    for name, sentence in view.lines:
+    width = min(_WIDEST, console.width)
+    lines = draw_list(view, width, blocks) if len(view.columns) == 1 else draw_matrix(view, width, blocks)
+    drawn = [*draw_sentences(view.lines, None if console.soft_wrap else console.width), *lines]
+    for line in (*drawn, *draw_legend(view, console.width, drawn)):
+        print_line(line, console, blocks)
+
+
+def draw_sentences(sentences: Sequence[tuple[str, str]], width: int | None) -> Iterator[Text]:
+    """Yield sentences, each after its name, in lines of this width; None: each on one line."""
+    for name, sentence in sentences:
         text = drop_controls(f"{name}: {sentence}" if name else sentence)
-        wrapped = [text] if console.soft_wrap else wrap_words(text, console.width, hanging=2)
-        for number, part in enumerate(wrapped):
+        for number, part in enumerate([text] if width is None else wrap_words(text, width, hanging=2)):
             styled = Text(part)
             if number == 0 and name:
                 styled.stylize("bold", 0, len(drop_controls(name)) + 1)
-            print_line(styled, console, blocks)
-    draw = draw_list if len(view.columns) == 1 else draw_matrix
-    lines = list(draw(view, min(_WIDEST, console.width), blocks))
-    has_intervals = any("±" in line.plain for line in lines)
-    for line in lines:
-        print_line(line, console, blocks)
-    if view.rows and view.columns:
-        legend = "  ".join(f"{sign} {words}" for sign, words in view.legend if sign != "line")
-        for words in _wrap(f"{legend}{'  ± 95 % interval' if has_intervals else ''}", console.width):
-            print_line(Text(words, style="dim"), console, blocks)
+            yield styled
+
+
+def draw_legend(
+    view: DecisionView, width: int, drawn: Sequence[Text], words_of: Mapping[str, str] | None = None
+) -> Iterator[Text]:
+    """Yield the meaning of the signs below a matrix.
+
+    Args:
+        drawn: the lines of the matrix.
+        words_of: shorter words for signs.
+    """
+    if not view.rows or not view.columns:
+        return
+    signs = [f"{sign} {(words_of or {}).get(sign, words)}" for sign, words in view.legend if sign != "line"]
+    if any("±" in line.plain for line in drawn):
+        signs.append("± 95 % interval")
+    for words in _wrap("  ".join(signs), width):
+        yield Text(words, style="dim")
 
 
 def print_line(line: Text, console: Console, blocks: BlockLetters) -> None:
@@ -78,62 +98,109 @@ def print_line(line: Text, console: Console, blocks: BlockLetters) -> None:
     console.print(line, highlight=False, soft_wrap=True)
 
 
-def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
+class _Content(Enum):
+    """What the cells of a matrix contain, from much to little."""
+
+    BARS = auto()
+    WORDS = auto()
+    RATIOS = auto()
+    VALUES = auto()
+
+
+def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters, most_lines: int | None = None) -> Iterator[Text]:
     """Yield the lines of the matrix; columns that do not fit next to each other are in blocks below each other.
 
     A matrix that would be too long has no bars. If it is still too long, its ratios have no words.
+
+    Args:
+        most_lines: the number of lines that there is room for; cells then have values without ratios if the matrix is
+            too long with them. None: cells always have ratios.
     """
     if not view.rows or not view.columns:
         return
-    layouts = [_lay_out(view, width, short=False, bars=False), _lay_out(view, width, short=True, bars=False)]
+    contents = [_Content.WORDS, _Content.RATIOS]
     if not view.is_dense:
-        layouts.insert(0, _lay_out(view, width, short=False, bars=True))
+        contents.insert(0, _Content.BARS)
+    if most_lines is not None:
+        contents.append(_Content.VALUES)
+    layouts = [_lay_out(view, width, content) for content in contents]
     shortest = min(layouts, key=lambda layout: layout.lines)
-    layout = next((layout for layout in layouts if layout.lines <= _MOST_LINES), shortest)
-    names, lengths = layout.names, layout.lengths
+    room = _MOST_LINES if most_lines is None else most_lines
+    layout = next((layout for layout in layouts if layout.lines <= room), shortest)
+    names, lengths, gap = layout.names, layout.lengths, layout.gap
     for numbers in layout.blocks:
-        yield Text()
-        yield _join("", names, [(view.columns[number].title, lengths[number], "bold") for number in numbers])
-        for part in range(_count_lines([view.columns[number].detail for number in numbers], lengths, numbers)):
-            details = [
-                (_wrap(view.columns[number].detail, lengths[number])[part : part + 1] or [""])[0] for number in numbers
-            ]
-            cells = [(text, lengths[number], "dim") for text, number in zip(details, numbers, strict=True)]
-            yield _join("", names, cells)
+        if layout.content is not _Content.VALUES:
+            yield Text()
+        for heads, style in ((layout.titles, "bold"), (layout.details, "dim")):
+            for part in range(max(len(heads[number]) for number in numbers)):
+                texts = [(heads[number][part : part + 1] or [""])[0] for number in numbers]
+                cells = [(text, lengths[number], style) for text, number in zip(texts, numbers, strict=True)]
+                yield _join("", names, cells, gap)
         for row in view.rows:
             of_row = [row.cells[number] for number in numbers]
-            texts = [cell.short_line if layout.short else cell.line for cell in of_row]
+            texts = [_describe_cell(cell, layout.content) for cell in of_row]
             values = zip(texts, (lengths[number] for number in numbers), map(_choose_style, of_row), strict=True)
-            yield _join(row.name, names, list(values))
-            if layout.bars:
+            yield _join(row.name, names, list(values), gap)
+            if layout.content is _Content.BARS:
                 bars = [(_bar(row.cells[number], lengths[number], blocks), lengths[number], "") for number in numbers]
-                yield _join("", names, bars)
+                yield _join("", names, bars, gap)
 
 
 class _Layout(NamedTuple):
-    """A way to draw a matrix: the widths of its columns, the columns of each block, and the number of lines."""
+    """A way to draw a matrix: the widths of its columns, their heads in lines, the columns of each block, and the
+    number of lines.
+    """
 
+    content: _Content
     names: int
+    gap: int
     lengths: list[int]
+    titles: list[list[str]]
+    details: list[list[str]]
     blocks: list[list[int]]
-    short: bool
-    bars: bool
     lines: int
 
 
-def _lay_out(view: DecisionView, width: int, *, short: bool, bars: bool) -> _Layout:
+def _lay_out(view: DecisionView, width: int, content: _Content) -> _Layout:
+    is_narrow = content is _Content.VALUES
+    gap = 1 if is_narrow else _GAP
     names = min(_LONGEST_NAME, max(len(row.name) for row in view.rows))
-    lengths = []
+    lengths, titles, details = [], [], []
     for number, column in enumerate(view.columns):
-        texts = [row.cells[number].short_line if short else row.cells[number].line for row in view.rows]
-        least = max(_LEAST_COLUMN, min(_WIDEST_COLUMN, len(column.title)))
-        lengths.append(max(least, *(min(_WIDEST_COLUMN, len(text)) for text in texts)))
-    blocks = list(split_columns(lengths, width - names, _GAP))
-    lines = 0
-    for numbers in blocks:
-        details = [view.columns[number].detail for number in numbers]
-        lines += 2 + _count_lines(details, lengths, numbers) + (2 if bars else 1) * len(view.rows)
-    return _Layout(names, lengths, blocks, short, bars, lines)
+        longest = max(len(_describe_cell(row.cells[number], content)) for row in view.rows)
+        if is_narrow:
+            words = f"{column.title} {column.unit}".split()
+            length = max(longest, min(_LEAST_COLUMN, max(map(len, words))))
+        else:
+            length = max(_LEAST_COLUMN, min(_WIDEST_COLUMN, max(longest, len(column.title))))
+        lengths.append(length)
+        titles.append(_wrap(column.title, length) if is_narrow else [column.title])
+        details.append(_wrap((is_narrow and column.unit) or column.detail, length))
+    blocks = list(split_columns(lengths, width - names, gap))
+    rows = len(view.rows) * (2 if content is _Content.BARS else 1)
+    before = 0 if is_narrow else 1
+    lines = sum(
+        before + max(len(titles[number]) for number in numbers) + max(len(details[number]) for number in numbers) + rows
+        for numbers in blocks
+    )
+    return _Layout(content, names, gap, lengths, titles, details, blocks, lines)
+
+
+def _describe_cell(cell: MatrixCell, content: _Content) -> str:
+    """Return a cell's text; without ratios, its value in few characters: ``322k▲``."""
+    match content:
+        case _Content.VALUES:
+            return f"{_shorten(cell.text)}{cell.sign.value}"
+        case _Content.RATIOS:
+            return cell.short_line
+        case _:
+            return cell.line
+
+
+def _shorten(text: str) -> str:
+    """Return a value of a cell in few characters: ``322k`` for ``322,000``."""
+    whole = text.replace(",", "")
+    return f"{float(whole) / 1000:.4g}k" if whole.isdecimal() and len(whole) >= _LONGEST_WHOLE else text
 
 
 def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
@@ -195,10 +262,6 @@ def split_columns(lengths: Sequence[int], room: int | None, gap: int) -> Iterato
     yield block
 
 
-def _count_lines(details: Sequence[str], lengths: Sequence[int], numbers: Sequence[int]) -> int:
-    return max(len(_wrap(text, lengths[number])) for text, number in zip(details, numbers, strict=True))
-
-
 def _wrap(text: str, width: int) -> list[str]:
     return wrap_words(drop_controls(text), width)
 
@@ -209,10 +272,10 @@ def _choose_style(cell: MatrixCell) -> str:
     return "dim" if cell.sign is Sign.UNRANKED or cell.bar is None else ""
 
 
-def _join(name: str, names: int, cells: Sequence[tuple[str, int, str]]) -> Text:
+def _join(name: str, names: int, cells: Sequence[tuple[str, int, str]], gap: int) -> Text:
     line = Text(cut(name, names).ljust(names), style="")
     for text, width, style in cells:
-        line.append(" " * _GAP)
+        line.append(" " * gap)
         line.append(cut(text, width).ljust(width), style=style)
     line.rstrip()
     return line

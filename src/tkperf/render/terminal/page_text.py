@@ -40,8 +40,7 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
         titled: begin with the title; otherwise with the verdict.
     """
     if titled:
-        subtitle = f"  {plain(view.subtitle)}" if view.subtitle else ""
-        console.print(f"[bold]{plain(view.title)}[/bold]{subtitle}", highlight=False)
+        _print_title(view, console)
     if view.about:
         console.print(plain(view.about), style="dim", highlight=False)
     print_verdict(view.verdict, console)
@@ -72,6 +71,14 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
         console.print(plain(typeset(words)), style="dim", highlight=False)
 
 
+def _print_title(view: ReportView, console: Console) -> None:
+    """Print the title. A title that is a sentence has a line of its own, because it may end with a number."""
+    title, subtitle = f"[bold]{plain(view.title)}[/bold]", plain(view.subtitle)
+    console.print(title if not subtitle or view.decision is not None else f"{title}  {subtitle}", highlight=False)
+    if subtitle and view.decision is not None:
+        console.print(subtitle, style="dim", highlight=False)
+
+
 def print_end(view: ReportView, console: Console) -> None:
     """Print what a user must know when a run has ended: verdict, headline figures, and what to look at."""
     console.print(f"[bold]{plain(view.title)}[/bold]", highlight=False)
@@ -95,7 +102,7 @@ def print_end(view: ReportView, console: Console) -> None:
 
 def print_batch_end(view: ReportView, console: Console) -> None:
     """Print what a user must know when a batch has ended: verdict, least margins, drives that were not measured."""
-    console.print(f"[bold]{plain(view.title)}[/bold]  {plain(view.subtitle)}", highlight=False)
+    _print_title(view, console)
     print_verdict(view.verdict, console)
     for name, sentence in () if view.decision is None else view.decision.lines:
         console.print(plain(f"{name}: {sentence}"), highlight=False)
