@@ -655,7 +655,8 @@ def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
     assert cohort.figures[0].outliers == ()
     assert [one.name for one in cohort.figures[0].unsure] == ["d4"]
     assert next(find_conclusions(replace(comparison, cohort=cohort))) == (
-        "d4 may be one, its own uncertainty reaches the median: 4 KiB random write: IOPS 20 % below the median."
+        "d4 may be an outlier, but its own uncertainty reaches the median: "
+        "4 KiB random write: IOPS 20 % below the median."
     )
 
 

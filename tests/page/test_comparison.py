@@ -18,8 +18,10 @@ from tkperf.model.errors import UsageError
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, RuleKind, Scale
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.run_bands import draw_band
+from tkperf.page.margins import TILES_IN_ROW
 from tkperf.page.naming import shorten_names
 from tkperf.page.page import ChartView, ReportView
+from tkperf.page.strip import TickKind
 from tkperf.render.charts.draw import draw
 from tkperf.render.document import compose
 from tkperf.render.html import render_view
@@ -126,7 +128,7 @@ def test_the_decision_comes_first_and_the_rest_is_behind_one_select() -> None:
 @pytest.mark.parametrize(
     ("runs", "arrangement", "title", "charts"),
     [
-        (drives(8), Arrangement.COHORT, "8 drives of model M: no outlier", ["headline-bars", "headline-spread"]),
+        (drives(8), Arrangement.COHORT, "8 drives of model M: no outlier", []),
         (
             drives(5, serial="S1"),
             Arrangement.HISTORY,
@@ -300,14 +302,33 @@ def test_an_interval_that_reaches_next_to_0_has_an_axis() -> None:
     assert low == pytest.approx(1 / high)
 
 
+def test_a_cohort_opens_with_strips_around_the_median() -> None:
+    """A cohort has a dot for each drive instead of bars of equal length. The opening shows the figures with outliers
+    first, and each test shows all of its own.
+    """
+    runs = list(drives(8))
+    runs[5] = replace(runs[5], tests=run_of(runs[5].info.name, 9).tests)
+    view = build_comparison_page(compare(runs, Arrangement.COHORT))
+    assert view.title == f"8 drives of model M: {runs[5].info.name} is an outlier"
+    assert len(view.headlines) == TILES_IN_ROW
+    strip = view.headlines[0].strip
+    assert strip is not None
+    assert [dot.name for dot in strip.named] == [runs[5].info.name]
+    assert len(strip.dots) == 8
+    assert {tick.kind for tick in strip.ticks} == {TickKind.MEDIAN, TickKind.OUTLIER}
+    in_tests = [tile.label for test in view.tests for tile in test.headlines]
+    assert len(in_tests) == len(set(in_tests)) >= len(view.headlines)
+    assert not build_comparison_page(compare(runs, Arrangement.RUNS)).headlines
+
+
 def test_a_cohort_with_a_median_of_0_has_a_page() -> None:
-    """There are no ratios to 0: the figure has no points, the page is there."""
+    """There are no distances in percent from a median of 0: such a figure has no strip."""
     runs = [
         replace(run, tests=run_of(run.info.name, factor).tests)
         for run, factor in zip(drives(3), (1, 0, 0), strict=True)
     ]
     view = build_comparison_page(compare(runs, Arrangement.COHORT))
-    assert "headline-spread" not in {chart.key for chart in view.overview_charts}
+    assert view.headlines == ()
 
 
 @pytest.mark.parametrize("arrangement", list(Arrangement))

@@ -28,6 +28,8 @@ from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel
 
 MOST_CLAIM_COLUMNS = 8
 """Most columns of claims for which a screen of 1,440 pixels has room."""
+TILES_IN_ROW = 4
+"""Number of tiles for which such a screen has room next to each other."""
 CLOSE_PERCENT = 2.0
 """A claim that is met with a smaller margin has a sign. This is a convention (ADR 62), and decides nothing."""
 # From this margin on, the colour of a cell has its full strength.
@@ -35,8 +37,8 @@ _STRONGEST_PERCENT = 25.0
 _WEAKEST = 0.15
 _FEWEST_IN_STRIP, _FEWEST_IN_COHORT = 2, 3
 _SIGNS_OF_RESULTS = {NoteLevel.FAILURE: Sign.MISSED, NoteLevel.CAUTION: Sign.NOT_JUDGED}
-# Number of tiles in a row, and the most rows of a matrix that leave room for two rows of tiles.
-_TILES_IN_ROW, _MOST_FOR_TWO_ROWS = 4, 14
+# Most rows of a matrix that leave room for two rows of tiles.
+_MOST_FOR_TWO_ROWS = 14
 
 
 def build_margins(
@@ -287,7 +289,7 @@ def find_margin_lines(
 
 def count_tiles(rows: int) -> int:
     """Return the number of tiles for which a screen of 1,440 x 900 pixels has room above a matrix."""
-    return _TILES_IN_ROW if rows > _MOST_FOR_TWO_ROWS else 2 * _TILES_IN_ROW
+    return TILES_IN_ROW if rows > _MOST_FOR_TWO_ROWS else 2 * TILES_IN_ROW
 
 
 def build_claim_tiles(

@@ -28,8 +28,11 @@ from tkperf.system.output_files import find_cache_folder, replace_file
 # The order is that of execution: each script may use the preceding ones.
 SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "chapters", "page")
 
-# A number with its unit, and a range. A line must not be broken inside them.
-_FIGURE = re.compile(r"(?<![\w#.,-])\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))(?![\w/-])")
+# A number with its unit, a range, and the name of a drive such as 990-PRO. A line must not be broken inside them.
+_FIGURE = re.compile(
+    r"(?<![\w#.,-])(?:\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))"
+    r"|[A-Z\d]{1,12}-[A-Z\d]{1,12})(?![\w/-])"
+)
 # These are looked up at import, so that a missing package is reported before anything is written.
 _VL_CONVERT = metadata.version("vl-convert-python")
 # A cached file without this text is incomplete.

@@ -23,17 +23,12 @@ from tkperf.page.batch.batch_verdict_texts import (
     find_sentences,
     name_model,
 )
-from tkperf.page.batch.drives_matrix import (
-    LIMITS_OF_STRIPS,
-    build_batch_decision,
-    build_batch_tiles,
-    build_figure_tiles,
-    choose_group_figures,
-)
+from tkperf.page.batch.drives_matrix import build_batch_decision, build_batch_tiles, build_group_tiles
 from tkperf.page.batch.drives_table import build_drives_table
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Legend, Point
 from tkperf.page.check import build_claims_matrix
 from tkperf.page.claim_texts import name_columns
+from tkperf.page.comparison.cohort_strips import MEANING_OF_CLAIM_LIMITS, MEANING_OF_STRIPS
 from tkperf.page.comparison.ratio_tables import build_headline_table
 from tkperf.page.disclosure import UNITS
 from tkperf.page.facts import format_moment
@@ -87,7 +82,7 @@ def build_batch_page(batch_result: BatchResult) -> ReportView:
         headlines=build_batch_tiles(batch_result),
         warnings_line=f"Differences, and remarks of the runs: {counts}" if counts else "",
         grouped_warnings=tuple(groups),
-        words=(*_WORDS, LIMITS_OF_STRIPS, UNITS),
+        words=(*_WORDS, f"{MEANING_OF_STRIPS} {MEANING_OF_CLAIM_LIMITS}", UNITS),
         overview=tuple(each for each in overview if each is not None),
         tests=(*_build_figures(batch_result), *_build_small_multiples(batch_result)),
     )
@@ -193,13 +188,12 @@ def _build_figures(batch_result: BatchResult) -> Iterator[TestView]:
             continue
         of, suffix = name_model(batch_result, group), f"-{number + 1}" if number else ""
         title = f"Distribution over {format_count(len(group.drives), 'drive')}{of}"
-        figures = choose_group_figures(group, len(group.figures))
         yield TestView(
             key=f"figures{suffix}",
             title=f"Headline figures{of}",
             facts=(),
             sections=(),
-            headlines=tuple(build_figure_tiles(group, figures)),
+            headlines=tuple(build_group_tiles(group, len(group.figures))),
             tables=(replace(table, title=title, targets=()),),
         )
 

@@ -21,8 +21,8 @@ from tkperf.analysis.verdict import NamedReason, judge_run
 from tkperf.model.batch_state import IN_TROUBLE, DriveStage
 from tkperf.model.units import drop_controls, format_capacity, format_count, format_duration, format_number, list_names
 from tkperf.page.batch.batch_progress import describe_stages, name_stage
-from tkperf.page.batch.drives_matrix import choose_group_figures
 from tkperf.page.claim_texts import describe_margin, name_columns
+from tkperf.page.comparison.cohort_strips import choose_cohort_figures
 from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_texts import name_headlines
 from tkperf.page.margins import describe_margins_title, describe_misses
@@ -281,7 +281,7 @@ def build_batch_mail(batch_result: BatchResult) -> tuple[str, ...]:
     figures = []
     for group in batch_result.groups:
         names, of = name_headlines(group.compared), name_model(batch_result, group).removeprefix(": ")
-        for figure in choose_group_figures(group, _MOST_IN_MAIL // len(batch_result.groups) or 1):
+        for figure in choose_cohort_figures(group.compared, _MOST_IN_MAIL // len(batch_result.groups) or 1):
             found, measure = figure.distribution, figure.row.quantity
             ends = [format_number(end, measure.digits) for end in (found.lowest, found.highest)]
             median = format_number(found.median, measure.digits)

@@ -10,18 +10,19 @@ from urllib.parse import quote as quote_address
 
 from tkperf.analysis.batch_verdict import BatchDriveResult, BatchResult, ModelGroup, sort_drives
 from tkperf.analysis.claim_results import ClaimResult
-from tkperf.analysis.comparing.arrangements import OUTLIER_SCORE, CohortValue, Outlier
+from tkperf.analysis.comparing.arrangements import CohortValue, Outlier
 from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.comparing.decision_figures import build_decision
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import judge_run
 from tkperf.model.batch_state import DriveStage
 from tkperf.model.errors import UsageError
-from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, format_number
+from tkperf.model.units import NOT_MEASURED, drop_controls, format_number
 from tkperf.page.batch.batch_progress import level_of_stage
 from tkperf.page.claim_texts import describe_outcome, name_columns
+from tkperf.page.comparison.cohort_strips import build_figure_tiles, choose_cohort_figures, format_distance
 from tkperf.page.comparison.decision_texts import build_decision_view
-from tkperf.page.comparison.ratio_texts import describe_loads, name_headlines, sort_headlines
+from tkperf.page.comparison.ratio_texts import describe_loads
 from tkperf.page.margins import (
     build_claim_tiles,
     build_head,
@@ -34,7 +35,6 @@ from tkperf.page.matrix import DecisionView, MatrixCell, MatrixColumn, Sign
 from tkperf.page.naming import name_links
 from tkperf.page.page import Cell, HeadlineView
 from tkperf.page.shown_section import find_section_key
-from tkperf.page.strip import Dot, build_dot_strip
 from tkperf.page.verdict_texts import NoteLevel, level_of
 
 _MOST_FIGURES = 8
@@ -129,7 +129,7 @@ def _build_distances(batch_result: BatchResult, drives: Sequence[BatchDriveResul
     cells: dict[tuple[int, int], MatrixCell] = {}
     for group in batch_result.groups:
         loads = describe_loads(group.compared)
-        for figure in choose_group_figures(group, _MOST_FIGURES):
+        for figure in choose_cohort_figures(group.compared, _MOST_FIGURES):
             measure = figure.row.quantity
             column = MatrixColumn(title=loads[figure.row.place], detail=measure.title)
             if column not in columns:
@@ -171,32 +171,13 @@ def _build_distance(figure: CohortValue, value: float | None, outlier: Outlier |
     if limits[0] is not None and limits[1] is not None and limits[1] > limits[0]:
         heat = min(1.0, 2 * abs(value - cohort.median) / (limits[1] - limits[0]))
     return MatrixCell(
-        text=_format_distance(percent),
+        text=format_distance(percent),
         sign=Sign.NONE if outlier is None else Sign.OUTLIER,
         words=format_number(value, measure.digits),
         hint=f"{measure.text(value)}; median {measure.text(cohort.median)}",
         heat=None if outlier is not None else heat,
         level=None if outlier is None else NoteLevel.CAUTION,
     )
-
-
-def _format_distance(percent: float) -> str:
-    text = f"{percent:+.1f} %"
-    return "0.0 %" if text in ("+0.0 %", "-0.0 %") else text
-
-
-def choose_group_figures(group: ModelGroup, most: int) -> tuple[CohortValue, ...]:
-    """Return the most important figures of a model: those with outliers, then the first figure of each test, then the
-    others.
-    """
-    by_place = {figure.row.place: figure for figure in group.figures}
-    ordered = [by_place[row.place] for row in sort_headlines(group.compared) if row.place in by_place]
-    outliers = [figure for figure in ordered if figure.outliers]
-    firsts: dict[str, CohortValue] = {}
-    for figure in group.figures:
-        firsts.setdefault(figure.row.test, figure)
-    chosen = {id(figure): figure for figure in (*outliers, *firsts.values(), *ordered)}
-    return tuple(chosen.values())[:most]
 
 
 def _compare_few(batch_result: BatchResult) -> DecisionView | None:
@@ -230,11 +211,7 @@ def build_batch_tiles(batch_result: BatchResult) -> tuple[HeadlineView, ...]:
     """
     most = count_tiles(len(batch_result.drives))
     if not batch_result.has_claims:
-        tiles = (
-            tile
-            for group in batch_result.groups
-            for tile in build_figure_tiles(group, choose_group_figures(group, most))
-        )
+        tiles = (tile for group in batch_result.groups for tile in build_group_tiles(group, most))
         return tuple(tiles)[:most]
     drives = sort_drives(batch_result)
     numbers = {one.number for group in batch_result.groups[:1] for one in group.drives}
@@ -242,40 +219,7 @@ def build_batch_tiles(batch_result: BatchResult) -> tuple[HeadlineView, ...]:
     return build_claim_tiles([_name(one) for one in drives], [one.file for one in drives], in_cohort)[:most]
 
 
-def build_figure_tiles(group: ModelGroup, figures: Sequence[CohortValue]) -> Iterator[HeadlineView]:
-    """Yield a tile for each headline figure of a model, with a dot for each drive."""
-    names = name_headlines(group.compared)
+def build_group_tiles(group: ModelGroup, most: int) -> Iterator[HeadlineView]:
+    """Yield a tile for each of the most important figures of a model, with a dot for each drive."""
     called = dict(zip(group.compared.names, map(_name, group.drives), strict=True))
-    for figure in figures:
-        measure, cohort = figure.row.quantity, figure.distribution
-        outliers = {one.name: one for one in figure.outliers}
-        values = []
-        for name, entry in zip(group.compared.names, figure.row.entries, strict=True):
-            if entry.value is not None:
-                level = NoteLevel.CAUTION if name in outliers else None
-                hint = f"{called[name]}: {measure.text(entry.value)}"
-                values.append((entry.value, Dot(share=0.0, level=level, name=called[name], hint=hint)))
-        low, high, middle = (
-            format_number(each, measure.digits) for each in (cohort.lowest, cohort.highest, cohort.median)
-        )
-        far = [f"{called[one.name]} {_format_distance(one.from_median_percent)} ◆" for one in figure.outliers[:1]]
-        title, spread = names[figure.row.place], f"{low} to {high}"
-        count = format_count(len(values), "drive")
-        yield HeadlineView(
-            label=f"{title} ({measure.unit})" if measure.unit and measure.unit not in title else title,
-            text=f"median {middle}",
-            exact=spread,
-            sure=spread,
-            verdict="".join(far),
-            alarm=False,
-            test="",
-            section="",
-            strip=build_dot_strip(values, f"{title}: {count}, median {middle}, {spread}", cohort=cohort),
-        )
-
-
-LIMITS_OF_STRIPS = (
-    "A strip has a dot for each drive. The line is the median of the drives of one model. The dashed line is the limit "
-    "of the claim; values in the shaded part miss it. Dotted lines are the limits of outliers, which are "
-    f"{OUTLIER_SCORE:g} by the modified z-score away from the median."
-)
+    return build_figure_tiles(group.compared, choose_cohort_figures(group.compared, most), called)

@@ -10,8 +10,9 @@ from tkperf.analysis.batch_verdict import BatchDriveResult, BatchResult, ModelGr
 from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.model.errors import UsageError
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, format_duration, format_number, list_names
-from tkperf.page.batch.drives_matrix import choose_group_figures, describe_measurement
+from tkperf.page.batch.drives_matrix import describe_measurement
 from tkperf.page.claim_texts import describe_outcome
+from tkperf.page.comparison.cohort_strips import choose_cohort_figures
 from tkperf.page.comparison.ratio_texts import describe_loads
 from tkperf.page.page import Cell, Column, TableView, build_table, weigh
 from tkperf.page.verdict_texts import NoteLevel
@@ -104,7 +105,7 @@ def _find_figure_columns(batch_result: BatchResult) -> Iterator[Column[BatchDriv
     for group in batch_result.groups:
         loads = describe_loads(group.compared)
         alone = {one.number: _find_values(one, group) for one in batch_result.without_group}
-        for figure in choose_group_figures(group, MOST_COLUMNS):
+        for figure in choose_cohort_figures(group.compared, MOST_COLUMNS):
             quantity, place = figure.row.quantity, figure.row.place
             column = cells.setdefault(f"{loads[place]}: {quantity.title}", {})
             for number, values in alone.items():

@@ -12,6 +12,7 @@ from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, QUANTITIES, THROUGHPUT, Quantity
 from tkperf.model.units import KIB, list_names
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, Scale
+from tkperf.page.comparison.cohort_strips import MEANING_OF_STRIPS, build_figure_tiles, choose_cohort_figures
 from tkperf.page.comparison.conclusions import (
     describe_comparison_verdict,
     find_common_notices,
@@ -20,7 +21,7 @@ from tkperf.page.comparison.conclusions import (
     find_verdict,
 )
 from tkperf.page.comparison.decision_texts import build_decision_view, find_title
-from tkperf.page.comparison.headline_charts import build_headline_charts
+from tkperf.page.comparison.history_charts import build_history_charts
 from tkperf.page.comparison.ratio_tables import (
     MOST_ACROSS,
     build_headline_table,
@@ -29,11 +30,12 @@ from tkperf.page.comparison.ratio_tables import (
     build_section_table,
 )
 from tkperf.page.comparison.ratio_texts import RATIO_MARKS
-from tkperf.page.comparison.run_curves import build_lead_charts
+from tkperf.page.comparison.run_curves import build_lead_charts, call_runs
 from tkperf.page.comparison.stream_charts import build_over_time, build_spike_charts, build_test_charts, find_streams
 from tkperf.page.disclosure import UNITS
 from tkperf.page.facts import capacity, format_moment, or_not_known, word
 from tkperf.page.figures.curves import flag
+from tkperf.page.margins import TILES_IN_ROW
 from tkperf.page.marking import mark_charts
 from tkperf.page.naming import Naming, listing_axes
 from tkperf.page.page import ChartView, Facts, Note, NotesView, ReportView, SectionView, TableView, TestView
@@ -133,6 +135,7 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
         build_runs_table(comparison),
         _runs(comparison),
     )
+    called = call_runs(comparison.names)
     groups = find_conditions(comparison.names, comparison.results)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
     notices, verdict = find_common_notices(comparison), find_verdict(comparison, groups)
@@ -145,15 +148,16 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
         stamp=notices,
         verdict=describe_comparison_verdict(comparison, verdict),
         decision=opening,
+        headlines=tuple(build_figure_tiles(comparison, choose_cohort_figures(comparison, TILES_IN_ROW), called)),
         lead_charts=build_lead_charts(comparison),
         warnings_line=f"Conditions that differ, and remarks of the runs: {counts}" if counts else "",
         grouped_warnings=tuple(
             WarningGroup(title=group.title, count=len(group.texts), texts=group.texts) for group in groups
         ),
         disclosure=(),
-        words=(_WORDS, " ".join(RATIO_MARKS.values()), UNITS),
+        words=(_WORDS, " ".join(RATIO_MARKS.values()), *([MEANING_OF_STRIPS] if comparison.cohort else []), UNITS),
         overview=tuple(table for table in overview if table is not None),
-        overview_charts=(*build_spike_charts(comparison), *build_headline_charts(comparison)),
+        overview_charts=(*build_spike_charts(comparison), *build_history_charts(comparison)),
         tests=tuple(_build_tests(comparison, titles, most_across)),
     )
     return mark_charts(view)
@@ -161,12 +165,15 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
 
 def _build_tests(comparison: Comparison, titles: Mapping[str, str], most_across: int) -> Iterator[TestView]:
     """Yield the tests of which all runs have a value, then those of which some runs have a curve."""
+    figures, called = choose_cohort_figures(comparison, len(comparison.rows)), call_runs(comparison.names)
     for test in dict.fromkeys((*(row.test for row in comparison.rows), *titles)):
+        of_test = [figure for figure in figures if figure.row.test == test]
         view = TestView(
             key=test,
             title=titles.get(test, test),
             facts=_telemetry(comparison, test),
             sections=tuple(_sections(comparison, test, most_across)),
+            headlines=tuple(build_figure_tiles(comparison, of_test, called)),
             charts=build_test_charts(comparison, test),
         )
         if view.sections or view.charts:

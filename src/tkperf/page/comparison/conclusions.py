@@ -329,7 +329,7 @@ def _of_cohort(comparison: Comparison, cohort: Cohort) -> Iterator[str]:
     sure = {one.name for one, _ in outliers}
     yield from _name_far("Outlier {}", outliers, names)
     others = [pair for pair in unsure if pair[0].name not in sure]
-    yield from _name_far("{} may be one, its own uncertainty reaches the median", others, names)
+    yield from _name_far("{} may be an outlier, but its own uncertainty reaches the median", others, names)
     yield f"{describe_group(comparison)}: {_describe_spreads(cohort.figures, names)}."
     if not outliers and len(comparison.names) < FEWEST_SCORED:
         yield f"Outliers are named among {FEWEST_SCORED} runs or more."
