@@ -171,6 +171,16 @@ def test_a_cell_leads_to_the_seconds_behind_its_value() -> None:
     assert not any(cell.target for other in view.rows if other is not row for cell in other.cells)
 
 
+def test_a_drive_unlike_the_others_has_its_page_next_to_the_batch() -> None:
+    """The drives of the page have addresses of their own pages, which those of the comparison do not have."""
+    answer = answer_of(*many(50.0))
+    drives = tuple(replace(one, report=f"{one.state.shown.name}.html") for one in answer.drives)
+    page = build_batch_page(replace(answer, drives=drives))
+    assert "slot 6 (S6) is unlike the others" in page.verdict.text
+    assert page.decision is not None
+    assert page.decision.rows[0].page == "lot-06.html"
+
+
 def test_too_many_claims_leave_the_worst_in_the_matrix_and_all_in_a_table() -> None:
     """A baseline makes hundreds of claims."""
     claims = claims_of(*((0, limit) for limit in range(50, 50 + MOST_CLAIM_COLUMNS)), (100, 250.0))

@@ -176,7 +176,8 @@ def _describe_open_claims(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
 
 def _describe_outlier(one: BatchDriveResult, batch_result: BatchResult) -> str:
     """Return ``slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower and 3 more figures``."""
-    (group,) = (group for group in batch_result.groups if one in group.drives)
+    # By number: the drives of the page have their reports, those of the group do not.
+    (group,) = (group for group in batch_result.groups if one.number in (other.number for other in group.drives))
     names, found = name_headlines(group.compared), batch_result.outliers[one.number]
     parts = [
         f"{_in_sentence(names[figure.row.place])} {describe_distance(outlier)}"
