@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tkperf.page.strip import Dot, Limit, TickKind, build_dot_strip
+from tkperf.page.verdict_texts import NoteLevel
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,18 @@ def test_a_limit_far_from_the_values_is_marked_at_the_end(
     else:
         assert tick.share == pytest.approx(share)
         assert tick.text == ("claim ≥ x ▸" if share else "◂ claim ≥ x")
+
+
+def test_no_name_covers_another_name_or_dot() -> None:
+    """A name that would cover another named dot is left out; its dot stays."""
+    near = (
+        (98.0, "bay 14", NoteLevel.CAUTION),
+        (99.0, "bay 17", NoteLevel.FAILURE),
+        (10.0, "bay 9", NoteLevel.CAUTION),
+    )
+    values = [(value, Dot(share=0.0, level=level, name=name)) for value, name, level in near]
+    strip = build_dot_strip([*values, (100.0, Dot(share=0.0))], "", cohort=None)
+    assert {dot.name for dot in strip.named} == {"bay 9", "bay 14", "bay 17"}
+    assert [dot.name for dot in strip.labelled] == ["bay 9"]
+    alone = build_dot_strip([values[1], values[2], (100.0, Dot(share=0.0))], "", cohort=None)
+    assert [dot.name for dot in alone.labelled] == ["bay 17", "bay 9"]

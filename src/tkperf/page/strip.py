@@ -12,6 +12,8 @@ from tkperf.page.verdict_texts import NoteLevel
 # Dots that are closer than this share of the width would cover each other.
 _DOT = 0.026
 _MOST_LANES = 5
+# Share of the width of a letter of a name, lanes that a name covers, and most names.
+_LETTER, _LANES_OF_NAME, _MOST_LABELS = 0.021, 2, 3
 # Share of the width at both ends that stays free for a dot.
 _MARGIN = 0.03
 # A limit that is farther from the values than this multiple of their range would press the values together.
@@ -62,6 +64,11 @@ class Dot:
     name: str = ""
     hint: str = ""
 
+    @property
+    def is_named_before(self) -> bool:
+        """Return whether the name is written before the dot, because there is no room behind it."""
+        return self.share > 0.5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
@@ -89,6 +96,24 @@ class Strip:
         """Return the dots that have a weight."""
         return tuple(dot for dot in self.dots if dot.level is not None)
 
+    @property
+    def labelled(self) -> tuple[Dot, ...]:
+        """Return the dots whose names are written next to them: failures first, as long as no name covers another name
+        or another dot with a name.
+        """
+        kept: list[Dot] = []
+        for dot in sorted(self.named, key=lambda one: one.level is not NoteLevel.FAILURE):
+            begin, end = _find_label(dot)
+            others = [(one.share, one.share, one) for one in self.named if one is not dot]
+            others += [(*_find_label(one), one) for one in kept]
+            is_free = all(
+                low - _DOT > end or high + _DOT < begin or abs(one.lane - dot.lane) >= _LANES_OF_NAME
+                for low, high, one in others
+            )
+            if is_free and len(kept) < _MOST_LABELS:
+                kept.append(dot)
+        return tuple(kept)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
@@ -101,6 +126,12 @@ class Limit:
     value: float
     is_least: bool
     text: str
+
+
+def _find_label(dot: Dot) -> tuple[float, float]:
+    """Return the begin and the end of a name next to its dot, as shares of the width."""
+    length = _DOT + _LETTER * len(dot.name)
+    return (dot.share - length, dot.share) if dot.is_named_before else (dot.share, dot.share + length)
 
 
 def build_dot_strip(

@@ -249,7 +249,7 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
     few, has_values = len(called) <= _MOST_NAMED + 1, len(called) <= _MOST_NAMED
     better = figure.better_unranked
     unranked = [
-        f"{called[run]} ({', '.join(_facts_of(figure, run)) if has_values else figure.cells[run].unranked})"
+        called[run] + _explain_missing_rank(figure, run, with_value=has_values, with_reason=has_values or not better)
         for run in figure.measured
         if figure.cells[run].unranked is not None and run not in better
     ]
@@ -262,6 +262,13 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
     parts += [f"not ranked: {_list_few(unranked, few=few)}"] if unranked else []
     parts += [f"not measured: {_list_few(missing, few=few)}"] if missing else []
     return "; ".join(parts)
+
+
+def _explain_missing_rank(figure: DecisionFigure, run: int, *, with_value: bool, with_reason: bool) -> str:
+    """Return what a line has room for; the matrix has all of it."""
+    if with_value:
+        return f" ({', '.join(_facts_of(figure, run))})"
+    return f" ({figure.cells[run].unranked})" if with_reason else ""
 
 
 def _facts_of(figure: DecisionFigure, run: int) -> Iterator[str]:
