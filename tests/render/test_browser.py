@@ -388,6 +388,12 @@ def test_a_decision_is_on_the_first_screen(browser: Browser, report: Path, tmp_p
     assert not page.locator("#iops").is_visible()
     page.locator("#chapter").select_option("iops")
     assert page.locator("#iops").is_visible()
+    # A chart over block sizes offers mixes, and no block size.
+    last = page.locator("#iops fieldset[data-switch='2']").first
+    mix, size = (last.get_by_text(name, exact=True) for name in ("R/W 100/0", "4 KiB"))
+    assert (mix.is_visible(), size.is_visible()) == (True, False)
+    page.locator("#iops input[value='over mix']").first.check()
+    assert (mix.is_visible(), size.is_visible()) == (False, True)
     page.locator("table.drives td a").last.click()
     assert page.locator(":target").is_visible()
     assert not page.locator("#iops").is_visible()

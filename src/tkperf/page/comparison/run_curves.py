@@ -178,7 +178,8 @@ def _in_both_measures(figure: Figure) -> Iterator[Figure]:
         return
     (key,) = figure.quantities
     for axis, words in (("block_size", "over block size"), ("read_percent", "over mix")):
-        for quantity in find_quantities(_RATES if key in _RATES else (key,)):
+        # That of the test is shown first.
+        for quantity in find_quantities((key, *(rate for rate in _RATES if key in _RATES and rate != key))):
             yield replace(
                 figure, quantities=(quantity.key,), axis=axis, log=True, title="", view=(quantity.short, words)
             )
@@ -210,7 +211,10 @@ def _overlay_charts(comparison: Comparison, key: str, charts: Mapping[str, Any])
             if curve.mark is Mark.LINE and curve.colour != NEUTRAL:
                 by_name.setdefault(curve.name, {})[run] = curve
     first = next(iter(charts.values()))
-    shared = {name: curves for name, curves in by_name.items() if len(curves) > 1}
+    # In the order of the run with most curves: another run may lack those that come first.
+    longest = max(charts.values(), key=lambda chart: len(chart.curves))
+    names = dict.fromkeys((*(curve.name for curve in longest.curves), *by_name))
+    shared = {name: curves for name in names if len(curves := by_name.get(name, {})) > 1}
     for name, curves in list(shared.items())[:_MOST_VIEWS]:
         label = next(iter(curves.values())).label or name
         x = first.x

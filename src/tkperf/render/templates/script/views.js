@@ -16,6 +16,19 @@ function findView(figure, at, name) {
     .reduce((best, view) => (agreement(view) > agreement(best) ? view : best));
 }
 
+// From the third switch on hides the names that no view has together with the choices before them: block sizes are no
+// choice of a chart over block sizes. The second switch changes the first one instead, if they do not agree.
+function hideImpossible(figure) {
+  const now = namesOf(viewOf(figure));
+  const all = viewsOf(figure).map(namesOf);
+  for (let at = 2; at < now.length; at++) {
+    const possible = all.filter((names) => names.slice(0, at).every((name, i) => name === now[i])).map((names) => names[at]);
+    for (const input of figure.querySelectorAll(`[data-switch="${at}"] input`)) {
+      input.parentElement.hidden = !possible.includes(input.value);
+    }
+  }
+}
+
 // Shows and marks the selected view; returns the figures to draw.
 function choose(figure, view) {
   selected.set(figure, view);
@@ -24,6 +37,7 @@ function choose(figure, view) {
       input.checked = input.value === name;
     }
   });
+  hideImpossible(figure);
   const { text, caption } = view.dataset;
   figure.querySelector("figcaption").textContent = caption;
   figure.querySelector(":scope > details > div").setAttribute("aria-label", `Data of: ${text}`);
@@ -47,7 +61,9 @@ function findLinked(key) {
 }
 
 function listenToSwitches(figure, redraw) {
-  figure.querySelector(".switches")?.addEventListener("change", ({ target }) => {
+  if (!figure.querySelector(".switches")) return;
+  hideImpossible(figure);
+  figure.querySelector(".switches").addEventListener("change", ({ target }) => {
     const at = Number(target.closest("fieldset").dataset.switch);
     choose(figure, findView(figure, at, target.value)).forEach(redraw);
   });
