@@ -345,20 +345,21 @@ def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionV
         )
         for run, (name, result) in enumerate(zip(comparison.names, comparison.results, strict=True))
     )
-    signs = {cell.sign for row in rows for cell in row.cells}
     return DecisionView(
         lines=tuple(found or describe_uses(comparison, decision)),
         columns=tuple(_build_column(comparison, figure) for figure in decision.figures),
         rows=rows,
-        legend=build_legend(signs, (figure.measure for figure in decision.figures)),
+        legend=build_legend(rows, (figure.measure for figure in decision.figures)),
     )
 
 
-def build_legend(signs: Collection[Sign], measures: Iterable[Measure]) -> tuple[tuple[str, str], ...]:
+def build_legend(rows: Sequence[MatrixRow], measures: Iterable[Measure]) -> tuple[tuple[str, str], ...]:
     """Return the meaning of the signs that occur, each sign with its words."""
+    cells = [cell for row in rows for cell in row.cells]
+    signs = {cell.sign for cell in cells}
     return (
         *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs),
-        ("line", INTERVAL),
+        *((("line", INTERVAL),) if any(cell.low is not None for cell in cells) else ()),
         *((("↓", "less is better"),) if any(map(_is_falling, measures)) else ()),
     )
 

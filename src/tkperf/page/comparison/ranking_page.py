@@ -93,7 +93,7 @@ def build_ranking_view(ranking: Ranking, names: Mapping[str, str]) -> DecisionVi
         lines=tuple(_describe_conditions(ranking)),
         columns=(column,) if rows else (),
         rows=rows,
-        legend=build_legend({cell.sign for row in rows for cell in row.cells}, (ranking.measure,)),
+        legend=build_legend(rows, (ranking.measure,)),
     )
 
 
