@@ -19,6 +19,7 @@ from tkperf.model.errors import UsageError
 from tkperf.model.units import GIB, KIB
 from tkperf.pipeline.fitted_profile import FittedProfile, fit_profile
 from tkperf.pipeline.run_request import RunRequest
+from tkperf.pipeline.simulation import SimulatedDriveUnderTest
 from tkperf.procedures import Profile, load_profile
 from tkperf.procedures.disk_areas import HardDiskTable
 from tkperf.procedures.iops import IopsTable
@@ -172,6 +173,21 @@ def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) ->
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", active_range="16GiB")
     assert plan.alterations == ("active range 16 GiB in 2,048 segments of 80 % -> 16 GiB",)
     assert [each.test.name for each in plan.tests] == ["iops", "lat", "tp"]
+
+
+@pytest.mark.parametrize(
+    ("suite", "device", "text"),
+    [
+        ("ssd", "sim:hdd", "sim:hdd models a hard disk, which 'tkperf hdd' measures area by area"),
+        ("hdd", "sim:sata-ssd", "sim:sata-ssd models an SSD, which has no areas to compare"),
+        ("ssd", "sim:sata-ssd", ""),
+        ("hdd", "sim:hdd", ""),
+    ],
+)
+def test_a_model_of_the_other_kind_of_drive_has_a_warning(suite: str, device: str, text: str) -> None:
+    """Every result says that a hard disk was measured as an SSD, or an SSD as a hard disk."""
+    warnings = SimulatedDriveUnderTest(RunRequest(suite=suite, device=device)).warnings
+    assert [one.text[: len(text)] for one in warnings] == ([text] if text else [])
 
 
 def test_altered_numbers_of_a_profile_made_in_python_are_written_out() -> None:

@@ -11,7 +11,7 @@ from tkperf.device.targets import NOT_PURGED
 from tkperf.engine import Engine
 from tkperf.engine.registry import find_engine
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.models import DiskModel, find_preset
+from tkperf.engine.simulation.models import DiskModel, DriveModel, find_preset
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.phases import Fill
@@ -60,10 +60,11 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
         self._model = find_preset(request.device.removeprefix(SIMULATED))
         self._no_purge = request.no_purge
         self._wanted = request.telemetry
+        self.warnings = tuple(_find_mismatch(request, self._model))
         if in_segments is not None:
             if isinstance(self._model, DiskModel):
                 raise refuse_segments(in_segments, f"{request.device} has no places to seek between")
-            self.warnings = (
+            self.warnings += (
                 RunNote(
                     code="preparation",
                     text=f"{in_segments.active_range}: a simulated flash drive does not model addresses, so segments "
@@ -89,6 +90,17 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
             telemetry=engine.telemetry if self._wanted else None,
             drives=engine.telemetry.facts if self._wanted else (),
         )
+
+
+def _find_mismatch(request: RunRequest, model: DriveModel) -> Iterator[RunNote]:
+    """Yield a warning if the suite is meant for the other kind of drive."""
+    text = ""
+    if isinstance(model, DiskModel) and request.suite == "ssd":
+        text = f"{request.device} models a hard disk, which 'tkperf hdd' measures area by area"
+    elif not isinstance(model, DiskModel) and request.suite == "hdd":
+        text = f"{request.device} models an SSD, which has no areas to compare: 'tkperf ssd' measures its steady state"
+    if text:
+        yield RunNote(code="preparation", text=text)
 
 
 def relive(engine: Engine, log: Sequence[LogEntry], fitted: FittedProfile) -> None:
