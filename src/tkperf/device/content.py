@@ -131,7 +131,7 @@ _MOST_READINGS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteMarks:
-    """What the kernel counts or notes when a program writes; reading these values costs nothing.
+    """Values that the kernel counts or records when a program writes. Reading these values costs nothing.
 
     Attributes:
         written_bytes: bytes written to the device, and to the devices that a loop device uses,
@@ -154,10 +154,10 @@ class Content:
     """Readings of the content of a device or file.
 
     Attributes:
-        digest: of the beginning, of samples all over the device, and of its end.
+        digest: a digest of the beginning, of samples from the whole device, and of the end.
         is_zero: the beginning and all samples read as zeros; a place that cannot be read may
             contain data.
-        marks: taken before the samples, so that a change during the sampling is found as well.
+        marks: the marks, which are read before the samples, so that a change during the sampling is detected, too.
     """
 
     digest: str
@@ -355,7 +355,7 @@ BTRFS_DEVICES_OFFSET = 0x10000 + 0x88
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """Data found on a device; ``member`` names it, if it is part of a set (RAID, volume group, pool)."""
+    """Data found on a device. If the data is part of a set (RAID, volume group, pool), ``member`` names the set."""
 
     device: str
     kind: str
@@ -371,7 +371,7 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
     """Find all signatures that libblkid knows, on a disk and its partitions, or in a file.
 
     Args:
-        places: for each, its name for people and the path to read.
+        places: the name for people and the path to read, for each place.
     """
     signatures: list[Signature] = []
     for name, path in places.items():
@@ -400,7 +400,7 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
 
 
 def describe_unknown_data(name: str, path: str) -> tuple[Signature, ...]:
-    """Describe data that libblkid does not recognise; the program ``file`` may recognise it.
+    """Describe data that libblkid does not recognise. The program ``file`` may recognise it.
 
     Args:
         name: the name of the device or file for people.

@@ -1,9 +1,9 @@
-"""Mappings by the kernel's device-mapper interface (``linux/dm-ioctl.h``), which leave nothing behind.
+"""Mappings through the kernel's device-mapper interface (``linux/dm-ioctl.h``), which leave nothing behind.
 
-tkperf marks a mapping for removal as soon as it is open: the kernel removes it when its last descriptor
-closes. So the mapping of a killed tkperf ends with tkperf and with the fio that wrote through it. tkperf also
-makes udev leave the mapping alone. Otherwise udev would read it each time a program that wrote to it closes
-it; ``dmsetup`` has no option for that.
+tkperf marks a mapping for removal as soon as the mapping is open. The kernel then removes it when its last descriptor
+closes. The mapping of a killed tkperf therefore ends together with tkperf and with the fio that wrote through it.
+tkperf also prevents udev from reading the mapping. Otherwise udev would read the mapping each time that a program that
+wrote to it closes it. ``dmsetup`` has no option for this.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NOTHING = "error"
 
 
 class Target(NamedTuple):
-    """One part of a mapping: ``length`` sectors from ``start`` on, with the parameters of its kind."""
+    """A part of a mapping: ``length`` sectors from ``start`` on, with the parameters of its kind."""
 
     start: int
     length: int
@@ -50,7 +50,7 @@ class Target(NamedTuple):
 
 @dataclass(slots=True)
 class Mapping:
-    """One mapping made by tkperf. ``descriptor`` keeps it: it is removed once it is no longer open."""
+    """A mapping that tkperf made. ``descriptor`` keeps it open; the kernel removes it when it is no longer open."""
 
     name: str
     number: str
@@ -58,7 +58,7 @@ class Mapping:
     descriptor: int
 
     def let_go(self) -> None:
-        """Close the mapping. Safe to call more than once."""
+        """Close the mapping. The method may be called more than once."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -77,13 +77,13 @@ def require_device_mapper() -> None:
     """Check that this user can use the device-mapper.
 
     Raises:
-        DeviceError: the device-mapper is missing or not permitted; the message has only the reason.
+        DeviceError: the device-mapper is missing or not permitted. The message contains only the reason.
     """
     _call(_GET_VERSION)
 
 
 def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
-    """Make a mapping, which then claims every device that it lies on. Writes nothing.
+    """Create a mapping, which then claims every device on which it lies. Nothing is written.
 
     The mapping lies on no device until it is marked for removal, so a killed tkperf never leaves
     anything on a device.
@@ -111,7 +111,9 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
 
 
 def _remove_leftover(name: str) -> None:
-    """Remove the mapping of a tkperf that was killed before it marked it; it lies on no device. Raises DeviceError."""
+    """Remove the mapping of a tkperf that was killed before it marked the mapping. Such a mapping lies on no device.
+    Raises DeviceError.
+    """
     try:
         answer, _ = _call(_DEV_STATUS, name)
     except DeviceError:
@@ -150,7 +152,7 @@ def _load(name: str, targets: Sequence[Target]) -> None:
 
 
 def _open(name: str) -> Mapping:
-    """Open a mapping by the node that the kernel makes, after checking that it is the right node."""
+    """Open a mapping by the node that the kernel creates, after a check that the node is the right one."""
     number = _call(_DEV_STATUS, name)[0].device
     # The kernel's own packing of a device number; it equals the C library's except for huge numbers.
     major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
@@ -176,7 +178,7 @@ def _call(
     data: bytes = b"",
     room: int = 0,
 ) -> tuple[_Answer, bytes]:
-    """Call the interface once; return the header and the data of the answer. Raises DeviceError."""
+    """Call the interface once. Return the header and the data of the answer. Raises DeviceError."""
     size = _HEADER.size + max(len(data), room)
     header = _HEADER.pack(*_VERSION, size, _HEADER.size, count, 0, flags, event, 0, 0, name.encode(), uuid.encode())
     buffer = bytearray(header + data.ljust(max(len(data), room), b"\0"))

@@ -1,7 +1,8 @@
-"""One drive's log, by its bus's tool (nvme-cli, smartctl), and its thermometer. Reads only, and no other drive's log.
+"""The log of a drive, read with the tool for its bus (nvme-cli, smartctl), and its thermometer. Only this drive is
+read.
 
-A tool gets the kernel's own node of the disk. tkperf checks the node and the drive before and after, and
-compares the serial number in the log with the kernel's.
+The tool receives the kernel's node of the disk. tkperf checks the node and the drive before and after the call, and
+compares the serial number in the log with that of the kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Clock = Callable[[], float]
 
 
 def _find_sensors(disk: Path) -> Iterator[Path]:
-    """Yield the hwmon folders of a disk; the first has its composite temperature.
+    """Yield the hwmon folders of a disk. The first one contains the composite temperature.
 
     For NVMe, older kernels have them below the PCI function, newer ones below the controller.
     """
@@ -43,7 +44,7 @@ def _find_sensors(disk: Path) -> Iterator[Path]:
 class UnreadError(Exception):
     """A drive's log cannot be read at the moment; the message gives the reason.
 
-    ``for_good``: it cannot be read later, either. ``usual``: such drives have no log.
+    ``for_good``: the log cannot be read later, either. ``usual``: drives of this kind have no log.
     """
 
     def __init__(self, text: str, *, for_good: bool = False, usual: bool = False) -> None:
@@ -56,7 +57,9 @@ class DriveLog:
     """The log and the thermometer of one drive."""
 
     def __init__(self, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command) -> None:
-        """Find the tool and the thermometer of a disk, or of a partition's disk. Asks the drive nothing yet."""
+        """Find the tool and the thermometer of a disk, or of the disk of a partition. No command is sent to the drive
+        yet.
+        """
         assert identity.major_minor is not None, "files have no log"
         self._disk = find_disk(find_node(identity.major_minor, sys_root))
         self.name = f"/dev/{self._disk.name}"
@@ -66,7 +69,7 @@ class DriveLog:
         # The kernel's driver of the thermometer: drivetemp or nvme.
         self._sensor_name = self._sensor and text(self._sensor / "name")
         self._tool, self.missing = _choose_tool(self._disk, self.name, run)
-        # Behind a USB bridge the serial number may be the bridge's.
+        # Behind a USB bridge, the serial number may be that of the bridge.
         self._serial = None if identity.interface == "USB" else identity.serial
         gap = "" if self._tool else self.missing or "such devices keep no log that can be read"
         self.facts = DriveFacts(drive=self.name, gaps=(gap,) if gap else ())
@@ -83,10 +86,10 @@ class DriveLog:
     def look_first(self, now_s: Clock) -> Reading | None:
         """Find the drive's facts and return its first reading, before the run.
 
-        After an error the tool is not used again, and ``facts`` give the reason. None: there is no tool.
+        After an error, the tool is not used again, and ``facts`` contain the reason. None: there is no tool.
 
         Raises:
-            UnreadError: the tool hangs or prints no log, or the log is another drive's.
+            UnreadError: the tool does not end or prints no log, or the log belongs to another drive.
         """
         self.facts = self._with_thermometer(self.facts)
         if self._tool is None:
@@ -103,7 +106,7 @@ class DriveLog:
         return reading
 
     def _with_thermometer(self, facts: DriveFacts) -> DriveFacts:
-        """Return facts with the thermometer as a source, and its limits where the log has none."""
+        """Return the facts with the thermometer as a source. It provides the limits that the log lacks."""
         source = (f"hwmon ({self._sensor_name})",) if self._sensor_name else ()
         warning_c, critical_c = facts.warning_c, facts.critical_c
         return replace(
@@ -121,7 +124,7 @@ class DriveLog:
         """Read the log once.
 
         Raises:
-            UnreadError: it cannot be read, is empty, or is another drive's.
+            UnreadError: the log cannot be read, is empty, or belongs to another drive.
         """
         assert self._tool is not None
         reading = self._tool.read(self._checked_node(), now_s)
@@ -131,7 +134,7 @@ class DriveLog:
         return reading
 
     def read_temperature(self, now_s: Clock) -> Reading | None:
-        """Read the kernel's thermometer; None if there is none that answers."""
+        """Read the kernel's thermometer; None if no thermometer answers."""
         at_s, celsius = now_s(), self._read_celsius("temp1_input")
         if celsius is None:
             return None
@@ -142,7 +145,7 @@ class DriveLog:
         self._tool = None
 
     def _checked_node(self) -> str:
-        """Return the kernel's node of the disk, after checking it."""
+        """Return the kernel's node of the disk after a check."""
         try:
             status = Path(self.name).lstat()
         except OSError as error:
@@ -167,7 +170,7 @@ class DriveLog:
             )
 
     def _read_marks(self) -> tuple[object, ...]:
-        """Read the values that would differ for another drive of the same name."""
+        """Read values that would differ for another drive with the same name."""
         device = self._disk / "device"
         return (
             device_number(self._disk),
@@ -210,7 +213,7 @@ class NvmeTool:
         return replace(reading, power_state=drive_reading.parse_power_state(power.stdout))
 
     def _ask_ocp(self, node: str) -> LogDocument:
-        """Read the OCP log; empty if the drive, or this version of nvme-cli, does not have it."""
+        """Read the OCP log; empty if the drive, or this version of nvme-cli, does not support it."""
         try:
             return _read_json(self._run, ["nvme", "ocp", "smart-add-log", "-o", "json", node])
         except UnreadError as error:
@@ -224,7 +227,7 @@ class NvmeTool:
 
 
 class SmartctlTool:
-    """smartctl: its commands to an ATA drive wait until no other command is under way."""
+    """smartctl. Its commands to an ATA drive wait until no other command is running."""
 
     def __init__(self, drive: str, run: RunTool) -> None:
         self._drive, self._run = drive, run
@@ -233,8 +236,8 @@ class SmartctlTool:
     def find_facts(self, node: str) -> DriveFacts:
         """Read the drive's facts, and choose the logs to read during the run.
 
-        For an ATA drive, they include the statistics log only if no attribute has the host's writes, or if the
-        statistics contradict it. A SCSI drive reports its life used in the log of solid state
+        For an ATA drive, the statistics log is read only if no attribute counts the writes of the host, or if the
+        statistics contradict the attribute. A SCSI drive reports the used share of its life in the log of solid state
         drives.
         """
         document = self._ask(node)
@@ -267,7 +270,7 @@ class SmartctlTool:
 
 
 def _choose_tool(disk: Path, name: str, run: RunTool) -> tuple[NvmeTool | SmartctlTool | None, str | None]:
-    """Return the tool of the drive's bus or, if one could be installed, the way to install it."""
+    """Return the tool for the bus of the drive. If the tool could be installed, return how."""
     is_nvme = find_nvme_controller(disk) is not None
     if is_nvme and find_program("nvme") is not None:
         return NvmeTool(name, run), None

@@ -12,7 +12,9 @@ from tkperf.model.same_device import is_unique_name
 
 
 def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
-    """Return the serial number: from NVMe, virtio, the SCSI unit serial number page, udev, or an MD set's UUID."""
+    """Return the serial number from NVMe, virtio, the SCSI page of the unit serial number, udev, or the UUID of an MD
+    set.
+    """
     page = binary(disk / "device/vpd_pg80")[4:]
     return (
         text(disk / "device/serial")
@@ -25,7 +27,7 @@ def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
 
 
 def read_wwn(disk: Path, properties: dict[str, str]) -> str | None:
-    """Return the world-wide name: from NVMe, SCSI, or udev."""
+    """Return the world-wide name from NVMe, SCSI, or udev."""
     return text(disk / "wwid") or text(disk / "device/wwid") or properties.get("ID_WWN")
 
 
@@ -47,8 +49,8 @@ def read_unit(disk: Path) -> str | None:
 
 
 def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
-    """Return what an answer must name besides the serial number of a disk, so that the answer fits
-    no other disk of this host.
+    """Return what an answer must contain besides the serial number of a disk, so that the answer fits no other disk of
+    this host.
 
     This is the unit, if no other disk with that serial number has the same unit, otherwise the
     world-wide name, otherwise the kernel's name of the disk. Return None if the serial number is
@@ -69,7 +71,7 @@ def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
         properties = udev_properties(device)
         if read_serial(other, properties) == serial:
             others.append((read_unit(other), read_wwn(other, properties)))
-    # The same unit at another path of the drive contains the same data.
+    # The same unit on another path of the drive contains the same data.
     others = [pair for pair in others if pair != (unit, wwn) or not is_unique_name(wwn)]
     if not others:
         return None

@@ -1,9 +1,8 @@
-"""Hold on a device or file from consent to the last write, so that names matter no more.
+"""Hold on a device or file from consent to the last write. During this time, names no longer matter.
 
-tkperf opens it by its name once, without following a link, and checks that it is the device shown to
-the user. After that everything (the search for data, fio, purge tools, each recheck) uses the held
-descriptor, as ``/proc/PID/fd/N``. If the name later leads to something else, tkperf neither reads nor
-writes that.
+tkperf opens the device once by its name, without following a link, and checks that it is the device that was shown to
+the user. Afterwards, everything (the search for data, fio, purge tools, each recheck) uses the held descriptor, as
+``/proc/PID/fd/N``. If the name later leads to another device, tkperf neither reads nor writes that device.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ LOCK_LIMIT_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """A device as its hold gives it to a program that changes it.
+    """A device in the form in which its hold passes it to a program that changes the device.
 
     ``name`` is its name for people. ``path`` leads to the held device. The program inherits
     ``descriptors``, so that the lock lasts as long as it writes.
@@ -54,7 +53,7 @@ class Handle:
 
 
 class Hold:
-    """One device or file, open exclusively and locked.
+    """A device or file that is open exclusively and locked.
 
     The lock belongs to a separate descriptor, the anchor. The anchor stays open while the exclusive
     descriptor is closed for a program that needs the device for itself. Programs that write inherit
@@ -65,7 +64,7 @@ class Hold:
     """
 
     def __init__(self, identity: DeviceIdentity) -> None:
-        """Open the device by name, once, check it against ``identity``, and lock it.
+        """Open the device once by its name, compare it with ``identity``, and lock it.
 
         Raises:
             DeviceError: the name now leads to another device.
@@ -104,15 +103,15 @@ class Hold:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """The descriptors that a writing program inherits: the lock, and the claim if not lent."""
+        """The descriptors that a writing program inherits: the lock and, unless it was lent, the exclusive claim."""
         return tuple(descriptor for descriptor in (self.anchor, self.exclusive) if descriptor >= 0)
 
     def require_same(self) -> None:
-        """Check that the held device is the one shown to the user; raise DeviceError if not."""
+        """Check that the held device is the device that was shown to the user; otherwise raise DeviceError."""
         require_shown(identify(self.anchor, Path(self.identity.path), again=True), self.identity)
 
     def kernel_name(self) -> str | None:
-        """Return the kernel's node of the held block device; None if that is gone or another device's.
+        """Return the kernel's node of the held block device; None if the node is missing or belongs to another device.
 
         The owner of another folder could exchange a node in it.
         """
@@ -129,7 +128,7 @@ class Hold:
         """Read the content of the device before the question.
 
         Raises:
-            DeviceError: it cannot be read, so the data to lose is not known.
+            DeviceError: the device cannot be read, so tkperf does not know which data would be lost.
         """
         self.content = self.read_content()
         self.data = self.find_data()
@@ -138,7 +137,7 @@ class Hold:
         """Read samples and the kernel's counters of writes, to compare them with a later reading.
 
         Raises:
-            DeviceError: it cannot be read.
+            DeviceError: the device cannot be read.
         """
         try:
             return read_content(self.anchor, self.identity)
@@ -166,7 +165,7 @@ class Hold:
         """Find data on the device: file systems, partition tables, members of sets, or data of any other kind.
 
         Raises:
-            DeviceError: it cannot be read, so the data to lose is not known.
+            DeviceError: the device cannot be read, so tkperf does not know which data would be lost.
         """
         identity = self.identity
         if identity.kind is TargetKind.FILE:
@@ -236,22 +235,22 @@ class Hold:
         self.exclusive = -1
 
     def take_back(self) -> None:
-        """Claim the device again, through the anchor.
+        """Claim the device again, with the help of the anchor.
 
         Raises:
-            RefusedError: it cannot be opened exclusively, for example because another program has it open.
+            RefusedError: the device cannot be opened exclusively, for example because another program has opened it.
         """
         if self.exclusive < 0:
             self.exclusive = _open_exclusively(Path(_link(self.anchor)), self.identity)
 
     def release(self) -> None:
-        """Give the device back. Safe to call more than once."""
+        """Release the device. The method may be called more than once."""
         for descriptor in self.descriptors:
             os.close(descriptor)
         self.anchor = self.exclusive = -1
 
     def _lock(self) -> None:
-        """Take the lock that udev respects: then it does not probe the device at each close."""
+        """Acquire the lock that udev respects, so that udev does not read the device at each close."""
         if not wait_until(self._try_lock, limit_s=LOCK_LIMIT_S, every_s=0.05):
             openers = ", ".join(find_openers(PROC_ROOT, os.fstat(self.anchor)))
             raise RefusedError(
@@ -269,7 +268,7 @@ class Hold:
 
 
 def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:
-    """Check that two readings are of one device; raise DeviceError if not."""
+    """Check that two readings belong to one device; otherwise raise DeviceError."""
     if not is_same_device(now, shown):
         raise DeviceError(
             f"{shown.path} is no longer the device that tkperf showed ({_who(now)}, before "
@@ -290,7 +289,9 @@ def _who(identity: DeviceIdentity) -> str:
 
 
 def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
-    """Open for writing; a block device with O_EXCL, so that it cannot be mounted meanwhile. Raises RefusedError."""
+    """Open for writing. A block device is opened with O_EXCL, so that it cannot be mounted in the meantime. Raises
+    RefusedError.
+    """
     block = identity.kind is TargetKind.BLOCK
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if block else os.O_NONBLOCK)
     try:

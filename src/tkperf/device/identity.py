@@ -36,7 +36,7 @@ FILE_BLOCK_BYTES = 512
 
 
 class TargetKind(StrEnum):
-    """Kind of target; every result labels a file target as such."""
+    """Kind of a target. Every result says so if the target is a file."""
 
     BLOCK = "block device"
     FILE = "file"
@@ -86,7 +86,7 @@ class DeviceIdentity:
 
     @property
     def confirm_id(self) -> str:
-        """The text to type as consent to erase: the serial number of a whole drive, else the path.
+        """The text that the user types as consent to erase: the serial number of a whole drive, otherwise the path.
 
         A serial number would not identify the partition. If several disks of this host report the
         serial number, the text names the namespace, LUN or world-wide name, too.
@@ -159,7 +159,7 @@ def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
 
 
 def open_target(real: Path, flags: int) -> int:
-    """Open the resolved path ``real``, without following a link that took its place meanwhile."""
+    """Open the resolved path ``real``. If a link has taken its place in the meantime, the link is not followed."""
     try:
         return os.open(real, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:
@@ -174,11 +174,11 @@ def identify(descriptor: int, path: Path, *, again: bool = False) -> DeviceIdent
     """Identify an open device or file, even if its path now leads elsewhere.
 
     Args:
-        path: its name, with all links resolved.
-        again: it was identified by this descriptor before, so it had a capacity then.
+        path: the name of the device or file, with all links resolved.
+        again: whether this descriptor was identified before, so that the device had a capacity at that time.
 
     Raises:
-        DeviceError: it is neither a block device nor a regular file, is empty, or is gone.
+        DeviceError: it is neither a block device nor a regular file, is empty, or was removed.
     """
     status = os.fstat(descriptor)
     if stat.S_ISBLK(status.st_mode):
@@ -266,16 +266,16 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, 
 
 
 def file_system_of(path: Path) -> str | None:
-    """Return the type of a path's file system, e.g. ``ext4``; None if its mount cannot be seen."""
+    """Return the type of the file system that contains a path, such as ``ext4``; None if its mount is not visible."""
     place = find_mounted_path(path, [*read_mounts(PROC_ROOT / "self", None)], PROC_ROOT)
     return None if place is None else place.mount.kind
 
 
 def find_interface(disk: Path, properties: dict[str, str] | None = None) -> str | None:
-    """Return the bus from the kernel's device tree; a SATA drive on a SAS adapter is still SATA.
+    """Return the bus according to the kernel's device tree. A SATA drive on a SAS adapter is still SATA.
 
     Args:
-        properties: udev's properties; None: the function reads them.
+        properties: the properties of udev; None: the function reads them.
     """
     if properties is None:
         properties = udev_properties(text(disk / "dev") or "")

@@ -1,8 +1,8 @@
 """All facts about a device and its ATA security, each with its source.
 
-The kernel comes first (sysfs, udev), then the bus's own tool (nvme-cli, hdparm, smartctl). The first
-source that has a fact counts. If a tool is missing, hangs or prints rubbish, the facts that only it
-has stay "not known", and ``gaps`` gives the reason.
+The kernel is the first source (sysfs, udev), followed by the tool for the bus (nvme-cli, hdparm, smartctl). The first
+source that contains a fact counts. If a tool is missing, does not end or prints unexpected text, facts that only this
+tool reports stay "not known", and ``gaps`` contains the reason.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ TOOL_LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtaSecurity:
-    """State of the security feature set, with the erase commands that the drive claims.
+    """State of the security feature set, with the erase commands that the drive supports according to its identify
+    data.
 
-    ``enabled`` means that a password is set. The minutes are the drive's own estimates.
+    ``enabled`` means that a password is set. The minutes are estimates of the drive.
     """
 
     supported: bool
@@ -38,7 +39,7 @@ class AtaSecurity:
     sanitize: frozenset[str] = frozenset()
 
     def describe(self) -> str:
-        """Return the state for people, in the words of the field."""
+        """Return the state in the usual technical terms."""
         if not self.supported:
             return "ATA security not supported"
         password = "password set" if self.enabled else "no password"
@@ -85,14 +86,14 @@ def parse_identify(printed: str, *, path: str) -> AtaSecurity:
 
 @dataclass(slots=True)
 class DeviceFacts:
-    """Facts about a device: values and sources by name; ``gaps`` are reasons for people."""
+    """Facts about a device: values and sources by name. ``gaps`` contains reasons for missing facts."""
 
     values: dict[str, object] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
 
     def add(self, source: str, **facts: object) -> None:
-        """Add the facts of a source that are known and new."""
+        """Add those facts of a source that are known and not yet present."""
         for name, value in facts.items():
             if value is not None and value != "" and self.values.get(name) is None:
                 self.values[name] = value
@@ -104,12 +105,14 @@ class DeviceFacts:
 
 
 def inspect_device(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command) -> DeviceFacts:
-    """Return all facts about a device. Never raises: a fact that cannot be read stays not known."""
+    """Return all facts about a device. The function never raises an error: a fact that cannot be read stays not
+    known.
+    """
     facts = DeviceFacts()
     kernel = identity.facts()
     source = {TargetKind.BLOCK: "kernel", TargetKind.FILE: "file system"}
     facts.add(source.get(identity.kind, "simulation"), **kernel)
-    # Every result has these names, known or not.
+    # Every result contains these names, whether the facts are known or not.
     for name in (
         *kernel,
         "vendor",

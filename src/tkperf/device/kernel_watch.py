@@ -1,4 +1,4 @@
-"""The kernel's facts about a device during a run: its counts of I/O, read by a separate thread, and its log."""
+"""Facts from the kernel about a device during a run: the counts of I/O, which a separate thread reads, and the log."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk
 from tkperf.model.disturbance.io import Counts, DeviceLook
 
-# tkperf compares fio's documents with the counters of the same moment: a fiftieth of a second is
-# exact enough.
+# tkperf compares fio's documents with the counters of the same moment. A fiftieth of a second is exact enough.
 LOOK_EVERY_S = 0.02
 # Inside a step, an event matters if it lasts a fiftieth of the step. Each look takes a CPU from a load that uses up
 # all of them: at 16 I/Os outstanding per thread, fifty looks a second reach nearly a thousandth of the I/Os, and so
@@ -25,41 +24,40 @@ LOOK_EVERY_S = 0.02
 # its data are not in the CPU's caches.
 SELDOM_SHARE = 0.02
 LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
-# Users switch the kernel's counting on and off by hand, so it rarely changes.
+# Users change the setting by hand, so it changes rarely.
 ASK_EVERY_S = 1.0
-# No looks are taken during a purge of hours: only the latest can matter then.
+# During a purge of hours no looks are used; afterwards, only the latest can matter.
 MOST_DEVICE_LOOKS = 30_000
-# Seventeen numbers of up to twenty digits take less.
+# Seventeen numbers of up to twenty digits need less.
 LONGEST_STAT_BYTES = 1024
 KMSG = Path("/dev/kmsg")
 # Documentation/ABI/testing/dev-kmsg: each read returns one record.
 MOST_RECORD_BYTES = 8192
-# A driver that logs without end must not keep tkperf reading.
+# A driver that logs without end must not make tkperf read without end.
 MOST_RECORDS = 2000
 LONGEST_LINE = 200
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 _SCSI = re.compile(r"\d+:\d+:\d+:\d+")
 _NAMED = re.compile(r"(ata|nvme|host|mmc|virtio|usb)\d+|\d+-[\d.]+")
-# The device's own function and the port above it.
+# The PCI function of the device and the port above it.
 MOST_PCI = 2
 
 
 def seldom_every_s(from_s: float, until_s: float) -> float:
-    """Return the seconds between looks inside a step, which begins and ends at these times."""
+    """Return the seconds between looks inside a step that begins and ends at these times."""
     return min(max(SELDOM_SHARE * (until_s - from_s), LEAST_SELDOM_S), MOST_SELDOM_S)
 
 
 def look_again_s(at_s: float, from_s: float, until_s: float) -> float:
-    """Return the seconds to wait after a look; the inside of a step is ``from_s`` to ``until_s``."""
+    """Return the seconds to wait after a look. The inside of a step is from ``from_s`` to ``until_s``."""
     every_s = seldom_every_s(from_s, until_s)
     return every_s if from_s <= at_s < until_s - every_s else LOOK_EVERY_S
 
 
 class StatFiles:
-    """The kernel's counters of devices, kept open: a look costs one system call for each file.
+    """The kernel's counters of devices, which stay open. A look needs one system call for each file.
 
-    Opening, reading and parsing them at each look would change the 99.9th percentile of a load that
-    uses up the CPUs.
+    To open, read and parse the files at each look would change the 99.9th percentile of a load that uses up the CPUs.
     """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
@@ -67,7 +65,7 @@ class StatFiles:
         self._open: list[int] = []
 
     def read(self) -> tuple[bytes, ...]:
-        """Return the texts as the kernel writes them; empty if one cannot be read.
+        """Return the texts that the kernel writes; empty if one of them cannot be read.
 
         For a single partition, the text of its disk follows.
         """
@@ -112,7 +110,7 @@ class StatFiles:
         )
 
     def close(self) -> None:
-        """Close the files; the next ``read`` opens them again."""
+        """Close the files. The next ``read`` opens them again."""
         while self._open:
             os.close(self._open.pop())
 
@@ -139,13 +137,13 @@ class CountingFiles:
         return all(asked) if asked else None
 
     def close(self) -> None:
-        """Close the files; the next ``read`` opens them again."""
+        """Close the files. The next ``read`` opens them again."""
         while self._open:
             os.close(self._open.pop())
 
 
 def parse_stat(stat: bytes) -> list[int]:
-    """Parse a stat file (Documentation/block/stat.rst); empty if it holds anything but numbers.
+    """Parse a stat file (Documentation/block/stat.rst); empty if it contains anything except numbers.
 
     Fields: reads, merged, sectors, ms; writes, ...; in flight; ...; discards ...
     """
@@ -156,7 +154,7 @@ def parse_stat(stat: bytes) -> list[int]:
 
 
 class _Look(NamedTuple):  # made faster than a frozen dataclass
-    """A look with its counts not yet parsed: that can wait until ``take``."""
+    """A look whose counts are not parsed yet; this can wait until ``take``."""
 
     at_s: float
     suspended_s: float
@@ -165,7 +163,9 @@ class _Look(NamedTuple):  # made faster than a frozen dataclass
 
 
 class DeviceCounters:
-    """Looks at devices until closed. Without devices it only keeps time: tkperf itself may be stopped."""
+    """Looks at devices until it is closed. Without devices, it only measures time, because tkperf itself may be
+    stopped.
+    """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
         self._stat_files = StatFiles(majors_minors, sys_root)
@@ -225,7 +225,7 @@ class DeviceCounters:
 
 @contextmanager
 def watching(*identities: DeviceIdentity) -> Iterator[DeviceCounters]:
-    """Yield counters of devices and close them after the block; a file has no counters of its own."""
+    """Yield counters of devices and close them after the block. A file has no counters."""
     names = [identity.major_minor for identity in identities if identity.major_minor]
     counters = DeviceCounters(names)
     try:
@@ -253,7 +253,7 @@ class KernelLog:
     def read(self) -> tuple[str, ...] | None:
         """Return the lines about the devices since the last call.
 
-        None: the log may not be read, or no device is to be looked for.
+        None: tkperf may not read the log, or searches for no device.
         """
         if self._file is None or self._about is None:
             return None
@@ -265,7 +265,7 @@ class KernelLog:
             self._file = None
 
     def _records(self, file: int) -> Iterator[str]:
-        """Yield the text of each record, which is ``priority,sequence,us,flags;text`` and further lines."""
+        """Yield the text of each record. A record consists of ``priority,sequence,us,flags;text`` and further lines."""
         for _ in range(MOST_RECORDS):
             try:
                 record = os.read(file, MOST_RECORD_BYTES)
@@ -282,7 +282,7 @@ class KernelLog:
 
 
 def find_names(node: Path) -> Iterator[str]:
-    """Yield the names that the kernel may log for a device; for a set or mapping, its members' too."""
+    """Yield the names under which the kernel may log a device; for a set or mapping, also those of its members."""
     try:
         place = node.resolve(strict=True)
     except OSError:

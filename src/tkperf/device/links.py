@@ -1,4 +1,6 @@
-"""Links of drives and bridges as the kernel shows them: what was negotiated, what is possible, what it carries."""
+"""Links of drives and bridges according to the kernel: the negotiated link, the fastest possible link, and its
+bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ PCIE_GENERATIONS = {
     "32.0": (5, 128 / 130),
     "64.0": (6, 236 / 256),
 }
-# Where a link is not known, some bridges show 0, 63 or 255 lanes.
+# If a link is not known, some bridges show 0, 63 or 255 lanes.
 _PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 # SATA and SAS use 8b/10b; SAS at 22.5 Gbit/s 128b/150b (SAS-4, SPL-4).
 _SAS_4_GBPS = 22.5
@@ -30,9 +32,9 @@ SATA_SPEEDS_GBPS = (1.5, 3.0, 6.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A link; ``fastest`` is the best that the drive itself supports. None means not known.
+    """A link. ``fastest`` is the fastest link that the drive supports. None means not known.
 
-    ``bytes_per_s``: what it carries in one direction after line encoding, headers of packets included.
+    ``bytes_per_s``: the bandwidth in one direction after line encoding, including the headers of packets.
     """
 
     negotiated: str
@@ -43,7 +45,7 @@ class Link:
 
 
 def read_link(disk: Path) -> Link | None:
-    """Return the link of a whole disk, given its sysfs folder; None if the kernel reports none."""
+    """Return the link of a whole disk, given its sysfs folder; None if the kernel reports no link."""
     controller = find_nvme_controller(disk)
     if controller is not None:
         function = find_pci_function(controller)
@@ -59,9 +61,9 @@ def read_link(disk: Path) -> Link | None:
 
 
 def find_narrower_bridge(disk: Path) -> Link | None:
-    """Return the narrowest PCIe link upstream that carries less than the link of the drive or its adapter.
+    """Return the narrowest PCIe link toward the CPU whose bandwidth is less than that of the drive or its adapter.
 
-    ``source`` names its bridge. None: there is none, or the kernel does not report it.
+    ``source`` names its bridge. None: there is no such link, or the kernel does not report it.
     """
     function = find_pci_function(find_nvme_controller(disk) or disk)
     if function is None:
@@ -83,7 +85,7 @@ def _carried(function: Path) -> float:
 
 
 def read_pcie_link(function: Path) -> Link | None:
-    """Return the PCIe link of a function or bridge; None if the kernel reports none."""
+    """Return the PCIe link of a function or bridge; None if the kernel reports no link."""
     speed, width = (text(function / f"current_link_{what}") for what in ("speed", "width"))
     fastest_speed, widest = (text(function / f"max_link_{what}") for what in ("speed", "width"))
     negotiated, fastest = _pcie_name(speed, width), _pcie_name(fastest_speed, widest)
@@ -126,7 +128,7 @@ def _gts(speed: str | None) -> float:
 
 
 def _sata(port: Path, disk: Path) -> Link | None:
-    """Return a SATA link; the kernel names the n-th port ata<n> and its link link<n>."""
+    """Return a SATA link. The kernel names the n-th port ata<n> and its link link<n>."""
     speed = text(port / f"link{port.name[3:]}/ata_link/link{port.name[3:]}/sata_spd")
     if speed is None or not speed[0].isdigit():
         return None
@@ -151,7 +153,7 @@ def _serial_bytes_per_s(gbps: float) -> int | None:
 
 
 def read_sas_link(device: Path) -> Link | None:
-    """Return the SAS link of an end device or expander, with all phys of its port: a wide port has several."""
+    """Return the SAS link of an end device or expander, with all phys of its port. A wide port has several phys."""
     phys = sorted(device.parent.glob("phy-*/sas_phy/phy-*"))
     rates = [_gts(text(phy / "negotiated_linkrate")) for phy in phys]
     fastest = [_gts(text(phy / "maximum_linkrate")) for phy in phys]
@@ -168,7 +170,7 @@ def read_sas_link(device: Path) -> Link | None:
 
 
 def read_usb_link(device: Path) -> Link | None:
-    """Return the link of a USB device or hub; None if the kernel reports none."""
+    """Return the USB link of a device or hub; None if the kernel reports no link."""
     mbps = number(device / "speed")
     if mbps is None:
         return None
@@ -183,6 +185,6 @@ def read_usb_link(device: Path) -> Link | None:
 
 
 def _usb_bytes_per_s(mbps: int) -> int:
-    """Return what a USB link carries: to 480 Mbit/s without line encoding, 8b/10b at 5 Gbit/s, above it 128b/132b."""
+    """Return the bandwidth of a USB link: no line encoding up to 480 Mbit/s, 8b/10b at 5 Gbit/s, 128b/132b above."""
     encoded = 1.0 if mbps < 5000 else 8 / 10 if mbps == 5000 else 128 / 132
     return round(mbps * 1e6 * encoded / 8)

@@ -1,8 +1,8 @@
-"""The permit to erase: nothing destructive runs without one.
+"""The permit to erase. Without a permit, nothing destructive happens.
 
-plan -> show -> permit -> execute. Only this module makes permits, after the safety check, each for
-one device identity that the user confirmed. A permit holds the device exclusively, and is checked
-again just before each act. The permit for a RAID set follows from its members' permits.
+plan -> show -> permit -> execute. Only this module makes permits, after the safety check, and each permit is for one
+device identity that the user confirmed. A permit holds the device exclusively, and is checked again just before each
+act. The permit for a RAID set follows from the permits of its members.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ErasePermit:
             raise RefusedError("a permit to erase is made by grant_permit, after its checks")
         self._held = held
         self._redeemed = False
-        # The kernel's name of the set or mapping that tkperf made of the device.
+        # The kernel's name of the set or mapping that tkperf made from the device.
         self.lent_to: str | None = None
         self._shared = False
         self._has_begun = False
@@ -63,10 +63,10 @@ class ErasePermit:
         return (self._held.anchor,) if self._held.is_open else ()
 
     def redeem(self) -> Self:
-        """Take the permit for a run.
+        """Use the permit for a run.
 
         Raises:
-            RefusedError: it was used or released before.
+            RefusedError: the permit was used or released before.
         """
         if self._redeemed or not self._held.is_open:
             raise RefusedError("a permit to erase is valid for one run")
@@ -74,7 +74,7 @@ class ErasePermit:
         return self
 
     def require_in_use(self) -> None:
-        """Check that the permit was redeemed and not yet given back; raise RefusedError if not."""
+        """Check that the permit is in use: it was redeemed and not yet released. Otherwise raise RefusedError."""
         if not self._redeemed or not self._held.is_open:
             raise RefusedError(f"{self.identity.path} may be written to only while its permit to erase is in use")
 
@@ -90,7 +90,7 @@ class ErasePermit:
         reading.
 
         Raises:
-            DeviceError: the device is gone, or is not the confirmed one.
+            DeviceError: the device was removed, or is not the confirmed device.
             RefusedError: other programs use the device now or have written to it, or the permit is
                 not in use.
         """
@@ -102,7 +102,7 @@ class ErasePermit:
         self._has_begun = True
 
     def require_kernel_name(self) -> str:
-        """Return the kernel's own node of the device, for programs that look at names.
+        """Return the kernel's own node of the device, for programs that use names.
 
         The kernel gives this name to no other device while the permit holds this one.
 
@@ -119,7 +119,7 @@ class ErasePermit:
         return path
 
     def named_handle(self) -> Handle:
-        """Return a handle with the kernel's node, for programs that look at names.
+        """Return a handle with the kernel's node, for programs that use names.
 
         For a file, return the same as ``handle``.
 
@@ -131,10 +131,10 @@ class ErasePermit:
         return replace(self.handle, path=self.require_kernel_name())
 
     def lend(self, *, shared: bool = False) -> None:
-        """Give up the exclusive hold for a borrower that needs it: mdadm, a vendor's tool, a mapping.
+        """Give up the exclusive hold for a borrower that needs the device: mdadm, a vendor's tool, a mapping.
 
         Args:
-            shared: the borrower keeps others away, and lets tkperf write to the device itself.
+            shared: whether the borrower excludes others, and lets tkperf write to the device itself.
 
         Raises as ``recheck``.
         """
@@ -143,25 +143,30 @@ class ErasePermit:
         self._shared = shared
 
     def take_back(self) -> None:
-        """Hold the device exclusively again; it must be the same and free. Raises as ``recheck``."""
+        """Hold the device exclusively again. It must be the same device and must be free. Raises the same errors as
+        ``recheck``.
+        """
         if self._held.is_lent:
             self.lent_to, self._shared = None, False
             self.recheck()
             self._held.take_back()
 
     def release(self) -> None:
-        """Give the device back."""
+        """Release the device."""
         self._held.release()
 
 
 class SetPermit(ErasePermit):
-    """The right to write to a RAID set or mapping that tkperf makes of permitted drives; each set needs a new one."""
+    """The right to write to a RAID set or mapping that tkperf makes from permitted drives. Each set needs a new
+    permit.
+    """
 
     def __init__(self, identify: Callable[[], DeviceIdentity], *, made_by: object) -> None:
         """Hold the set.
 
         Args:
-            identify: reads the set's identity; raises unless the set is made of the permitted drives.
+            identify: reads the identity of the set, and raises an error unless the set consists of the permitted
+                drives.
         """
         super().__init__(self._hold_set(identify), made_by=made_by)
         self._identify = identify
@@ -173,10 +178,10 @@ class SetPermit(ErasePermit):
         return self._held.is_open
 
     def made(self) -> None:
-        """Check that a new set has just the permitted drives, and hold it.
+        """Check that a new set consists exactly of the permitted drives, and hold the set.
 
         Raises:
-            RefusedError: it has other members, or others use it.
+            RefusedError: the set has other members, or other programs use it.
         """
         self._held = self._hold_set(self._identify)
 
@@ -206,7 +211,7 @@ class ControllerPermit:
         self.serials = dict(serials)
 
     def require(self, serials: Mapping[str, str | None]) -> None:
-        """Check that these are the confirmed drives; raise DeviceError if not."""
+        """Check that these are the confirmed drives; otherwise raise DeviceError."""
         if dict(serials) != self.serials:
             raise DeviceError(
                 f"the drives of the RAID set are no longer those that were confirmed: {serials},"
@@ -218,7 +223,7 @@ def grant_controller_permit(serials: Mapping[str, str | None], *, confirmed_id: 
     """Return the permit for drives behind a RAID controller that the user confirmed by serial numbers.
 
     Raises:
-        RefusedError: the numbers are wrong, or a drive has none.
+        RefusedError: the numbers are wrong, or a drive has no serial number.
     """
     serial_of = {address: serial for address, serial in serials.items() if serial}
     if len(serial_of) < len(serials):
@@ -232,11 +237,11 @@ def grant_controller_permit(serials: Mapping[str, str | None], *, confirmed_id: 
 def hold_target(identity: DeviceIdentity) -> Hold:
     """Check for objections to erasing a device, and hold it exclusively.
 
-    The held device is checked again, so that nothing can come between the check and the hold.
+    The held device is checked again, so that nothing can happen between the check and the hold.
 
     Raises:
-        DeviceError: it is gone, or now a different one.
-        RefusedError: there are objections; the message lists all of them.
+        DeviceError: the device was removed, or is now a different device.
+        RefusedError: there are objections. The message lists all of them.
     """
     require_shown(read_identity(identity.path), identity)
     refuse_objections(identity)
@@ -255,14 +260,15 @@ def hold_target(identity: DeviceIdentity) -> Hold:
 
 
 def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
-    """Return the permit for a held device, if the user confirmed just that one. Releases it on an error.
+    """Return the permit for a held device, if the user confirmed exactly this device. Release the device after an
+    error.
 
     Args:
         confirmed_id: the device to erase as the user named it; must be its ``confirm_id``.
 
     Raises:
-        DeviceError: it is gone, or now a different one.
-        RefusedError: the name is wrong, or others use it now.
+        DeviceError: the device was removed, or is now a different device.
+        RefusedError: the name is wrong, or other programs use the device now.
     """
     identity = held.identity
     try:
@@ -282,13 +288,13 @@ def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
 
 
 def grant_set_permit(find_path: Callable[[], str], members: Sequence[ErasePermit]) -> SetPermit:
-    """Return the permit for a set or mapping just made of drives whose permits are in use.
+    """Return the permit for a set or mapping that was just made from drives whose permits are in use.
 
     Args:
         find_path: returns its node, which may change each time that a mapping is made.
 
     Raises:
-        RefusedError: it lies on other drives, or others use it.
+        RefusedError: the set or mapping lies on other drives, or other programs use it.
     """
 
     def identify() -> DeviceIdentity:
@@ -306,13 +312,13 @@ def grant_set_permit(find_path: Callable[[], str], members: Sequence[ErasePermit
 
 
 def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) -> SetPermit:
-    """Return the permit for a virtual drive that the controller just made of permitted drives.
+    """Return the permit for a virtual drive that the controller has just made from permitted drives.
 
     Args:
         find_naa: asks the controller for the drive's world-wide name.
 
     Raises:
-        RefusedError: DEVICE is another drive, or others use it.
+        RefusedError: DEVICE is another drive, or other programs use it.
     """
 
     def identify() -> DeviceIdentity:
@@ -332,8 +338,8 @@ def refuse_written(identity: DeviceIdentity, sign: str | None, *, begun: bool = 
     reading.
 
     Args:
-        sign: what shows the write, in words; None if nothing shows one.
-        begun: as for ``refuse_objections``.
+        sign: the evidence of the write in words; None if there is no evidence.
+        begun: the same as in ``refuse_objections``.
     """
     if sign is not None:
         consequence = "Nothing more is written" if begun else "Nothing was touched"
@@ -349,11 +355,11 @@ def refuse_objections(
     ask_processes: bool = False,
     begun: bool = False,
 ) -> None:
-    """Raise RefusedError with all objections to erasing a device, if there are any.
+    """Raise RefusedError with all objections to erasing a device, if there are objections.
 
     Args:
-        held, use_only, used_by_us, ask_processes: as for ``find_objections``.
-        begun: the run has begun, so it may have written to the device already.
+        held, use_only, used_by_us, ask_processes: the same as in ``find_objections``.
+        begun: whether the run has begun, so that it may already have written to the device.
     """
     objections = find_objections(
         identity, held=held, use_only=use_only, used_by_us=used_by_us, ask_processes=ask_processes

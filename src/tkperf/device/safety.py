@@ -1,6 +1,6 @@
-"""Reasons not to erase a device, from kernel facts, never by matching names.
+"""Reasons not to erase a device. They follow from facts of the kernel, never from a comparison of names.
 
-tkperf looks everything up by major:minor or inode, so links and aliases make no difference.
+tkperf identifies everything by major:minor or inode, so links and aliases make no difference.
 """
 
 from __future__ import annotations
@@ -87,14 +87,15 @@ def find_objections(
     used_by_us: str | None = None,
     ask_processes: bool = False,
 ) -> tuple[Objection, ...]:
-    """Find the objections to erasing a device; empty if there are none.
+    """Find the objections to erasing a device. The result is empty if there are none.
 
     Args:
-        held: descriptor by which tkperf itself holds the device exclusively, if it does. Then that
-            claim cannot count, and the data on the device was looked for when it was held.
-        use_only: leave out the data on it: it cannot be read, or tkperf made the device, a RAID set.
-        used_by_us: name of the RAID set or mapping that tkperf made of it, the one holder that is no objection.
-        ask_processes: look for processes that write to a held block device, too.
+        held: the descriptor with which tkperf itself holds the device exclusively, if it does. In this case, this claim
+            does not count, and the data was searched for when the hold began.
+        use_only: ignore the data on the device, because it cannot be read, or because tkperf created the device (a RAID
+            set).
+        used_by_us: name of the RAID set or mapping that tkperf made from the device. This holder is not an objection.
+        ask_processes: also search for processes that write to a held block device.
     """
     quick = held is not None or use_only
     files_only = quick and not ask_processes
@@ -118,7 +119,7 @@ def find_objections(
 
 
 def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
-    """Find file systems and partition tables that are not in use: the user must know and confirm them.
+    """Find file systems and partition tables that are not in use. The user must see and confirm them.
 
     Raises:
         DeviceError: the device cannot be read.
@@ -132,7 +133,7 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
 
 
 def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objection]:
-    """Yield uses of a block device or a layer below it, except by processes."""
+    """Yield uses of a block device or of a layer below it, except uses by processes."""
     nodes = survey.target_nodes
     names = {major_minor_of(device): node.name for device, node in nodes.nodes.items()}
     for mount in survey.mounts:
@@ -164,7 +165,7 @@ def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objec
 
 
 def _hidden_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield uses that show nowhere as a process: swap space, loop devices and the kernel's exports."""
+    """Yield uses that no process shows: swap space, loop devices and the kernel's exports."""
     nodes = survey.target_nodes
     for swap in survey.swaps:
         if swap.stat is not None and (what := nodes.name_of(swap.stat)):
@@ -189,13 +190,13 @@ def _hidden_objections(survey: Survey) -> Iterator[Objection]:
 
 
 def _it(what: str, survey: Survey) -> str:
-    """Return ``it`` for the target itself, the name for a layer or part of it."""
+    """Return ``it`` for the target itself, or the name of a layer or part of the target."""
     exact = survey.target_nodes.exact
     return "it" if exact and survey.target_nodes.nodes[exact[0]].name == what else what
 
 
 def _process_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield processes that have a file of the target open, mapped or running, or that write to a device."""
+    """Yield processes that have opened, mapped or executed a file of the target, or that write to a device."""
     ways = {
         How.RUNNING: (Reason.RUNNING, "is running as"),
         How.OPEN: (Reason.OPEN, "is open in"),
@@ -277,7 +278,7 @@ def _is_claimed(path: Path, device: int) -> bool:
 
 
 def _file_objections(identity: DeviceIdentity, survey: Survey, held: int | None) -> Iterator[Objection]:
-    # The descriptor, if there is one: the name may now lead to another file.
+    # The descriptor is used if there is one, because the name may now lead to another file.
     path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):
         yield Objection(Reason.READ_ONLY, "you may not write to the file")
@@ -319,7 +320,7 @@ def _backing_file_objections(survey: Survey) -> Iterator[Objection]:
 
 
 def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objection]:
-    """Yield the kernel's facts about a file as a whole that no other objection reports yet."""
+    """Yield the kernel's facts about a file as a whole that no other objection reports."""
     # The users found already have it open, so counting gives nothing new.
     state = survey.ask_file_state(count=not reasons)
     if state.swap and Reason.SWAP not in reasons:

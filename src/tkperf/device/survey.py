@@ -1,4 +1,4 @@
-"""Survey everything that may use a target. Objections and blind spots are derived from this survey."""
+"""Survey of everything that may use a target. Objections and blind spots are derived from it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class Survey:
     processes: ProcessSurvey
 
     def name_of_export(self, export: Export) -> str | None:
-        """Return the name of the exported part of the target; None if there is none, or its path leads nowhere.
+        """Return the name of the exported part of the target; None if no part is exported, or if its path leads
+        nowhere.
 
         The path of a mounted file may be relative to an unknown folder; then a file of the same name counts, to be
         safe.
@@ -143,13 +144,13 @@ class Survey:
         return tuple(swap.name for swap in self.swaps if swap.stat is None and swap.is_file)
 
     def ask_file_state(self, *, count: bool) -> FileUse:
-        """Ask the kernel about a file target as a whole; all is unknown for a device."""
+        """Query the kernel about a file target as a whole. For a device, everything is not known."""
         if self.identity.inode is None:
             return FileUse()
         return ask_file_state(
             self.identity.path,
             self.identity.inode,
-            # If tkperf itself has it open, the kernel grants no lease.
+            # If tkperf itself has opened the file, the kernel grants no lease.
             count=count and not self.processes.own,
             swap=bool(self.lost_swaps),
             file_system=self.mounted.mount.kind if self.mounted else None,
@@ -179,7 +180,7 @@ class Survey:
     def find_overlays(self) -> Iterator[tuple[str, Mount, bool]]:
         """Yield the files of the target with overlays, and whether the file is certainly part of each.
 
-        False: the overlay's folders cannot be reached, so the file may be part of it.
+        False: the folders of the overlay cannot be reached, so the file may be part of it.
         """
         for file, path in self.target_nodes.paths.items():
             overlays: dict[int, tuple[Mount, bool]] = {}
@@ -306,7 +307,7 @@ class BlindSpotCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlindSpot:
-    """A place that tkperf cannot see into; ``text`` is one sentence."""
+    """A place where tkperf cannot see users. ``text`` is one sentence."""
 
     code: BlindSpotCode
     text: str
@@ -315,13 +316,13 @@ class BlindSpot:
 def find_blind_spots(
     identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, proc_root: Path = PROC_ROOT, root: Path = Path("/")
 ) -> tuple[BlindSpot, ...]:
-    """Return the places where users of a target may be that tkperf cannot see; empty if there are none.
+    """Return the places where users of a target may exist that tkperf cannot see; empty if there are none.
 
     Call it before the target is held. If the kernel says that no other process has a file open, only uses
     that could begin later or need no open file remain.
 
     Args:
-        root: folder in which container managers leave their marks.
+        root: the folder in which container managers leave their marks.
     """
     if identity.kind is TargetKind.SIMULATED:
         return ()
@@ -456,7 +457,7 @@ def _status(proc_root: Path, key: str) -> str:
 
 
 def _container(proc_root: Path, root: Path) -> str:
-    """Return words for the container or namespace that tkperf runs in."""
+    """Return words for the container or namespace in which tkperf runs."""
     name = text(root / "run/systemd/container")
     for file, manager in _CONTAINER_FILES.items():
         if name is None and (root / file).exists():

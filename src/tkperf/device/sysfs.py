@@ -1,5 +1,5 @@
-"""Readers of the kernel's description of block devices (sysfs) and of udev's database; the loop that
-waits for either.
+"""Readers of the kernel's description of block devices (sysfs) and of udev's database, and the loop that waits for
+changes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from time import monotonic, sleep
 
 SYS_ROOT = Path("/sys")
 PROC_ROOT = Path("/proc")
-# The kernel's unit of sizes and places, for any sector size of the device.
+# The kernel's unit of sizes and places, whatever the sector size of the device is.
 SECTOR_BYTES = 512
 # Values of ``queue/zoned`` (Documentation/ABI/stable/sysfs-block of Linux 6.1): a disk whose zones take only
 # sequential writes, and a disk that accepts any writes, but may be slow with them.
@@ -19,7 +19,7 @@ HOST_MANAGED, HOST_AWARE = "host-managed", "host-aware"
 
 
 def text(path: Path) -> str | None:
-    """Return an attribute without white space around it; None if absent, unreadable or empty."""
+    """Return an attribute without white space around it; None if it is missing, unreadable or empty."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip(" \n\0") or None
     except OSError:
@@ -27,7 +27,7 @@ def text(path: Path) -> str | None:
 
 
 def number(path: Path) -> int | None:
-    """Return an attribute as a whole number; None if absent or not one."""
+    """Return an attribute as a whole number; None if it is missing or not a whole number."""
     try:
         return int(text(path) or "")
     except ValueError:
@@ -35,7 +35,7 @@ def number(path: Path) -> int | None:
 
 
 def binary(path: Path) -> bytes:
-    """Return a binary attribute such as a VPD page; empty if absent."""
+    """Return a binary attribute, such as a VPD page; empty if it is missing."""
     try:
         return path.read_bytes()
     except OSError:
@@ -43,12 +43,14 @@ def binary(path: Path) -> bytes:
 
 
 def exact_text(path: Path) -> str | None:
-    """Return an attribute that is a path, byte for byte without its line end; None if absent or empty."""
+    """Return an attribute that is a path, byte for byte without its line end; None if it is missing or empty."""
     return os.fsdecode(binary(path)).removesuffix("\n") or None
 
 
 def find_selected(words: str | None) -> str | None:
-    """Return the word in brackets: ``none`` for ``mq-deadline [none]``; a text without brackets as it is."""
+    """Return the word in brackets: ``none`` for ``mq-deadline [none]``. A text without brackets is returned
+    unchanged.
+    """
     if words is None or "[" not in words:
         return words
     return words.partition("[")[2].partition("]")[0]
@@ -61,14 +63,14 @@ def device_number(folder: Path) -> int | None:
 
 
 def major_minor_of(device: int) -> str:
-    """Return a device number as the kernel writes it: ``259:0``."""
+    """Return a device number in the kernel's form: ``259:0``."""
     return f"{os.major(device)}:{os.minor(device)}"
 
 
 def process_fields(process: Path) -> list[str]:
     """Return the fields of ``/proc/PID/stat`` from the third on (proc(5)); empty if there is no such process.
 
-    The command before them, in parentheses, may itself hold spaces and parentheses.
+    The command in parentheses before these fields may contain spaces and parentheses.
     """
     return (text(process / "stat") or "").rpartition(")")[2].split()
 
@@ -79,7 +81,7 @@ def find_node(major_minor: str, sys_root: Path = SYS_ROOT) -> Path:
 
 
 def find_disk(node: Path) -> Path:
-    """Return the sysfs folder of the whole disk that a node (maybe a partition) belongs to."""
+    """Return the sysfs folder of the whole disk to which a node (perhaps a partition) belongs."""
     resolved = node.resolve()
     return resolved.parent if (resolved / "partition").exists() else resolved
 
@@ -104,7 +106,7 @@ def find_pci_function(node: Path) -> Path | None:
 
 
 def find_nvme_controller(disk: Path) -> Path | None:
-    """Return the controller's folder of an NVMe namespace; with multipath, of its first path."""
+    """Return the folder of the controller of an NVMe namespace; with multipath, that of its first path."""
     device = (disk / "device").resolve()
     if (device / "transport").exists():
         return device
@@ -125,10 +127,10 @@ def udev_properties(major_minor: str) -> dict[str, str]:
 def wait_until(
     is_done: Callable[[], bool], *, limit_s: float, every_s: float, progress: Callable[[], object] = lambda: None
 ) -> bool:
-    """Ask until it is done; return False if that takes longer than the limit.
+    """Ask repeatedly until the condition is true. Return False if this takes longer than the limit.
 
     Args:
-        progress: the limit starts again whenever its result changes; it is called after ``is_done``.
+        progress: a function that is called after ``is_done``. The limit starts again whenever its result changes.
     """
     last, since_s = progress(), monotonic()
     while not is_done():

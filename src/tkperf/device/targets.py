@@ -1,8 +1,8 @@
-"""A drive with its permit, or segments of one, as the runner sees them.
+"""A drive with its permit, or segments of a drive, from the point of view of the runner.
 
-Of some drives tkperf measures only segments (docs/adr/0027). A linear mapping joins the segments. So all I/O of fio to
-the mapping falls into the segments, and each place in them is equally likely. The mapping has the kernel's claim on the
-drive while it exists. Preconditioning writes to the drive itself meanwhile.
+On some drives, tkperf measures only segments (docs/adr/0027). A linear mapping joins the segments. All I/O of fio to
+the mapping therefore falls into the segments, and each place in them is equally likely. While the mapping exists, it
+has the kernel's claim on the drive. During this time, preconditioning writes to the drive itself.
 """
 
 from __future__ import annotations
@@ -27,45 +27,45 @@ from tkperf.model.segments import Segments
 from tkperf.model.units import MIB, format_capacity
 
 NOT_PURGED = PurgeResult(method=NO_PURGE, note="--no-purge")
-# udev may have a mapping open for a moment; the kernel then removes it by itself.
+# udev may have opened a mapping for a moment. The kernel then removes the mapping by itself.
 GONE_LIMIT_S = 30.0
 
 
 class DriveTarget:
-    """One drive or file during one run."""
+    """A drive or file during one run."""
 
     def __init__(self, permit: ErasePermit, method: PurgeMethod | None, cache: WriteCache) -> None:
-        """Take a permit; ``method`` is None if the user wants no purge."""
+        """Use a permit. ``method`` is None if the user wants no purge."""
         self._permit = permit
         self._method = method
         self._cache = cache
 
     @property
     def can_purge(self) -> bool:
-        """Return whether a purge does anything."""
+        """Return whether a purge has any effect."""
         return self._method is not None
 
     def recheck(self) -> None:
         self._permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Do nothing: a drive is always ready."""
+        """Do nothing, because a drive is always ready."""
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """Do nothing: a drive is always ready."""
+        """Do nothing, because a drive is always ready."""
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
         if self._method is None:
             return NOT_PURGED
         watch = PurgeWatch(progress=on_progress, note=on_note)
         verified = run_purge(self._permit, self._method, watch=watch)
-        # Erasing may have reset the drive, and with it its settings.
+        # The erase may have reset the drive, including its settings.
         self._cache.apply()
         return PurgeResult(method=self._method.title, note=verified)
 
 
 class SegmentMapping:
-    """Maker and remover of the mapping of a permitted drive's segments."""
+    """Creates and removes the mapping of the segments of a permitted drive."""
 
     def __init__(self, drive: ErasePermit, segments: Segments) -> None:
         self.drive = drive
@@ -80,14 +80,14 @@ class SegmentMapping:
         return str(self._mapping.node)
 
     def create(self) -> None:
-        """Map the segments; the drive's exclusive hold passes to the mapping. Writes nothing.
+        """Map the segments. The exclusive hold of the drive passes to the mapping. Nothing is written.
 
         Some milliseconds lie between the two holds. If another user takes the drive in them, the
         kernel makes no mapping of it.
 
         Raises:
-            RefusedError: others use the drive.
-            DeviceError: it is gone, or the kernel makes no mapping of it.
+            RefusedError: other programs use the drive.
+            DeviceError: the drive was removed, or the kernel does not create the mapping.
         """
         identity = self.drive.identity
         table = build_table(self._segments, identity.major_minor or "")
@@ -104,7 +104,7 @@ class SegmentMapping:
         """Remove the mapping, if there is one.
 
         Raises:
-            DeviceError: another program keeps it open.
+            DeviceError: another program keeps the mapping open.
         """
         if self._mapping is None:
             return
@@ -134,16 +134,17 @@ def build_table(segments: Segments, major_minor: str) -> tuple[Target, ...]:
 
 
 class SegmentsTarget:
-    """Segments as a target: purged as a drive, mapped while they are preconditioned and measured.
+    """Segments as a target. The drive is purged as a whole; the segments are mapped for preconditioning and
+    measurement.
 
-    So nothing has to be made between the two, and the load that waits for the end of a fill starts then.
+    Nothing has to be created between these two, so the load that waits for the end of a fill starts at once.
     """
 
     def __init__(self, mapping: SegmentMapping, drive: DriveTarget) -> None:
-        """Make the mapping for the first time.
+        """Create the mapping for the first time.
 
         Raises:
-            RefusedError, DeviceError: as ``SegmentMapping.create``.
+            RefusedError, DeviceError: the same errors as in ``SegmentMapping.create``.
         """
         self._mapping = mapping
         self._drive = drive
@@ -168,17 +169,17 @@ class SegmentsTarget:
         self._map()
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
-        """Purge the whole drive, which tkperf itself then holds."""
+        """Purge the whole drive, which tkperf itself holds during the purge."""
         if self._drive.can_purge and self.permit.is_made:
             self.take_away()
             self._mapping.drive.take_back()
         return self._drive.purge(on_progress=on_progress, on_note=on_note)
 
     def take_away(self) -> None:
-        """Release and remove the mapping, if it is there.
+        """Release and remove the mapping if it exists.
 
         Raises:
-            DeviceError: another program keeps it open.
+            DeviceError: another program keeps the mapping open.
         """
         self.permit.release()
         self._mapping.remove()
@@ -194,13 +195,13 @@ _STAT_BLOCK_BYTES = 512
 
 
 def plan_file_target(path: Path) -> int:
-    """Check that a scratch file could be created; return its smallest direct I/O block in bytes.
+    """Check that a scratch file can be created. Return its smallest block for direct I/O in bytes.
 
     The check creates a small file without a name in the same folder, so no file remains even if
     tkperf is killed.
 
     Raises:
-        DeviceError: something has that name, or no file of this kind can be created in the folder.
+        DeviceError: the name is in use, or no file of this kind can be created in the folder.
     """
     if os.path.lexists(path):
         raise _exists(path)
@@ -218,13 +219,13 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
     """Create a file with all its blocks allocated. An existing file is never touched.
 
     Args:
-        written: fill the blocks with random data; reads of blocks only allocated cause no I/O.
+        written: whether to fill the blocks with random data. Reads of blocks that are only allocated cause no I/O.
 
     Returns:
-        Device and inode, as something else may have the file's name later.
+        Device and inode, because another file may have the name later.
 
     Raises:
-        DeviceError: it exists, cannot be created, or the disk is too full.
+        DeviceError: the file exists or cannot be created, or the disk is too full.
     """
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -250,7 +251,8 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
 
 
 def find_shortage(path: Path) -> tuple[int, int] | None:
-    """Return the bytes still needed to write a whole file, and the fewer bytes that its file system has free.
+    """Return the number of bytes that are necessary to write a whole file, and the smaller number of free bytes in its
+    file system.
 
     Holes of a sparse file are not allocated before they are written. None: there is room enough, or the file
     system cannot be asked, or the path is not a regular file.
@@ -275,7 +277,7 @@ def _exists(path: Path) -> DeviceError:
 
 
 def is_dangling(path: Path) -> bool:
-    """Return whether a path is a link to nothing."""
+    """Return whether a path is a link whose target does not exist."""
     return path.is_symlink() and not path.exists()
 
 
@@ -285,7 +287,7 @@ def describe_dangling(path: Path) -> str:
 
 
 def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:
-    """Remove a scratch file made by tkperf, unless another file has taken its name."""
+    """Remove a scratch file that tkperf created, unless another file has taken its name."""
     with suppress(OSError):
         status = path.lstat()
         if (status.st_dev, status.st_ino) == inode:
@@ -293,7 +295,7 @@ def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:
 
 
 def find_direct_io_block_bytes(path: str, *, called: str | None = None) -> int:
-    """Return the smallest block of direct I/O on a file: 512 bytes, or 4096 on a 4Kn drive.
+    """Return the smallest block for direct I/O on a file: 512 bytes, or 4096 on a 4Kn drive.
 
     Args:
         called: name of the file for messages, if that is not its path.

@@ -1,4 +1,4 @@
-"""A thread that reads drives' logs at intervals, and when asked. Nothing waits for it for long."""
+"""A thread that reads the logs of drives at intervals, and on request. No other thread waits for it for long."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from tkperf.device.drive_log import DriveLog, UnreadError
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 
-# docs/explanation/telemetry.md has the cost of these, as bench/telemetry.py measured it.
+# docs/explanation/telemetry.md states the cost of these readings, which bench/telemetry.py measured.
 TEMPERATURE_EVERY_S = 10.0
 LOG_EVERY_S = 60.0
-# Longest wait of a purge, or of the end of a run, for a reading under way. A tool that hangs is killed before.
+# Longest time for which a purge, or the end of a run, waits for a running reading. A tool that does not end is killed
+# earlier.
 PAUSE_LIMIT_S = 20.0
 FINISH_LIMIT_S = 15.0
-# After so many failures in a row, tkperf stops reading a drive's log.
+# After so many consecutive failures, tkperf stops reading the log of a drive.
 MOST_FAILURES = 3
 
 T = TypeVar("T")
@@ -29,14 +30,14 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Stop:
-    """An order to stop reading; ``over`` is the event to go on at, None if the thread is to end."""
+    """An order to stop reading. ``over`` is the event after which reading continues; None if the thread should end."""
 
     reached: threading.Event = field(default_factory=threading.Event)
     over: threading.Event | None = field(default_factory=threading.Event)
 
 
 class TelemetryWatch:
-    """Reads the logs of some drives until closed. Its clock is ``time.monotonic``."""
+    """Reads the logs of some drives until it is closed. Its clock is ``time.monotonic``."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class TelemetryWatch:
         log_every_s: float = LOG_EVERY_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read each drive once, in the calling thread; then begin."""
+        """Read each drive once in the calling thread, and then start the thread."""
         self._clock = clock
         self._every_s = (temperature_every_s, log_every_s)
         self._readings: deque[Reading] = deque()
@@ -54,7 +55,7 @@ class TelemetryWatch:
         self._failures: dict[str, int] = {}
         self._read_s = clock()
         self._drives = [drive for drive in drives if self._look_first(drive)]
-        # The facts are those of all drives, even of drives whose logs cannot be read.
+        # The facts include those of drives whose logs cannot be read.
         self.facts = tuple(drive.facts for drive in drives)
         self._late = threading.Event()
         # A time: that of a request for a reading.
@@ -90,7 +91,7 @@ class TelemetryWatch:
         self._end(FINISH_LIMIT_S)
 
     def close(self) -> None:
-        """Read no more; do not wait for a reading under way."""
+        """Stop reading, without waiting for a running reading."""
         self._end(0.0)
 
     def _end(self, limit_s: float) -> None:
@@ -100,7 +101,7 @@ class TelemetryWatch:
             stop.reached.wait(limit_s)
 
     def _look_first(self, drive: DriveLog) -> bool:
-        """Take the first reading of a drive; return whether anything of it can be read."""
+        """Make the first reading of a drive. Return whether any part of it could be read."""
         if drive.missing is not None:
             self._troubles.append(f"no log of {drive.name} is read: {drive.missing}")
         try:
@@ -115,7 +116,7 @@ class TelemetryWatch:
         return not drive.is_silent
 
     def _read_on(self) -> None:
-        """Read until ordered to end. A defect here ends no run, but is reported as a trouble."""
+        """Read until the order to end. A defect in this thread does not end a run, but is reported as a trouble."""
         try:
             self._go_on()
         except Exception as error:
@@ -138,7 +139,7 @@ class TelemetryWatch:
                 order.over.wait()
                 continue
             now_s = self._clock()
-            # A reading answers all requests that came before it began.
+            # A reading answers all requests that arrived before it began.
             wanted = order is not None and order > log_s
             if wanted or now_s >= log_s + log_every_s:
                 log_s = temperature_s = now_s
@@ -168,7 +169,7 @@ class TelemetryWatch:
                 self._readings.append(reading)
 
     def _count_failure(self, drive: DriveLog, error: UnreadError) -> None:
-        """Report the first failure; stop using the tool after some in a row, or after a lasting one."""
+        """Report the first failure. Stop using the tool after some consecutive failures, or after a lasting failure."""
         before = self._failures.get(drive.name)
         self._failures[drive.name] = (before or 0) + 1
         if error.for_good or self._failures[drive.name] >= MOST_FAILURES:
@@ -187,13 +188,13 @@ def _emptied(items: deque[T]) -> Iterator[T]:
 
 
 def open_logs(*identities: DeviceIdentity) -> list[DriveLog]:
-    """Return the logs of block devices; files have none."""
+    """Return the logs of block devices. Files have none."""
     return [DriveLog(identity) for identity in identities if identity.kind is TargetKind.BLOCK]
 
 
 @contextmanager
 def reading_logs(*identities: DeviceIdentity, wanted: bool = True) -> Iterator[TelemetryWatch]:
-    """Yield telemetry of drives and close it after the block; of no drives if not ``wanted``."""
+    """Yield the telemetry of drives, and close it after the block. If it is not ``wanted``, there are no drives."""
     watch = TelemetryWatch(open_logs(*identities) if wanted else ())
     try:
         yield watch

@@ -1,4 +1,4 @@
-"""The drive's volatile write cache: set for a run, verified, and put back afterwards.
+"""The volatile write cache of a drive: set for a run, verified, and restored afterwards.
 
 The PTS wants it off for enterprise and on for client drives (PTS User Guide, section 7).
 NVMe: feature 06h; SCSI and, through libata, ATA: the caching mode page behind sysfs cache_type.
@@ -24,12 +24,12 @@ ON_OFF = {True: "on", False: "off"}
 
 @dataclass(frozen=True, slots=True)
 class NvmeSwitch:
-    """Switch by the NVMe feature, which belongs to the controller; ``path`` is the controller's."""
+    """Switch by the NVMe feature, which belongs to the controller. ``path`` is that of the controller."""
 
     path: str
 
     def read(self) -> bool | None:
-        """Return whether the cache is on; None if the drive has none or does not report it."""
+        """Return whether the cache is on; None if the drive has no cache or does not report its state."""
         done = self._nvme("get-feature", "--feature-id=6")
         value = re.search(r"Current value:\s*(?:0x)?([0-9a-fA-F]+)", done.stdout)
         return None if done.exit_status or value is None else bool(int(value[1], 16) & 1)
@@ -49,7 +49,7 @@ class NvmeSwitch:
 
 @dataclass(frozen=True, slots=True)
 class SysfsSwitch:
-    """Switch by ``attribute``, the cache_type of a SCSI or virtio disk; the kernel asks the drive again."""
+    """Switch by ``attribute``, the cache_type of a SCSI or virtio disk. The kernel then queries the drive again."""
 
     path: str
     attribute: Path
@@ -69,7 +69,7 @@ Switch = NvmeSwitch | SysfsSwitch
 
 
 def find_switch(identity: DeviceIdentity) -> Switch | None:
-    """Find the way to set the write cache of a drive; None for files, sets, partitions and the like."""
+    """Find the way to set the write cache of a drive; None for files, sets, partitions and other targets."""
     if identity.major_minor is None or identity.partition is not None:
         return None
     disk = find_disk(find_node(identity.major_minor))
@@ -84,10 +84,10 @@ def find_switch(identity: DeviceIdentity) -> Switch | None:
 
 @contextmanager
 def restoring(*caches: WriteCache) -> Iterator[None]:
-    """Put caches back after the block. A drive that is gone must not hide why the run ended.
+    """Restore caches after the block. A missing drive must not hide the reason why the run ended.
 
     Raises:
-        DeviceError: a drive refuses. If the block raised a TkperfError, that error gets the reason, too.
+        DeviceError: a drive refuses. If the block raised a TkperfError, the reason is added to that error.
     """
     ended: BaseException | None = None
     try:
@@ -109,10 +109,10 @@ def restoring(*caches: WriteCache) -> Iterator[None]:
 
 
 class WriteCache:
-    """The cache of one drive during one run."""
+    """The cache of a drive during one run."""
 
     def __init__(self, permit: ErasePermit, wanted: str) -> None:
-        """Take a permit; ``wanted`` is ``on``, ``off`` or ``keep``."""
+        """Use a permit. ``wanted`` is ``on``, ``off`` or ``keep``."""
         self._permit = permit
         self._path = permit.identity.path
         self._wanted = {"on": True, "off": False}.get(wanted)
@@ -121,10 +121,10 @@ class WriteCache:
         self._changed = False
 
     def apply(self) -> str:
-        """Bring the cache into the wanted state; return its state in words, to disclose. Can be repeated.
+        """Set the cache to the wanted state. Return its state in words for the disclosure. The call may be repeated.
 
         Raises:
-            DeviceError: the drive refuses, or does not do as asked.
+            DeviceError: the drive refuses, or does not change the state.
         """
         self._permit.require_in_use()
         now = self._switch.read() if self._switch else None
@@ -142,7 +142,7 @@ class WriteCache:
         return f"{ON_OFF[self._wanted]}, set for the run (was {ON_OFF[bool(self._before)]})"
 
     def restore(self) -> None:
-        """Put the cache back into the state found before the run.
+        """Restore the state of the cache from before the run.
 
         Raises:
             DeviceError: the drive refuses; the message gives the state before the run and the state now.

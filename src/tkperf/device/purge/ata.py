@@ -1,8 +1,8 @@
-"""ATA: Sanitize Device and Security Erase Unit, by hdparm (ACS-3, sections 4.17 and 4.18).
+"""ATA: Sanitize Device and Security Erase Unit with hdparm (ACS-3, sections 4.17 and 4.18).
 
-Security Erase needs a user password first; an interrupted erase leaves the drive locked with it. So
-the password is always the same word. tkperf records it before it sets it, and clears it even after
-an error. ``tkperf doctor --unlock`` can clear it later, too.
+Security Erase requires a user password, and an interrupted erase leaves the drive locked with this password. The
+password is therefore always the same word. tkperf records the password before it sets it, and clears it even after an
+error. ``tkperf doctor --unlock`` can clear it later, too.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tkperf.model.choices import ATA_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import RunTool, run_command
 
-# The password is not secret. It is set for minutes only, and the user needs it if the drive stays locked.
+# The password is not secret. It is set only for minutes, and the user needs it if the drive stays locked.
 PASSWORD = "tkperf"  # noqa: S105
 HDPARM_LIMIT_S = 60.0
-# A drive's own estimate of an erase is a guide ("or more"); many take seconds and say 2 min.
+# The drive's estimate of an erase is only a guide ("or more"). Many drives take seconds and report 2 min.
 LEAST_ERASE_LIMIT_S = 1800.0
 # 508 minutes means "more than 508".
 ERASE_LIMIT_FACTOR = 4
@@ -90,7 +90,7 @@ def read_sanitize(path: str, *, run: RunTool = run_command) -> AtaSanitize:
     """Ask a drive for the state of its sanitize.
 
     Raises:
-        EngineError: hdparm is missing or hangs, or the drive or the adapter does not report the state.
+        EngineError: hdparm is missing or does not end, or the drive or the adapter does not report the state.
     """
     done = run(["hdparm", "--sanitize-status", path], timeout_s=HDPARM_LIMIT_S)
     if "SD3 Sanitize Operation Failed" in done.stderr:
@@ -110,7 +110,7 @@ def read_sanitize(path: str, *, run: RunTool = run_command) -> AtaSanitize:
 
 
 def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
-    """Return the methods that the identify data claim, in the order of preference."""
+    """Return the methods that the identify data contain, in the order of preference."""
     try:
         security = read_security(identity.path)
     except EngineError as error:
@@ -140,9 +140,9 @@ def _find_sanitize_obstacle(path: str) -> str | None:
 
 
 def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tuple[Offer, ...]:
-    """Put the drive's own commands first, but behind an adapter of another bus discard first.
+    """Put the drive's own commands first. Behind an adapter for another bus, however, put discard first.
 
-    SAS and RAID adapters translate ATA commands, and may cut long ones short.
+    SAS and RAID adapters translate ATA commands, and may interrupt long commands.
     """
     direct = any(re.fullmatch(r"ata\d+", component) for component in disk.resolve().parts)
     return (*own, *generic) if direct else (*generic, *own)
@@ -243,7 +243,7 @@ def _why_not(security: AtaSecurity, *, enhanced: bool) -> str | None:
 
 
 def _security_erase(device: Handle, watch: PurgeWatch, *, enhanced: bool, limit_s: float) -> None:
-    """Set the password, erase, and make sure that no password stays behind."""
+    """Set the password, erase, and make sure that no password remains."""
     watch.note(
         "ata-password-set",
         f"ATA user password '{PASSWORD}' is being set on {device.name} for Security Erase; "
@@ -267,7 +267,7 @@ def clear_password(device: Handle) -> bool:
     """Unlock a drive and clear tkperf's password; return False if none is set.
 
     Raises:
-        DeviceError: it is locked with another password, or frozen.
+        DeviceError: the drive is locked with another password, or frozen.
     """
     security = _read(device)
     if not security.enabled:
@@ -290,11 +290,11 @@ def clear_password(device: Handle) -> bool:
 
 
 def clear_left_password(identity: DeviceIdentity) -> bool:
-    """Clear tkperf's password from a SATA drive, if an interrupted purge left it; return whether it was set.
+    """Clear tkperf's password from a SATA drive if an interrupted purge left it. Return whether it was set.
 
     Raises:
         DeviceError: the drive is locked with another password.
-        RefusedError: others use the drive.
+        RefusedError: other programs use the drive.
     """
     if identity.interface != "SATA" or identity.partition is not None:
         return False
@@ -304,7 +304,7 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
         return False  # not known; a locked drive will refuse commands itself
     if not enabled:
         return False
-    # The user confirmed this drive when tkperf set the password; tkperf sends commands to no other.
+    # The user confirmed this drive when tkperf set the password. tkperf sends commands to no other drive.
     held = Hold(identity)
     try:
         return clear_password(held.handle)
@@ -315,7 +315,9 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
 def _command(
     device: Handle, option: str, *, limit_s: float = HDPARM_LIMIT_S, on_tick: Callable[[], None] = lambda: None
 ) -> None:
-    """Run a command of the security feature set with the password; an interruption waits for its end."""
+    """Execute a command of the security feature set with the password. An interruption waits for the end of the
+    command.
+    """
     argv = ["hdparm", "--user-master", "u", option, PASSWORD, device.path]
     run_tool(device, argv, limit_s=limit_s, on_tick=on_tick, must_finish=True)
 

@@ -1,4 +1,4 @@
-"""Purge methods: their types, the tools that they run, and the verification that the data is gone."""
+"""Purge methods: their types, the tools that they use, and the verification that the data is gone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.model.errors import DeviceError, EngineError, reason_of
 from tkperf.model.record import OnNote, OnProgress
 from tkperf.system.process import Completed, run_command
 
-# A drive answers a question about itself at once, a busy one within seconds.
+# A drive answers a question about itself at once; a busy drive answers within seconds.
 QUERY_LIMIT_S = 30.0
 SANITIZE_LIMIT_S = 24 * 3600.0
 _POLL_S = 2.0
@@ -28,9 +28,8 @@ _ZEROS = hashlib.blake2b(bytes(SAMPLE_BYTES)).digest()
 class PurgeWatch:
     """Callbacks that follow a purge.
 
-    ``progress`` gets the share done (0..1) about once a second; None if the device does not report
-    it. ``note`` gets a stable code and a text that must be on record *before* an act; it returns
-    when the record is durable.
+    ``progress`` receives the finished share (0..1) about once a second; None if the device does not report it. ``note``
+    receives a stable code and a text that must be recorded *before* an act. It returns when the record is durable.
     """
 
     progress: OnProgress = lambda _share: None
@@ -42,10 +41,10 @@ NO_WATCH = PurgeWatch()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeMethod:
-    """One way to erase a device. ``act`` returns when it is done, or raises.
+    """A way to erase a device. ``act`` returns when the purge is done, or raises an error.
 
-    ``reads_zero``: the device promises that it reads as zeros afterwards. ``automatic``: tkperf may
-    choose it by itself.
+    ``reads_zero``: the device promises that it reads as zeros afterwards. ``automatic``: tkperf may choose the method
+    itself.
     """
 
     name: str
@@ -56,7 +55,9 @@ class PurgeMethod:
 
     @property
     def overwrites(self) -> bool:
-        """Return whether the method leaves the device written, not as new; then expect no fast start."""
+        """Return whether the method leaves the device written, and not as new. The device is then not expected to start
+        fast.
+        """
         return self.name == "write-zeroes" or self.name.endswith("-overwrite")
 
 
@@ -79,7 +80,7 @@ def run_tool(
     on_tick: Callable[[], None] = lambda: None,
     must_finish: bool = False,
 ) -> Completed:
-    """Run an erasing tool, which inherits the lock on the device; its exit status must be 0.
+    """Execute an erasing tool, which inherits the lock on the device. Its exit status must be 0.
 
     Raises:
         DeviceError: the tool is missing, failed or took too long.
@@ -101,10 +102,10 @@ def run_tool(
 
 
 def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limit_s: float) -> None:
-    """Wait for the end of a purge that the drive does by itself, even if tkperf ends.
+    """Wait for the end of a purge that the drive continues even if tkperf ends.
 
     Raises:
-        DeviceError: it takes too long, or the drive cannot be asked.
+        DeviceError: the purge takes too long, or the drive cannot be queried.
     """
     try:
         ended = wait_until(is_done, limit_s=limit_s, every_s=_POLL_S)
@@ -116,13 +117,13 @@ def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limi
 
 @dataclass(frozen=True, slots=True)
 class SampledContent:
-    """Digests of samples spread evenly over a device, by offset; None if reading failed."""
+    """Digests of samples from the whole device at equal distances, by offset; None if a read failed."""
 
     path: str
     digests: dict[int, bytes | None]
 
     def compare(self, after: Self, *, method: str, reads_zero: bool) -> str:
-        """Judge a purge by the samples before and after it; return the result in words for the report.
+        """Judge a purge by the samples before and after it. Return the result in words for the report.
 
         A sample that cannot be read is no evidence: then the purge is not verified.
 
@@ -160,7 +161,7 @@ class SampledContent:
 
 
 def sample_content(permit: ErasePermit) -> SampledContent:
-    """Read samples past the page cache, with the first and the last block.
+    """Read samples without the page cache, including the first and the last block.
 
     Raises:
         DeviceError: the device cannot be opened.

@@ -1,4 +1,4 @@
-"""Purge methods of no bus: the kernel's discard, zeroes and hole punching, and a vendor's own tool."""
+"""Purge methods that belong to no bus: the kernel's discard, zeroes and hole punching, and a vendor's tool."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BLKDISCARD = 0x1277
 BLKZEROOUT = 0x127F
 FALLOC_FL_KEEP_SIZE = 0x01
 FALLOC_FL_PUNCH_HOLE = 0x02
-# Large enough for a drive to erase in its own way, small enough to show progress.
+# Large enough for a drive to erase in its own way, and small enough to show progress.
 CHUNKS = 64
 LEAST_CHUNK_BYTES = 1 << 30
 # Logical block provisioning VPD page (SBC-4), byte 5, bits 2-4: unmapped blocks read as zeros.
 LBPRZ_BITS = 0x1C
-# A vendor's tool may rewrite a large drive; no better limit is available.
+# A vendor's tool may rewrite a large drive, and no better limit is available.
 VENDOR_LIMIT_S = 24 * 3600.0
 
 
@@ -72,7 +72,7 @@ def _in_chunks(permit: ErasePermit, request: int, watch: PurgeWatch) -> None:
 
 
 def offer_hole_punching() -> PurgeMethod:
-    """Return the method for files: the first write then allocates new blocks, as flash does."""
+    """Return the method for files. Afterwards, the first write allocates new blocks, as on flash."""
     return PurgeMethod(name="hole-punching", title="hole punched in the scratch file", reads_zero=True, act=_punch_hole)
 
 

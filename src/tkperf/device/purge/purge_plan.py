@@ -1,4 +1,4 @@
-"""The purge methods that a device offers, in the order of preference; the choice of one, and its execution."""
+"""The purge methods that a device offers, in the order of preference, the choice of a method, and its execution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageErr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlan:
-    """Methods to purge a device, in the order of preference, and refusals with their reasons."""
+    """Methods to purge a device, in the order of preference, and rejected methods with the reasons."""
 
     methods: tuple[PurgeMethod, ...]
     refusals: tuple[PurgeRefusal, ...]
@@ -30,7 +30,7 @@ class PurgePlan:
 
         Raises:
             UsageError: the device does not have the named method.
-            DeviceError: it has no automatic method.
+            DeviceError: the device has no automatic method.
         """
         by_name = {method.name: method for method in self.methods}
         if name is not None:
@@ -50,10 +50,10 @@ class PurgePlan:
 
 
 def plan_purge(identity: DeviceIdentity, *, command: str | None = None) -> PurgePlan:
-    """Ask the device for its purge methods. Changes nothing.
+    """Find the purge methods of the device. Nothing is changed.
 
     Args:
-        command: a vendor's tool to use instead, with ``{device}`` in it.
+        command: a vendor's tool that is used instead. It contains ``{device}``.
 
     Raises:
         UsageError: the command cannot be used.
@@ -136,7 +136,7 @@ def _find_erase_under_way(path: str, interface: str | None, disk: Path) -> float
 
 
 def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: PurgeWatch = NO_WATCH) -> str:
-    """Erase the whole permitted target and check that it is erased; return that check's result in words.
+    """Erase the whole permitted target and check that it is erased. Return the result of the check in words.
 
     Raises:
         DeviceError: the method failed, took too long, or left data behind.

@@ -1,7 +1,8 @@
-"""A RAID set as the runner sees it: taken apart for purge and preconditioning, made again to be measured.
+"""A RAID set from the point of view of the runner: dissolved for purge and preconditioning, created again for the
+measurement.
 
-tkperf purges and preconditions the members in parallel, as single drives. Then it makes the set of them,
-and measures it only when its resync is done (docs/adr/0010).
+tkperf purges and preconditions the members in parallel, as single drives. It then creates the set from them, and
+measures the set only when its resync is done (docs/adr/0010).
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError
 from tkperf.model.record import OnNote, OnProgress, PurgeResult
 
-# Between two looks at the purging threads.
+# Interval between looks at the purging threads.
 POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A member of a set with its permit and cache; ``method`` is None if the user wants no purge."""
+    """A member of a set with its permit and its cache. ``method`` is None if the user wants no purge."""
 
     permit: ErasePermit
     method: PurgeMethod | None
@@ -40,12 +41,12 @@ class MdadmTarget:
         self._raid = raid
         self._permit = permit
         self._members = tuple(members)
-        # A set just made resyncs, and may be taken apart again before that matters.
+        # A set that was just created resyncs, and may be dissolved before the end of the resync matters.
         self._in_sync = False
 
     @property
     def permits(self) -> tuple[ErasePermit, ...]:
-        """The permits of the members, for preconditioning them."""
+        """The permits of the members, for preconditioning the members."""
         return tuple(member.permit for member in self._members)
 
     def recheck(self) -> None:
@@ -53,7 +54,7 @@ class MdadmTarget:
             permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Stop the set, if it is there, and hold the members again: tkperf preconditions them."""
+        """Stop the set if it exists, and hold the members again, because tkperf preconditions them."""
         if not self._permit.is_made:
             return
         self._permit.recheck()
@@ -63,11 +64,11 @@ class MdadmTarget:
             permit.take_back()
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """Make the set, if it is not there, and wait until it is in sync.
+        """Create the set if it does not exist, and wait until it is in sync.
 
         Raises:
-            RefusedError: others use a member now.
-            DeviceError: the set could not be made.
+            RefusedError: other programs use a member now.
+            DeviceError: the set could not be created.
         """
         if not self._permit.is_made:
             create_of(self._raid, self.permits)
@@ -92,7 +93,7 @@ class MdadmTarget:
 
 
 def create_of(raid: MdadmSet, permits: Sequence[ErasePermit]) -> None:
-    """Make a set of permitted members, whose exclusive hold passes to it.
+    """Create a set from permitted members. Their exclusive hold passes to the set.
 
     Raises:
         RefusedError, DeviceError: a member is used or changed, or the set could not be made.
@@ -106,7 +107,7 @@ def create_of(raid: MdadmSet, permits: Sequence[ErasePermit]) -> None:
 
 @dataclass(slots=True)
 class _Note:
-    """A note of a purging thread; ``kept`` is None until the run's own thread answered it."""
+    """A note of a purging thread. ``kept`` is None until the thread of the run has answered the note."""
 
     code: str
     text: str
@@ -114,7 +115,7 @@ class _Note:
 
 
 def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_note: OnNote) -> list[str]:
-    """Purge all members at once; report the progress of the slowest one, and return the verifications.
+    """Purge all members at the same time. Report the progress of the slowest member, and return the verifications.
 
     A purge cannot be cancelled, so an interruption takes effect when all have ended. It may strike
     anywhere here, so a note stays in its list, and a purging thread asks for the answer until it is there.
@@ -168,7 +169,7 @@ def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_no
 
 
 class StorcliTarget:
-    """A set of a MegaRAID controller during one run. The controller purges its drives."""
+    """A set of a MegaRAID controller during one run. The controller purges the drives."""
 
     def __init__(self, raid: StorcliSet, permit: SetPermit, drives: ControllerPermit, *, no_purge: bool) -> None:
         self._raid = raid
@@ -182,11 +183,11 @@ class StorcliTarget:
             self._permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Make the set to precondition it: the controller's drives cannot be written to one by one."""
+        """Create the set to precondition it, because the drives of the controller cannot be written to separately."""
         self.make_ready(on_progress=lambda _: None)
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """Make the set and initialise it, as far as that is not done."""
+        """Create the set and initialise it, if this was not done yet."""
         if not self._permit.is_made:
             self._raid.create(self._drives)
             self._permit.made()
