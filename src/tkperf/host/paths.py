@@ -1,4 +1,4 @@
-"""Paths of drives by sysfs: links, expanders, hubs, controllers, PCIe switches, and the CPUs nearby."""
+"""Paths of drives according to sysfs: links, expanders, hubs, controllers, PCIe switches, and the nearest CPUs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _CONTROLLERS = {
     "0x0107": "SAS controller",
     "0x0c03": "USB controller",
 }
-# PCI vendors of devices that virtual machines emulate: virtio; QEMU's others.
+# PCI vendors of devices that virtual machines emulate: virtio, and other devices of QEMU.
 _EMULATED_VENDORS = ("0x1af4", "0x1b36")
-# Where Intel's chipsets have their functions on the first bus: USB, SATA, PCIe slots, SATA of older ones. The CPU's
-# slots are elsewhere.
+# The device numbers of the functions of Intel's chipsets on the first bus: USB, SATA, PCIe slots, older SATA. Slots of
+# the CPU have other numbers.
 _INTEL, _CHIPSET_DEVICES = "0x8086", ("14", "17", "1b", "1c", "1d", "1f")
 _ATA_PORT = re.compile(r"ata\d+")
 
@@ -52,7 +52,9 @@ def read_path(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> DrivePa
 
 
 def read_cores(sys_root: Path = SYS_ROOT) -> dict[int, tuple[int, ...]]:
-    """Return the CPUs of each CPU's core, itself included, in order; a CPU whose core is not shown is left out."""
+    """Return, for each CPU, the CPUs of its core, including itself, in order. A CPU whose core is not shown is
+    omitted.
+    """
     cores = {}
     for folder in (sys_root / "devices/system/cpu").glob("cpu[0-9]*"):
         siblings = parse_list(text(folder / "topology/thread_siblings_list"))
@@ -82,7 +84,7 @@ def _find_gap(node: Path, sys_root: Path) -> PathGap | None:
 
 
 def _read_parts(disk: Path) -> Iterator[Part]:
-    """Yield the parts from the drive to the CPU, each physical link once."""
+    """Yield the parts from the drive to the CPU, with each physical link once."""
     place = find_place_on_bus(disk)
     function = find_pci_function(place)
     is_nvme = find_nvme_controller(disk) is not None
@@ -97,7 +99,7 @@ def _read_parts(disk: Path) -> Iterator[Part]:
     key = _key_of_link(function)
     (_, link, is_integrated), *above = _read_pcie_links(function)
     if is_virtual:
-        # What this link and those above it show is emulated.
+        # This link and the links above it are emulated.
         link, above = None, []
     if is_nvme:
         yield _build(PartKind.DRIVE_LINK, key, f"NVMe link {function.name}", link, gap)
@@ -125,8 +127,8 @@ def _find_chipset(function: Path) -> str | None:
 def _read_pcie_links(function: Path | None) -> Iterator[tuple[Path, Link | None, bool]]:
     """Yield the links from a PCI function to the CPU: the lower end, the link, whether there is no upper end.
 
-    The kernel shows a link at both of its ends; where the lower end does not show it, the upper counts.
-    The function above an upper end is a switch's, and the lower end of the next link.
+    The kernel shows a link at both of its ends. If the lower end does not show the link, the upper end counts. The
+    function above an upper end belongs to a switch, and is the lower end of the next link.
     """
     while function is not None:
         upper = _bridge_above(function)
@@ -138,7 +140,7 @@ def _read_pcie_links(function: Path | None) -> Iterator[tuple[Path, Link | None,
 
 
 def _key_of_link(function: Path) -> str:
-    """Return the key of a function's link: below a bridge all functions of one bus share it."""
+    """Return the key of the link of a function. Below a bridge, all functions of one bus share the key."""
     is_below = _bridge_above(function) is not None
     return f"pci {function.name.rpartition(':')[0] if is_below else function.name}"
 
@@ -192,7 +194,7 @@ def _name_controller(function: Path) -> str:
 
 
 def _read_slot(disk: Path, sys_root: Path) -> str | None:
-    """Return the slot of an enclosure, bay of an expander, slot of PCIe or port of SATA."""
+    """Return the slot of an enclosure, the bay of an expander, the slot of PCIe, or the port of SATA."""
     for entry in sorted((disk / "device").glob("enclosure_device:*")):
         return entry.name.partition(":")[2]
     place = find_place_on_bus(disk)

@@ -1,4 +1,4 @@
-"""The settings that a measurement wants otherwise than they are; this module changes nothing."""
+"""The settings whose values a measurement wants to change. This module changes nothing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Setting:
     Attributes:
         subject: the audit's name for the setting.
         now: the present value; None: the value cannot be read.
-        wanted: the value to set; None: tkperf does not set it, and only restores it if another setting changes it.
-        offered: the kernel accepts ``wanted``; None: unknown.
-        drive: the drive that the setting belongs to; None: the CPUs.
+        wanted: the value to set; None: tkperf does not set it, but restores it if another setting changes it.
+        offered: whether the kernel accepts ``wanted``; None: not known.
+        drive: the drive to which the setting belongs; None: the CPUs.
         disk_sequence: the kernel's number of the drive, which no later drive with its name will have.
     """
 
@@ -35,29 +35,31 @@ class Setting:
 
     @property
     def is_changed(self) -> bool:
-        """Return whether tkperf would set it."""
+        """Return whether tkperf would change the setting."""
         return (
             self.wanted is not None and self.now is not None and self.now != self.wanted and self.offered is not False
         )
 
 
 def find_settings(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> tuple[Setting, ...]:
-    """Return all settings for measuring, changed or not, in the order of setting them.
+    """Return all settings for a measurement, changed or not, in the order in which they are set.
 
-    The drive of a measured file is left out: it has other users.
+    The drive of a measured file is omitted, because it has other users.
     """
     queues = {drive.disk.name: drive for drive in drives if not drive.is_file}
     return (*_of_cpus(audited), *(setting for drive in queues.values() for setting in _of_queue(audited, drive)))
 
 
 def read_setting(path: Path) -> str | None:
-    """Return the value of a setting; for a choice like ``mq-deadline [none]`` the chosen one."""
+    """Return the value of a setting. For a choice such as ``mq-deadline [none]``, return the selected value."""
     words = text(path)
     return find_selected(words) if path.name == "scheduler" else words
 
 
 def _of_cpus(audited: AuditedHost) -> Iterator[Setting]:
-    """Yield the CPUs' settings, the governor first: it decides which preferences the CPU takes."""
+    """Yield the settings of the CPUs, with the governor first, because it determines which preferences the CPU
+    accepts.
+    """
     policies = sorted((audited.cpu_folder / "cpufreq").glob("policy*"))
     for name, subject, choices, why in (
         ("scaling_governor", "CPU governor", "scaling_available_governors", "the same clock at every load"),
@@ -90,7 +92,7 @@ def _of_queue(audited: AuditedHost, drive: AuditedDrive) -> Iterator[Setting]:
     wanted = None if scheduler is None else choose_scheduler(drive, scheduler)
     for name, subject, value, offered, why in (
         ("scheduler", "I/O scheduler", wanted, wanted in choices, "the drive gets I/Os as they are issued"),
-        # A change of the scheduler resets it.
+        # A change of the scheduler resets this setting.
         ("nr_requests", "requests of the queue", None, None, "put back with the scheduler"),
         (
             "rq_affinity",
@@ -116,5 +118,5 @@ def _of_queue(audited: AuditedHost, drive: AuditedDrive) -> Iterator[Setting]:
 
 
 def _on_host(audited: AuditedHost, path: Path) -> str:
-    """Return the host's own name of a path below the root folder."""
+    """Return the path on the host for a path below the root folder."""
     return f"/{path.relative_to(audited.root)}"

@@ -1,9 +1,8 @@
-"""Settings of the host for a measurement: recorded, set and verified, and put back when their last owner has ended.
+"""Settings of the host for a measurement: recorded, set, verified, and restored when their last owner has ended.
 
-All of them are safe and reversible: the governor and energy preference of the CPUs, and the queue of the
-measured drives. tkperf stops no service and touches no other drive. The values before are written to /run,
-where a reboot forgets both, before anything is changed, so that ``tkperf tune --restore`` finds them however
-tkperf ended.
+All of them are safe and reversible: the governor and energy preference of the CPUs, and the queue of the measured
+drives. tkperf stops no service and touches no other drive. Before anything is changed, the former values are written to
+/run, so that ``tkperf tune --restore`` finds them however tkperf ended. A reboot resets both the settings and /run.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from tkperf.model.errors import DeviceError, InputFileError, TkperfError, reason
 
 FOLDER = Path("run/tkperf")
 SCHEMA = "tkperf-tune-state/1"
-# The owner of settings made by the command, until it puts them back; other owners are processes.
+# The owner of settings that the command changed, until the command restores them. Other owners are processes.
 BY_COMMAND = "tkperf tune"
-# tkperf writes as root only to these paths, regardless of the file's author.
+# As root, tkperf writes only to these paths, whoever wrote the file.
 _PATHS = re.compile(
     r"/sys/devices/system/cpu/cpufreq/policy\d+/(scaling_governor|energy_performance_preference)"
     r"|/sys/block/(?!\.{1,2}/)[^/]+/queue/(scheduler|nr_requests|rq_affinity|wbt_lat_usec)"
@@ -38,9 +37,9 @@ _LONGEST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedSetting:
-    """A setting that was changed from ``before`` to ``changed_to``, for ``owners``.
+    """A setting that was changed from ``before`` to ``changed_to`` for ``owners``.
 
-    ``changed_to`` is None for a setting that only changes along with another one.
+    ``changed_to`` is None for a setting that changes only together with another setting.
     """
 
     path: str
@@ -59,7 +58,7 @@ class ChangedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """All settings that are changed now; ``boot`` is the kernel's id of this boot."""
+    """All settings that are changed at present. ``boot`` is the kernel's id of this boot."""
 
     boot: str
     settings: tuple[ChangedSetting, ...] = ()
@@ -67,7 +66,7 @@ class State:
 
 
 class StateFile:
-    """The file of earlier values, with a lock for its use."""
+    """The file of former values, with a lock for its use."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
@@ -83,7 +82,7 @@ class StateFile:
         """Hold the lock on the settings, because two runs may begin or end at the same time.
 
         Raises:
-            DeviceError: the folder cannot be written to, as without root.
+            DeviceError: the folder cannot be written to, for example without root.
         """
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -103,7 +102,7 @@ class StateFile:
         """Return the changed settings.
 
         Raises:
-            InputFileError: the file cannot be read, or is not tkperf's.
+            InputFileError: the file cannot be read, or was not written by tkperf.
         """
         try:
             content = self.path.read_bytes()[:_LONGEST_BYTES]
@@ -123,12 +122,12 @@ class StateFile:
         return state
 
     def read_current(self) -> State:
-        """Return the changes of this boot; a reboot has reset the settings of earlier boots. Raises as ``read``."""
+        """Return the changes of this boot, because a reboot resets the settings. Raises the same errors as ``read``."""
         state = self.read()
         return state if state.boot == self.boot else State(boot=self.boot)
 
     def write(self, state: State) -> None:
-        """Write the file: a killed process leaves either the old file or all of the new one.
+        """Write the file. A killed process leaves either the old file or the complete new one.
 
         Raises:
             DeviceError: the file cannot be written.
@@ -145,12 +144,12 @@ class StateFile:
 
 
 def own_name(root: Path = Path("/")) -> str:
-    """Return this process as an owner; its start separates it from a later one with the same number."""
+    """Return this process as an owner. Its start time distinguishes it from a later process with the same number."""
     return f"{os.getpid()} {_started(root, os.getpid())}"
 
 
 def is_alive(owner: str, root: Path = Path("/")) -> bool:
-    """Return whether an owner still wants its settings."""
+    """Return whether an owner still needs its settings."""
     if owner == BY_COMMAND:
         return True
     number, _, started = owner.partition(" ")
@@ -158,16 +157,16 @@ def is_alive(owner: str, root: Path = Path("/")) -> bool:
 
 
 def _started(root: Path, number: int) -> str:
-    """Return the start of a process, in ticks since boot (proc(5): the 22nd field); empty: there is none."""
+    """Return the start of a process in ticks since boot (proc(5): the 22nd field); empty: there is no such process."""
     fields = process_fields(root / f"proc/{number}")
     return fields[19] if len(fields) > 19 else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """The result of putting back, in words: settings that were put back, left as they are, or failed.
+    """The result of restoring in words: settings that were restored, left unchanged, or failed.
 
-    ``kept_for`` are settings that a run still uses.
+    ``kept_for`` contains settings that a run still uses.
     """
 
     put_back: tuple[str, ...] = ()
@@ -183,8 +182,8 @@ def apply_settings(settings: Sequence[Setting], owner: str = BY_COMMAND, *, root
     A setting that fails does not stop the others.
 
     Raises:
-        DeviceError: a setting was not taken; the others stay, and are on record to be put back.
-        UsageError: the file of earlier values is damaged.
+        DeviceError: a setting was not accepted. The others stay, and are recorded so that they can be restored.
+        UsageError: the file of former values is damaged.
     """
     file = StateFile(root)
     with file.locked():
@@ -221,11 +220,11 @@ def apply_settings(settings: Sequence[Setting], owner: str = BY_COMMAND, *, root
 
 
 def release_settings(owner: str = BY_COMMAND, *, root: Path = Path("/")) -> Restored:
-    """Put back the settings that only this owner, or a dead one, wanted.
+    """Restore the settings that only this owner, or a dead owner, needed.
 
     Raises:
-        DeviceError: the file of earlier values cannot be kept or removed.
-        UsageError: the file of earlier values is damaged.
+        DeviceError: the file of former values cannot be written or removed.
+        UsageError: the file of former values is damaged.
     """
     file = StateFile(root)
     if not file.path.exists():
@@ -254,10 +253,10 @@ def release_settings(owner: str = BY_COMMAND, *, root: Path = Path("/")) -> Rest
 
 @contextmanager
 def tuned(settings: Sequence[Setting], *, root: Path = Path("/")) -> Iterator[tuple[str, ...]]:
-    """Apply settings for the length of a run, and put them back however it ends. Yield the changes.
+    """Apply settings for the duration of a run, and restore them however the run ends. Yield the changes.
 
     Raises:
-        DeviceError: a setting is not taken, or cannot be put back.
+        DeviceError: a setting is not accepted, or cannot be restored.
     """
     owner = own_name(root)
     try:
@@ -277,14 +276,16 @@ def tuned(settings: Sequence[Setting], *, root: Path = Path("/")) -> Iterator[tu
 
 
 def _release_quietly(owner: str, root: Path) -> tuple[str, ...]:
-    """Put back without raising: a failure must not hide why the run ended. Return the failures."""
+    """Restore without raising an error, because a failure must not hide the reason why the run ended. Return the
+    failures.
+    """
     with suppress(TkperfError):
         return release_settings(owner, root=root).failed
     return ("what tkperf had set on this host is not put back: tkperf tune --restore",)
 
 
 def find_left_behind(root: Path = Path("/")) -> int:
-    """Return the number of settings on record whose owners have all died."""
+    """Return the number of recorded settings whose owners have all ended."""
     try:
         entries = StateFile(root).read_current().settings
     except TkperfError:
@@ -293,7 +294,9 @@ def find_left_behind(root: Path = Path("/")) -> int:
 
 
 def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
-    """Yield the settings to record: all wanted values that are or will be set, and settings that change with them."""
+    """Yield the settings to record: all wanted values that are or will be set, and settings that change together with
+    them.
+    """
     schedulers = {s.drive for s in settings if s.path.endswith("/scheduler") and s.is_changed}
     for setting in settings:
         if setting.now is None or setting.offered is False:
@@ -327,7 +330,7 @@ def _disk_sequence(path: Path) -> str | None:
 
 
 def _set(root: Path, name: str, value: str) -> str | None:
-    """Write a setting and read it back. Return the reason of a failure, or None."""
+    """Write a setting and read it back. Return the reason of a failure; None: it succeeded."""
     path = _below(root, name)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)  # never made: it is the kernel's

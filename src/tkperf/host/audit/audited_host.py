@@ -1,6 +1,6 @@
-"""The audited host with its drives, and the findings.
+"""The audited host with its drives, and the findings about it.
 
-A finding has the state of a topic, a weight, a reason and a remedy.
+A finding consists of the state of a topic, a severity, a reason and a remedy.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
 from tkperf.model.units import drop_controls
 from tkperf.system.process import Completed, run_command
 
-# A longer value is no setting but rubbish: only its beginning is shown.
+# A longer value is not a setting, so only its beginning is shown.
 _LONGEST = 300
 USB_HUB_CLASS = "09"
 
 
 class AuditLevel(StrEnum):
-    """The weight of a finding for a run."""
+    """The severity of a finding for a run."""
 
     OK = "ok"
-    # Disclosed, because another value would give other numbers.
+    # Disclosed, because another value would result in other numbers.
     NOTE = "note"
-    # May cost precision; better changed before a run.
+    # May reduce the precision. It is better to change this before a run.
     ADVICE = "advice"
     # The numbers of a run would be wrong, or would measure something else.
     DISTURBS = "would disturb"
@@ -40,14 +40,14 @@ MATTERS = (AuditLevel.ADVICE, AuditLevel.DISTURBS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """A finding on one subject. ``found`` has its units; ``why`` is a sentence.
+    """A finding on one subject. ``found`` contains its units. ``why`` is a sentence.
 
     Attributes:
         command: the shell command that changes the setting; None if no command can change it.
         otherwise: the remedy if there is no command.
-        device: the drive that the finding is about; None: the host.
-        is_setting: the finding is about a setting, which stays until someone changes it, and not about the present
-            load.
+        device: the drive of the finding; None: the finding is about the host.
+        is_setting: whether the finding is about a setting, which stays until someone changes it, and not about the
+            present load.
     """
 
     subject: str
@@ -60,7 +60,7 @@ class AuditResult:
     is_setting: bool = True
 
     def __post_init__(self) -> None:
-        # Names of files and units may hold what no file, terminal or shell takes.
+        # Names of files and units may contain characters that no file, terminal or shell accepts.
         for name in ("found", "command"):
             words = getattr(self, name)
             if words is not None:
@@ -74,7 +74,7 @@ class AuditResult:
 
     @property
     def remedy(self) -> str:
-        """Return the command or another remedy, for people; empty where nothing needs doing."""
+        """Return the command or another remedy for people; empty if nothing has to be done."""
         remedy = self.command if self.command is not None else self.otherwise
         if remedy is not None:
             return remedy
@@ -86,7 +86,7 @@ class AuditResult:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A subject of the audit and why it matters; its methods make the findings on it."""
+    """A subject of the audit, and why it is important. Its methods make the findings about the subject."""
 
     name: str
     why: str
@@ -95,7 +95,7 @@ class Topic:
     def find(
         self, level: AuditLevel, found: str, *, command: str | None = None, otherwise: str | None = None
     ) -> AuditResult:
-        """Return a finding; it keeps its remedy only at a level that matters."""
+        """Return a finding. The finding contains the remedy only if its level requires one."""
         matters = level in MATTERS
         return AuditResult(
             subject=self.name,
@@ -121,13 +121,13 @@ class Topic:
         return self.find(AuditLevel.NOTE, found)
 
     def not_known(self, because: str = "the kernel does not show it") -> AuditResult:
-        """Return a finding that the topic could not be read: unknown is never ok."""
+        """Return the finding that the topic could not be read. A state that is not known never counts as ok."""
         return AuditResult(subject=self.name, level=AuditLevel.NOT_KNOWN, found=f"not known: {because}", why=self.why)
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """All findings, in the order of the display."""
+    """All findings in the order of display."""
 
     findings: tuple[AuditResult, ...] = ()
 
@@ -139,25 +139,25 @@ class Audit:
         return [asdict(finding) | {"level": finding.level.value} for finding in self.findings]
 
 
-# A tool whose answer is only advice gets no more time than this.
+# A tool whose answer is only advice has no more time than this.
 ADVICE_LIMIT_S = 2.0
 DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedHost:
-    """A host for the audit; tests use another root folder.
+    """A host for the audit. Tests use another root folder.
 
     Attributes:
         cpus: numbers of the CPUs that tkperf and the engine may run on.
         lasts_s: the longest time that the run may take; only work that is due within this time
             counts.
-        outstanding: I/Os that the heaviest load has outstanding; None: unknown.
-        is_root: tkperf runs as root.
+        outstanding: the number of outstanding I/Os of the heaviest load; None: not known.
+        is_root: whether tkperf runs as root.
         engine: the name of the engine that issues the I/O.
         ioengines: the interfaces to the kernel that the engine can use. It prefers the first one.
-        ioengine: the interface that a run would use, found by a trial; None: the engine could not try any.
-        instead_of: the interface that does not work here, and why.
+        ioengine: the interface that a run would use according to a trial; None: the engine could not try any.
+        instead_of: the interface that does not work here, with the reason.
         rounding: the engine's version, if this version rounds queue depths up with io_uring and no run is planned.
         now_s: seconds since 1970.
     """
@@ -189,7 +189,9 @@ class AuditedHost:
 
     @cached_property
     def processes(self) -> frozenset[str] | None:
-        """Return the names of all running programs, cut by the kernel to 15 characters; None if unknown."""
+        """Return the names of all running programs, which the kernel shortens to 15 characters; None if they are not
+        known.
+        """
         names = {text(process / "comm") for process in self.proc.glob("[0-9]*")}
         found = frozenset(name for name in names if name)
         return found or None
@@ -199,7 +201,7 @@ class AuditedHost:
 class AuditedDrive:
     """A drive that a run would load: its name, and the sysfs folder of the whole disk.
 
-    ``is_file``: a file is measured, and this is the drive of its file system.
+    ``is_file``: a file is measured, and this drive contains its file system.
     """
 
     name: str
@@ -224,7 +226,7 @@ class AuditedDrive:
 
 
 def find_drive(name: str, major_minor: str | None, sys_root: Path, *, is_file: bool = False) -> AuditedDrive | None:
-    """Return a drive by its device number; None where the kernel describes none."""
+    """Return a drive by its device number; None if the kernel describes no drive."""
     if major_minor is None:
         return None
     node = find_node(major_minor, sys_root)
@@ -234,7 +236,7 @@ def find_drive(name: str, major_minor: str | None, sys_root: Path, *, is_file: b
 
 
 def find_place_on_bus(disk: Path) -> Path:
-    """Return the place of a disk in the tree of devices; for an NVMe drive its controller's place."""
+    """Return the place of a disk in the tree of devices; for an NVMe drive, the place of its controller."""
     return find_nvme_controller(disk) or disk.resolve()
 
 
@@ -247,7 +249,7 @@ def read_nodes(sys_root: Path) -> dict[int, frozenset[int]]:
 
 
 def parse_list(words: str | None) -> frozenset[int]:
-    """Return the numbers of a kernel's list such as ``0-3,8``; empty for an empty list or None."""
+    """Return the numbers of a list in the kernel's form, such as ``0-3,8``; empty for an empty list or None."""
     numbers: set[int] = set()
     for word in (words or "").split(","):
         first, _, last = word.strip().partition("-")
