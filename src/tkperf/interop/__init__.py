@@ -1,10 +1,10 @@
-"""Import of other tools' results: read strictly, judged again, and marked as imported.
+"""Import of results from other tools: read strictly, judged again, and marked as imported.
 
-An importer turns a file into the records of a run; the command line writes them to a run file. Values that
-the other tool did not keep stay "not measured".
+An importer converts a file into the records of a run, and the command line writes them to a run file. Values that the
+other tool did not record stay "not measured".
 """
 
-# Test name of results from fio's own files.
+# The name of the test for results from files of fio.
 FIO_TEST = "fio"
 
 # TKperf 2.2's format: its loops, of which only the order gives values their meaning.
@@ -14,7 +14,7 @@ LATENCY_MIXES = (100, 65, 0)
 LATENCY_SIZES_KIB = (8, 4, 0.5)
 THROUGHPUT_SIZES_KIB = (1024, 64, 8, 4, 0.5)
 """On a device with sectors of 4 KiB the last block size of each list is missing."""
-# The tests in its files, and the profile table with the numbers of each.
+# The tests in files of TKperf, and the profile table with the numbers of each.
 TKPERF_TABLES = {"iops": "iops", "lat": "latency", "tp": "throughput", "writesat": "write_saturation"}
-# The name of a run imported from such a file, in place of a profile name.
+# The name in place of a profile name for a run that was imported from such a file.
 TKPERF_PROFILE = "TKperf XML"

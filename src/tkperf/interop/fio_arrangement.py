@@ -1,4 +1,4 @@
-"""Series of fio's results: which results are rounds of one series, their order and numbers, and their section.
+"""Series of fio's results: which results are rounds of the same series, their order and numbers, and their section.
 
 A section has an access and a demand. If a cell has two series, the section's name also contains the
 differences between them. tkperf judges each cell by the cell's own rounds.
@@ -28,7 +28,7 @@ from tkperf.model.figures import LoadCaution
 from tkperf.model.workload import Workload
 
 _LARGEST_COUNTER = 10  # times the number of files
-# These texts are parts of the section's name, as a name from the user is.
+# These texts are parts of the name of a section, like names from the user.
 _FILL = "fill by amount"
 _WITH_OTHER_FILES = "at once with another file"
 

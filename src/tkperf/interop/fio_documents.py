@@ -1,4 +1,4 @@
-"""fio's JSON documents in any text: finding them, grouping their jobs, counting each run once."""
+"""fio's JSON documents in any text: find the documents, group their jobs, and count each run once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHORTEST_INTERVAL_MS = 100.0
 MOST_OUTSTANDING_IOS = 256
 # fio writes no larger number.
 LARGEST = 1e18
-# Most braces in the text around results. A file with more is not fio's, and would take long to search.
+# Most braces in the text around results. A file with more is not output of fio, and would take long to search.
 MOST_ATTEMPTS = 1000
 # Limit, as a multiple of the text's size, for text that is decoded again after a brace that begins
 # no JSON.
@@ -42,7 +42,8 @@ STOPPED = "stopped by a signal"
 
 _TOO_MUCH_MEMORY = f"its values would need more than {MOST_PER_BYTE} times its size in memory; is it fio's output?"
 _BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
-# Old versions print C's words for no number. The replacement has as many characters, so that positions stay.
+# Old versions print C's words for values that are not numbers. The replacement has equally many characters, so that
+# positions do not change.
 _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
 # A backslash in a Windows path begins no JSON escape, so it is literal.
 _ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
@@ -63,7 +64,7 @@ def describe_text(text: str) -> str | None:
 
 
 class Documents:
-    """Documents of one text, in their order; ``cut_off`` is final after the last one.
+    """Documents of one text in their order. ``cut_off`` is final after the last document.
 
     ``file_bytes``: the size of the file; the values of the text may need at most ten times this
     size in memory.
@@ -78,7 +79,7 @@ class Documents:
         """Yield the documents."""
         if fits_msgspec(self._text, self._file_bytes):
             try:
-                # Three times as fast for a file that is a single document.
+                # This is three times as fast for a file that consists of a single document.
                 values = [decode_json(self._text, object)]
             except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
                 pass
@@ -165,7 +166,7 @@ def _divide_clients(document: dict[str, Any]) -> None:
 
 
 def _divide_unified(document: dict[str, Any]) -> None:
-    """Copy ``mixed`` results (unified_rw_reporting) of jobs with a single direction to that direction."""
+    """Copy ``mixed`` results (unified_rw_reporting) of jobs with a single direction to this direction."""
     for job in document["jobs"]:
         if isinstance(job, dict) and is_unified(job):
             options = options_of(document, job)
@@ -175,7 +176,7 @@ def _divide_unified(document: dict[str, Any]) -> None:
 
 
 def is_unified(job: Mapping[str, Any]) -> bool:
-    """Return whether reads and writes of a job were only counted together."""
+    """Return whether reads and writes of a job were counted only together."""
     return "mixed" in job and not ("read" in job or "write" in job)
 
 
@@ -224,7 +225,7 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         idle_ms = min(IDLE_MS, max((runtime_ms for runtime_ms, _, _ in later), default=0.0) / 2)
         passed_ms = second_ms - first_ms
         return _jobs_by_host(before) == _jobs_by_host(after) or -idle_ms <= passed_ms <= ran_ms + idle_ms
-    # Runtime, I/Os and bytes of a direction grow together, or all stay.
+    # Runtime, I/Os and bytes of a direction grow together, or none of them grows.
     consistent = all(len({value > 0 for value in side}) == 1 for side in grown)
     return consistent and ran_ms >= SHORTEST_INTERVAL_MS
 
@@ -286,7 +287,7 @@ def _counters(document: Mapping[str, Any]) -> list[tuple[float, float, float]]:
 
 
 def _finite(value: object) -> float | None:
-    """Return a number of plausible size; else None."""
+    """Return a number of plausible size; otherwise None."""
     return float(value) if isinstance(value, int | float) and abs(value) < LARGEST else None
 
 

@@ -39,7 +39,9 @@ _TIME_UNITS_S = {
 
 
 def options_of(document: Options, job: Options) -> dict[str, Any]:
-    """Return a job's options with the options of all jobs; the job's own come last and override."""
+    """Return the options of a job together with those of all jobs. The options of the job are last, and override the
+    others.
+    """
     shared, own = document.get("global options"), job.get("job options")
     own = own if isinstance(own, dict) else {}
     if isinstance(shared, list):
@@ -90,7 +92,7 @@ def kb_base_of(options: Options) -> int:
 
 
 def parse_number(value: object, kb_base: int = 1024) -> int | None:
-    """Return a whole number as fio reads it; None if the text does not begin with one."""
+    """Return a whole number as fio reads it; None if the text does not begin with a number."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
     text = str(value).strip().lower()
@@ -107,7 +109,7 @@ def parse_number(value: object, kb_base: int = 1024) -> int | None:
 
 
 def parse_time_s(value: object) -> float | None:
-    """Return a time as fio reads it, in seconds without a unit; None if it is not a time, or 0."""
+    """Return a time as fio reads it, in seconds without a unit; None if the text is not a time, or is 0."""
     match = re.fullmatch(r"([0-9]{1,12})\s*([a-z]*)", str(value).strip().lower())
     if match is None or match[2] not in _TIME_UNITS_S:
         return None
@@ -115,7 +117,7 @@ def parse_time_s(value: object) -> float | None:
 
 
 def is_rate_set(value: object) -> bool:
-    """Return whether a limit on a rate limits anything: fio reads ``0``, ``0,0`` and ``,0`` as no limit.
+    """Return whether a limit on a rate limits anything, because fio reads ``0``, ``0,0`` and ``,0`` as no limit.
 
     Limits may differ by direction, as in ``rate=1m,500k,``. Text that is no number counts as a limit.
     """
@@ -128,7 +130,7 @@ def is_size_given(options: Options) -> bool:
 
 
 def block_sizes_of(options: Options, side: str, kb_base: int) -> tuple[int | None, ...]:
-    """Return the I/O sizes of one direction in bytes; None for a size that is no number; empty: all have 0 %.
+    """Return the I/O sizes of one direction in bytes; None for a size that is not a number; empty: all sizes have 0 %.
 
     The last one of ``bs``, ``bsrange`` and their long forms counts, and ``bssplit`` overrides them.
     """
@@ -148,14 +150,14 @@ def block_sizes_of(options: Options, side: str, kb_base: int) -> tuple[int | Non
 
 
 def name_sizes(options: Options) -> str:
-    """Return the option with the block size, as given."""
+    """Return the option with the block size, as it was given."""
     given = [name for name in options if name in _SIZES]
     name = "bssplit" if "bssplit" in options else given[-1] if given else "bs"
     return f"{name}={options.get(name, '4k')}"
 
 
 def _for_side(values: list[str], side: str) -> str:
-    """Return the direction's value from values for reads, writes and trims; one value applies to all."""
+    """Return the value of a direction from values for reads, writes and trims. A single value applies to all."""
     at = 1 if side == "write" and len(values) > 1 else 0
     return values[at].strip()
 

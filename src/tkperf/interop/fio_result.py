@@ -1,4 +1,5 @@
-"""Result of one job in fio's JSON: its measurement, and its workload from options checked against that.
+"""Result of a job in fio's JSON: its measurement, and its workload from the options, which are checked against the
+measurement.
 
 fio 2.x counts latencies in us, fio 3.x in ns. ``io_bytes`` was KiB at first; since versions such as 2.21,
 which write ``io_kbytes`` next to it, it is bytes. ``bw`` is KiB/s in all versions.
@@ -31,8 +32,8 @@ Job = Mapping[str, Any]
 SIDES = ("read", "write")
 # FIO_JOBNAME_SIZE in fio's stat.h, without the final NUL. A character of several bytes may be cut, too.
 LONGEST_JOB_NAME_BYTES = 127
-# Larger numbers are no result of fio: ten million I/Os a second for 115 days, an exabyte, 11 days in ns,
-# 31 years in ms.
+# No result of fio has larger numbers: ten million I/Os a second for 115 days, an exabyte, 11 days in ns, 31 years in
+# ms.
 LARGEST_IOS, LARGEST_BYTES, LONGEST_NS, LONGEST_MS = 1e14, 1e18, 1e15, 1e12
 LARGEST_BLOCK_BYTES = 1 << 40
 # Shorter runtimes are too coarse in whole ms to check a rate.
@@ -58,7 +59,7 @@ _MOST_BINS = 10 * _FIO_BINS
 
 @dataclass(frozen=True, slots=True)
 class _Clone:
-    """Counters of one job, or of a group of clones that fio reports as one."""
+    """Counters of one job, or of a group of clones that fio reports as one job."""
 
     job: Job
     read: IoStats
@@ -119,7 +120,7 @@ def read_result(
 
 
 def _require_plain(jobs: Sequence[Job], options: Options) -> None:
-    """Refuse jobs that failed, and jobs with other work than plain reads and writes."""
+    """Refuse jobs that failed, and jobs that did anything other than plain reads and writes."""
     for job in jobs:
         if job.get("error"):
             raise Unusable("it failed with an error of fio's", f": {shorten_value(job['error'])}")
@@ -213,7 +214,7 @@ def _read_side(direction: object, side: str) -> tuple[IoStats, float]:
     is_bytes = any(name in direction for name in ("io_kbytes", "bw_bytes", "lat_ns", "clat_ns"))
     units = [1, KIB] if is_bytes else [KIB, 1]
     given, kib_per_s = int(number("io_bytes", LARGEST_BYTES)), number("bw", LARGEST_BYTES)
-    # bw is in whole KiB/s: a small one proves nothing.
+    # bw is in whole KiB/s, so a small value proves nothing.
     if is_checked and kib_per_s > 64:
         expected = kib_per_s * KIB * runtime_s
         units = [unit for unit in units if 0.5 < given * unit / expected < 2]
@@ -262,7 +263,7 @@ def _without_histograms(clone: _Clone) -> _Clone:
 
 
 def _histogram(bins: object, place: str) -> Histogram:
-    """Return the histogram from json+; other results have none, so no percentiles."""
+    """Return the histogram from json+. Other results have no histogram, and therefore no percentiles."""
     if not isinstance(bins, dict):
         return NO_IO.histogram
     if len(bins) > _MOST_BINS:
@@ -317,7 +318,7 @@ def _uneven(clones: Sequence[_Clone], threads: int) -> str | None:
 
 
 def _access(clones: Sequence[_Clone], options: Options, file: str) -> Access:
-    """Return the access according to the options; fio's default is ``rw=read``."""
+    """Return the access according to the options. fio's default is ``rw=read``."""
     if pattern := pattern_of(options):
         return Access.RANDOM if pattern.startswith("rand") else Access.SEQUENTIAL
     if options.keys() - _ADDED:
@@ -329,7 +330,7 @@ def _access(clones: Sequence[_Clone], options: Options, file: str) -> Access:
 
 
 def _mix(clones: Sequence[_Clone], options: Options) -> int:
-    """Return the share of reads: the nominal one, or without options the measured one."""
+    """Return the share of reads: the nominal share, or without options the measured share."""
     reads, writes = (sum(clone.read.ios for clone in clones), sum(clone.write.ios for clone in clones))
     if not writes or not reads:
         return 100 if reads else 0
@@ -338,7 +339,7 @@ def _mix(clones: Sequence[_Clone], options: Options) -> int:
         usual = USUAL_MIX_STEP * round(100 * share / USUAL_MIX_STEP)
         is_near = 0 < usual < 100 and abs(100 * share - usual) <= 1
         return usual if is_near else min(99, max(1, round(100 * share)))
-    # The later one of the two shares counts.
+    # The later of the two shares counts.
     names = [name for name in options if name in ("rwmixread", "rwmixwrite")] or ["rwmixread"]
     given = _option(options, names[-1], 50, most=100, least=0)
     nominal = given if names[-1] == "rwmixread" else 100 - given
@@ -352,7 +353,7 @@ def _mix(clones: Sequence[_Clone], options: Options) -> int:
 
 
 def _block_size(clones: Sequence[_Clone], options: Options, demand: int, file: str, remarks: Remarks) -> int:
-    """Return the single size of its I/Os: from its options, if bytes and I/Os agree with it."""
+    """Return the single size of the I/Os, from the options if bytes and I/Os agree with it."""
     sides = [side for side in SIDES if any(getattr(clone, side).ios for clone in clones)]
     if not is_size_given(options):
         return _measured_size(clones, demand)
@@ -411,7 +412,7 @@ def _measured_size(clones: Sequence[_Clone], demand: int) -> int:
 
 
 def _is_of_size(clones: Sequence[_Clone], size: int, demand: int) -> bool:
-    """Return whether bytes and I/Os agree, except for I/Os in flight at the end."""
+    """Return whether bytes and I/Os agree, except for I/Os that were outstanding at the end."""
     for clone in clones:
         for side, stats in zip(SIDES, (clone.read, clone.write), strict=True):
             short = clone.job[side].get("short_ios") if stats.ios else None
@@ -423,7 +424,7 @@ def _is_of_size(clones: Sequence[_Clone], size: int, demand: int) -> bool:
 
 
 def _threads(clones: Sequence[_Clone], options: Options, file: str, remarks: Remarks) -> int:
-    """Return the number of clones: as listed, or as stated; for a group by its total runtime."""
+    """Return the number of clones: as listed, or as stated. For a group, the total runtime gives the number."""
     stated = _option(options, "numjobs", 1)
     total_ms = clones[0].total_ms
     if len(clones) > 1 or total_ms is None:

@@ -163,10 +163,10 @@ class Result:
     """One workload of one fio run.
 
     Attributes:
-        place: numbers of its file, of the document in that, of the group in that.
-        written_ms: time at which fio wrote it.
-        start: address of its beginning; None if that is part of its key.
-        uneven: times of its clones, in words, if they ended at different times.
+        place: the number of its file, of the document in the file, and of the group in the document.
+        written_ms: the time at which fio wrote the result.
+        start: the address at which the load begins; None if the address is part of the key.
+        uneven: the times of the clones in words, if they ended at different times.
     """
 
     place: tuple[int, int, int]
@@ -187,7 +187,7 @@ class Result:
 
 @dataclass(slots=True, kw_only=True)
 class CellSeries:
-    """Series of one cell: its rounds in the order of their numbers."""
+    """The series of one cell: its rounds in the order of their numbers."""
 
     workload: Workload
     series_key: SeriesKey
@@ -269,9 +269,9 @@ def _find_no_device(options: Mapping[str, Any]) -> str:
 
 
 def _is_buffered(options: Mapping[str, Any]) -> bool:
-    """Return whether the host's page cache took part.
+    """Return whether the job used the page cache of the host.
 
-    Without options nothing is known, and the function returns False. fio's default is ``direct=0``.
+    Without options, this is not known, and the function returns False. fio's default is ``direct=0``.
     """
     engine = str(options.get("ioengine", "psync")).strip()
     if not options or engine not in {*_CACHED_ENGINES, "mmap"}:
@@ -330,7 +330,7 @@ def _conditions(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def start_of(options: Mapping[str, Any]) -> str | None:
-    """Return the address at which a sequential load begins; None for random loads and shares of the device.
+    """Return the address at which a sequential load begins; None for random loads and for shares of the device.
 
     Rounds of a throughput test begin at the end of the last one (PTS-E 1.1, throughput); a share, such as
     ``offset=50%``, is a place that the user chose.

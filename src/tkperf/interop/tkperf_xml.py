@@ -48,18 +48,18 @@ from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
 from tkperf.procedures.building_blocks import mean_latency_us
 
-# Limits: no drive is faster, no response slower, no step longer.
+# Limits: no drive is faster, no response is slower, and no step is longer.
 LARGEST_IOPS, LARGEST_KIB_PER_S, LONGEST_US, LONGEST_STEP_S = 1e10, 1e12, 3.6e9, 1e7
 # This limit is many times the size of four tests with a day of write saturation. Elements and
 # values need up to 40 times their size in memory.
 MOST_BYTES = 4 * MIB
-# TKperf's default, for a file without the length of a step.
+# TKperf's default, for a file that does not contain the length of a step.
 DEFAULT_STEP_S = 60.0
-# TKperf tracks this block size, and writes.
+# TKperf tracks this block size, and the writes.
 TRACKED_BYTES = 4 * KIB
-# Placeholder for an unknown number of I/Os, so that a mean keeps all its digits.
+# Placeholder for a number of I/Os that is not known. It is so large that a mean keeps all its digits.
 UNKNOWN_IOS = 1_000_000
-# Beginnings of tkperf's own notices: its export puts them above the device's description.
+# Beginnings of tkperf's own notices. tkperf's export puts them above the description of the device.
 NOTICE = re.compile(r"(SIMULATED|FILE TARGET|NOT PURGED|ALTERED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*")
 NOTICE_LINES = 8
 
@@ -85,12 +85,12 @@ T = TypeVar("T")
 
 
 class _Element:
-    """An element of a test: its children hold JSON texts. Errors name file, element and child."""
+    """An element of a test. Its children contain JSON texts. Errors name the file, the element and the child."""
 
     def __init__(self, file: str, element: Element) -> None:
         self._file, self._element = file, element
         self.name = element.tag
-        # None: the file has none.
+        # None: the file contains no such element.
         self.jobs = self.decode("numjobs", _Count | None)
         self.io_depth = self.decode("iodepth", _Count | None)
         self.runtime_s = self.decode("runtime", _StepS | None)
@@ -109,7 +109,7 @@ class _Element:
         return self.decode("roundmat", kind)
 
     def text(self, child: str) -> str | None:
-        """Return a text, which may be no Unicode; None if there is none."""
+        """Return a text, which may not be Unicode; None if there is no text."""
         try:
             value = json.loads(self._element.findtext(child, "null"))
         except (ValueError, RecursionError) as error:
@@ -146,7 +146,7 @@ class _Element:
         )
 
     def times(self, times: tuple[float, float, float], *, ios: int) -> IoStats:
-        """Return response times of so many I/Os, which do not count as I/Os."""
+        """Return the response times of so many I/Os. These do not count as measured I/Os."""
         low_us, high_us, mean_us = times
         if not low_us <= mean_us <= high_us:
             raise self.error("roundmat", f"{list(times)} is not minimum, maximum, mean")
@@ -162,7 +162,8 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     """Decode a result file.
 
     Raises:
-        InputFileError: it is no XML, dangerous XML, or not from TKperf; names file and place.
+        InputFileError: the text is not XML, is dangerous XML, or does not come from TKperf. The error names the file
+            and the place.
     """
     if len(text) > MOST_BYTES:
         raise InputFileError(
@@ -215,7 +216,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
 
 
 def _profile(tool: str, elements: Sequence[_Element]) -> dict[str, object]:
-    """Return the file's numbers of a profile, in the tables that hold them in tkperf's runs."""
+    """Return the numbers of a profile that the file contains, in the tables that contain them in runs of tkperf."""
     profile: dict[str, object] = {"title": f"{tool} result XML"}
     for element in elements:
         demand = {"jobs": element.jobs, "io_depth": element.io_depth}
@@ -291,7 +292,7 @@ def _write_saturation(element: _Element) -> TestRecord:
     section, steps = "Write Saturation", []
     for number, (iops, triple) in enumerate(zip(rates, latencies, strict=True), start=1):
         rate = _rate(workload, iops, element.step_s)
-        # The weight of a slice in the mean of the whole stream is its I/Os.
+        # In the mean of the whole stream, the weight of a slice is the number of its I/Os.
         times = element.times(triple, ios=max(1, rate.ios))
         seen = replace(rate, write=replace(times, ios=rate.ios, bytes=rate.bytes))
         steps.append(element.step(section, number, workload, seen, kind=StepKind.CONTINUOUS))
@@ -317,7 +318,7 @@ def _cells(
 
 
 def _rate(workload: Workload, iops: float, duration_s: float) -> Measurement:
-    """Return a measurement of exactly this rate: whole I/Os, and a time that makes the rate exact."""
+    """Return a measurement with exactly this rate: whole I/Os, and a time that makes the rate exact."""
     ios = round(iops * duration_s)
     stats = IoStats(ios=ios, bytes=ios * workload.block_size_bytes)
     read, write = (stats, NO_IO) if workload.read_percent else (NO_IO, stats)
@@ -369,7 +370,7 @@ def _missing(element: _Element) -> Iterator[RunNote]:
 
 
 def _disagreements(element: _Element, test: TestRecord) -> Iterator[RunNote]:
-    """Yield a warning if TKperf's own verdict, of throughput on the first block size, differs from tkperf's."""
+    """Yield a warning if the verdict of TKperf (of throughput: on the first block size) differs from that of tkperf."""
     ours, theirs = test.outcomes[0].verdict, element.decode("reachstdystate", Any)
     if ours is not None and isinstance(theirs, bool) and theirs is not ours.reached:
         reached = {True: "reached", False: "not reached"}

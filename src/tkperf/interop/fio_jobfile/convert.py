@@ -39,7 +39,7 @@ from tkperf.procedures.own_workloads import parse_workload_file
 from tkperf.procedures.own_workloads.parts import LONGEST_LOAD_NAME, LONGEST_TITLE, FillPhase, Load, StreamPhase
 from tkperf.procedures.profiles.profile_tables import LARGEST_BLOCK_KIB, LONGEST_S, MOST_PASSES
 
-# fio's default on Linux. Waiting engines wait for each I/O: their queue depth is 1, whatever iodepth says.
+# fio's default on Linux. Engines that wait for each I/O have a queue depth of 1, whatever iodepth says.
 DEFAULT_IOENGINE = "psync"
 WAITING_IOENGINES = ("psync", "sync", "vsync", "pvsync", "pvsync2")
 QUEUEING_IOENGINES = ("io_uring", "libaio", "posixaio", "windowsaio", "solarisaio")
@@ -53,12 +53,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLoad:
-    """Load of a job, and its length.
+    """The load of a job, and its length.
 
     Attributes:
-        runtime_s: None if the load ends with its amount.
-        passes: number of passes over its range, if there is no runtime.
-        stonewall: the load begins after the end of all earlier ones.
+        runtime_s: the runtime; None if the load ends after an amount.
+        passes: number of passes over the range, if there is no runtime.
+        stonewall: whether the load begins after the end of all earlier loads.
     """
 
     options: JobOptions
@@ -112,7 +112,7 @@ def read_load(options: JobOptions) -> JobLoad:
 
 
 def _check_direct(options: JobOptions) -> None:
-    """Refuse I/O through the page cache; the later one of ``direct`` and ``buffered`` counts."""
+    """Refuse I/O through the page cache. Of ``direct`` and ``buffered``, the later one counts."""
     given = options.given("direct", "buffered")
     is_direct = False
     for name in given:
@@ -153,7 +153,7 @@ def _read_mix(options: JobOptions, *, is_mixed: bool) -> int:
 
 
 def _read_blocks(options: JobOptions, access: Access, read_percent: int) -> Blocks:
-    """Return sizes and shares of the used directions, which have to be equal.
+    """Return the sizes and shares of the used directions, which must be equal.
 
     The later one of ``bs`` and ``bsrange`` counts, and ``bssplit`` overrides both, as in fio.
     """
@@ -173,7 +173,7 @@ def _read_blocks(options: JobOptions, access: Access, read_percent: int) -> Bloc
 
 
 def _check_alignment(options: JobOptions, access: Access, blocks: Blocks, read_percent: int) -> None:
-    """Refuse a different alignment: fio begins I/Os at multiples of the smallest block.
+    """Refuse a different alignment, because fio begins I/Os at multiples of the smallest block.
 
     tkperf aligns the I/Os of a random mix to 4 KiB if it has blocks of that size or more.
     """
@@ -211,7 +211,7 @@ def _read_io_depth(options: JobOptions) -> int:
 
 
 def _read_rate(options: JobOptions, read_percent: int) -> int:
-    """Return the I/Os a second of one thread, reads and writes together; 0: as fast as the device answers."""
+    """Return the I/Os per second of one thread, reads and writes together; 0: as fast as the device answers."""
     rates = options.value("rate_iops", parse_rates, (0, 0))
     used = _used(rates, read_percent)
     if len(used) == 2 and rates[0] * 100 != read_percent * sum(rates):
@@ -264,7 +264,7 @@ def _set_apart(options: JobOptions, load: Load) -> Load:
 
 
 def _read_times(options: JobOptions) -> tuple[float | None, float]:
-    """Return the runtime in s (None if the amount ends the load), and the warm-up in s."""
+    """Return the runtime in s (None if an amount ends the load), and the warm-up in s."""
     times = []
     for name in ("runtime", "ramp_time"):
         time_s = options.value(name, read_time_s, 0.0)
@@ -284,7 +284,8 @@ def _read_times(options: JobOptions) -> tuple[float | None, float]:
 ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
 WIDTH = 100
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-# Length of a stream's slices in s, the longest first, and the fewest of them. fio reports once a second.
+# Lengths of the slices of a stream in s, the longest first, and the smallest number of slices. fio reports once a
+# second.
 SLICE_LENGTHS = ((60, 5), (30, 5), (10, 5), (5, 5), (2, 5), (1, 1), (0.5, 1), (0.2, 1), (0.1, 1))
 
 
@@ -390,8 +391,8 @@ def convert_job_file(text: str, *, file: str, name: str) -> tuple[str, tuple[str
         name: name of the test.
 
     Raises:
-        OptionsRefusedError: options cannot be kept.
-        UsageError: it is no job file, or a value is impossible.
+        OptionsRefusedError: the job file has options that cannot be kept.
+        UsageError: the text is not a job file, or a value is impossible.
     """
     jobs = [JobOptions(job) for job in read_jobs(file, text)]
     phases = build_phases(jobs)
@@ -399,7 +400,7 @@ def convert_job_file(text: str, *, file: str, name: str) -> tuple[str, tuple[str
         raise OptionsRefusedError(file, refusals)
     options = list_outcomes(jobs)
     written = _render_toml(name, on_one_line(file), phases, options)
-    # Check it as a run does, with a profile's numbers for missing values.
+    # The workload file is checked as in a run, with the numbers of a profile for missing values.
     table = parse_workload_file(written, file=f"of {file}")
     with_workload(load_profile(ANY_PROFILE), ANY_SUITE, table, file=f"of {file}")
     return written, options

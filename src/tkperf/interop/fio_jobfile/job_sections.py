@@ -51,9 +51,9 @@ _KEYWORD = re.compile(r"\$(?:\{[^}]*\}|mb_memory|ncpus|pagesize)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option of a file; ``value`` is None without a ``=``.
+    """An option of a file. ``value`` is None if there is no ``=``.
 
-    ``name`` is fio's own name; ``spelled`` may be an alias.
+    ``name`` is fio's name of the option. ``spelled`` may be an alias.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Option:
 class Job:
     """A section that is a job, with the options of the global sections above it.
 
-    ``options`` have fio's own names, in the order of the file; the last of repeated ones counts.
+    ``options`` have fio's names, in the order of the file. Of repeated options, the last counts.
     """
 
     name: str
@@ -94,7 +94,7 @@ class _Line:
 
 
 def read_jobs(file: str, text: str) -> tuple[Job, ...]:
-    """Return the jobs of a file, in order, by its name and its text."""
+    """Return the jobs of a file in order, from the name and the text of the file."""
     jobs: list[Job] = []
     shared: dict[str, Option] = {}
     options: dict[str, Option] | None = None
@@ -215,7 +215,7 @@ def read_kb_base(value: str | None) -> int:
 
 
 def read_time_s(value: str | None) -> float:
-    """Return a time in s, 0 included."""
+    """Return a time in s. 0 is allowed."""
     text = value or ""
     time_s = parse_time_s(text)
     if time_s is None and not re.fullmatch(r"0+\s*[a-z]*", text):
@@ -224,7 +224,7 @@ def read_time_s(value: str | None) -> float:
 
 
 def parse_rates(value: str | None) -> tuple[int, int]:
-    """Return the rates of reads and of writes in ``rate_iops``; a missing one is 0, no limit."""
+    """Return the rates of reads and of writes in ``rate_iops``. A missing rate is 0, which means no limit."""
     read, write = _for_sides(value, "0")
     return read_count(read, 0, 10**9), read_count(write, 0, 10**9)
 
@@ -261,7 +261,7 @@ def read_zones(value: str | None) -> tuple[Zone, ...]:
 
 
 def _for_sides(value: str | None, default: str) -> tuple[str, str]:
-    """Return the values of reads and of writes in ``read,write,trim``; one value applies to all."""
+    """Return the values of reads and of writes in ``read,write,trim``. A single value applies to all."""
     sides = [part.strip() or default for part in (value or "").split(",")]
     if len(sides) > 3:
         raise Unclear("it is one value, or those of reads, writes and trims")
@@ -296,7 +296,7 @@ def _parse_split(text: str, kb_base: int) -> Blocks:
 
 
 def _percentages(texts: Sequence[str]) -> list[int]:
-    """Return whole percentages with the sum 100; missing ones share the rest equally."""
+    """Return whole percentages with the sum 100. Missing percentages share the rest equally."""
     given = [read_count(text.strip(), 0, 100) if text.strip() else None for text in texts]
     left, blank = 100 - sum(number or 0 for number in given), given.count(None)
     if left < 0 or (left and not blank) or (blank and left % blank):
@@ -306,7 +306,7 @@ def _percentages(texts: Sequence[str]) -> list[int]:
 
 T = TypeVar("T")
 
-# Options with their key in a workload file. A value that tkperf cannot run is refused.
+# Options with their key in a workload file. A value that tkperf cannot execute is refused.
 CARRIED_OVER = {
     "rw": "access, read_percent",
     "rwmixread": "read_percent",
@@ -331,8 +331,8 @@ CARRIED_OVER = {
     "kb_base": "the units of this job file",
 }
 
-# tkperf does so anyway, or has no use for them: I/O is always direct, every load lasts its whole time,
-# addresses are drawn independently, every write has new random data, every second is recorded.
+# tkperf always does these things, or does not need these options: I/O is always direct, every load lasts its whole
+# time, addresses are drawn independently, every write has new random data, and every second is recorded.
 WITHOUT_EFFECT = frozenset(
     {
         "direct",
@@ -374,7 +374,7 @@ WITHOUT_EFFECT = frozenset(
     }
 )
 
-# Options that would change the measurement, by the reason; a value given here is harmless.
+# Options that would change the measurement, by the reason. A value in this table is harmless.
 _REFUSED = {
     "it makes the device do other work than the reads and writes that tkperf counts": """
         fsync=0 fdatasync=0 write_barrier=0 end_fsync=0 end_syncfs=0 fsync_on_close=0 sync=0 sync=none
@@ -432,7 +432,7 @@ _HARMLESS = {word for words in _REFUSED.values() for word in words.split() if "=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An option that cannot be kept, as given."""
+    """An option that cannot be kept, in the form of the file."""
 
     place: str
     job: str
@@ -464,16 +464,16 @@ class JobOptions:
                 self.refuse(name, REFUSED[name])
 
     def given(self, *names: str) -> list[str]:
-        """Return the names that the job has, in the order of the file: the last one counts in fio."""
+        """Return the names of the job's options in the order of the file, because the last one counts in fio."""
         return [name for name in self.job.options if name in names]
 
     def text(self, name: str) -> str | None:
-        """Return the value of an option as given; None if it is not given."""
+        """Return the value of an option as given; None if the option is not given."""
         option = self.job.options.get(name)
         return None if option is None else option.value or ""
 
     def value(self, name: str, read: Callable[[str | None], T], default: T) -> T:
-        """Return the value of an option by ``read``; an unclear one is refused and counts as the default."""
+        """Return the value of an option, read by ``read``. An unclear value is refused, and counts as the default."""
         option = self.job.options.get(name)
         if option is None:
             return default
@@ -488,11 +488,11 @@ class JobOptions:
         return self.value(name, lambda text: read_count(text, least, most), default)
 
     def flag(self, name: str) -> bool:
-        """Return the state of a switch; a missing switch is off."""
+        """Return the state of a switch. A missing switch is off."""
         return self.value(name, read_flag, False)
 
     def leave_out(self, *names: str) -> None:
-        """Note options without use in this job, though others carry them over."""
+        """Note options that have no use in this job, although other jobs carry them over."""
         self._unused.update(names)
 
     def refuse(self, name: str, why: str, *, default: str | None = None) -> None:
@@ -524,7 +524,7 @@ class JobOptions:
 
 
 def list_refusals(jobs: Sequence[JobOptions]) -> tuple[Refusal, ...]:
-    """List the refusals of all jobs; an option of a global section counts once."""
+    """List the refusals of all jobs. An option of a global section counts once."""
     first: dict[tuple[str, str], Refusal] = {}
     for options in jobs:
         for refusal in options.refusals:
@@ -533,7 +533,7 @@ def list_refusals(jobs: Sequence[JobOptions]) -> tuple[Refusal, ...]:
 
 
 def list_outcomes(jobs: Sequence[JobOptions]) -> tuple[str, ...]:
-    """List lines such as ``carried over: iodepth=4 -> io_depth (all jobs)``; equal lines of jobs become one."""
+    """List lines such as ``carried over: iodepth=4 -> io_depth (all jobs)``. Equal lines of several jobs become one."""
     names: dict[str, list[str]] = {}
     for options in jobs:
         for line in options.outcomes():
