@@ -1,12 +1,13 @@
-"""Run pytest and the lab's core cases at the same time. Called by scripts/test.sh.
+"""Run the lab's core cases, and meanwhile lint and then pytest. Called by scripts/test.sh.
 
 pytest mostly waits for fio, and the lab uses one CPU, so both together take little longer than one of them.
-pytest prints at once. What the lab says is kept in .lab/core.txt and printed when pytest has ended. Either of them
-that fails makes the status 1. Ctrl-C and SIGTERM end both.
+Lint and pytest print at once. What the lab says is kept in .lab/core.txt and printed at the end. Any of them that fails
+makes the status 1. After a failed lint nothing else continues. Ctrl-C and SIGTERM end all of them.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LAB_SAID = CHECKOUT / ".lab" / "core.txt"
+LINT = ("sh", "scripts/lint.sh")
 # By files, in the order of tests/conftest.py.
 PYTEST = (sys.executable, "-m", "pytest", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 # The emulated machine has the clock of the host, so with a small share of a CPU its cases miss their time limits. Root
@@ -21,6 +23,8 @@ PYTEST = (sys.executable, "-m", "pytest", "-n", "4", "--dist", "loadfile", "--no
 # machine has a single CPU and leaves the other CPUs to pytest.
 LAB = ("nice", "-n", "-5", sys.executable, "-u", "-m", "tests.lab.run", "core")
 ENDS_WITHIN_S = 60.0
+# With this variable, each worker of pytest would compile all test files, with their assertions, again.
+VARIABLES = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def main() -> int:
@@ -31,7 +35,13 @@ def main() -> int:
         lab = subprocess.Popen(LAB, cwd=CHECKOUT, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
     started = [lab]
     try:
-        tests = subprocess.Popen(PYTEST, cwd=CHECKOUT)
+        lint = subprocess.Popen(LINT, cwd=CHECKOUT)
+        started.append(lint)
+        if lint.wait() != 0:
+            _end(started)
+            print("lint failed", file=sys.stderr)
+            return 1
+        tests = subprocess.Popen(PYTEST, cwd=CHECKOUT, env=VARIABLES)
         started.append(tests)
         failed = [name for name, process in (("pytest", tests), ("the lab", lab)) if process.wait() != 0]
     except (KeyboardInterrupt, SystemExit) as stopped:

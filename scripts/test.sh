@@ -8,5 +8,4 @@ if [ $# -gt 0 ]; then
     sh scripts/lint.sh
     exec .venv/bin/pytest "$@"
 fi
-sh scripts/lint.sh
 exec .venv/bin/python scripts/all_tests.py
