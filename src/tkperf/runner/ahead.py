@@ -38,6 +38,7 @@ class Ahead:
     _following: Sequence[Phase] = ()
     _before: Phase | None = None
     _left_s: dict[Case, float] = field(default_factory=dict)
+    _later_s: dict[Case, float] = field(default_factory=dict)
     _greatest: dict[object, int] | None = None
 
     def begin(self, phase: Phase, following: Sequence[Phase]) -> None:
@@ -130,9 +131,9 @@ class Ahead:
         case.
         """
         if case not in self._left_s:
-            self._left_s[case] = self._forecast_s(self.test, self.answers, case) + sum(
-                self._forecast_s(test, (), case) for test in self.later_tests
-            )
+            if case not in self._later_s:
+                self._later_s[case] = sum(self._forecast_s(test, (), case) for test in self.later_tests)
+            self._left_s[case] = self._forecast_s(self.test, self.answers, case) + self._later_s[case]
         return self._left_s[case]
 
     def at_most(self, phase: Phase) -> int | None:
