@@ -16,8 +16,8 @@ from tkperf.analysis.comparing.run_figures import MEASURES, RunFigures, build_ru
 from tkperf.model.choices import FIGURES
 from tkperf.model.decoding import make_msgpack_decoder
 from tkperf.model.run_info import FORM_FACTOR, SIMULATED_NOTICE
-from tkperf.page.comparison.decision_texts import FIGURE_NAMES
 from tkperf.page.comparison.ranking_page import build_ranking_page, describe_unranked
+from tkperf.page.fixed_figures import FIGURE_NAMES
 from tkperf.page.matrix import Sign
 
 DEVICE = {"kind": "block device", "model": "M", "capacity_bytes": 1 << 30, "interface": "NVMe"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +43,48 @@ def test_every_chart_is_drawn(visit: Visit) -> None:
         ".filter(svg => svg.querySelectorAll('path').length < 3).length"
     )
     assert empty == 0
+
+
+def test_a_chart_is_saved_for_publication(visit: Visit) -> None:
+    """Each chart has visible buttons for PNG and SVG. The file is named by run and chart. The picture has 16:9 with
+    twice the resolution, and names the drive, the load and the day.
+    """
+    visit.open()
+    assert visit.count("figure .save button:visible") == 2 * visit.count("figure .chart:visible")
+    figure = visit.page.locator("#tp2d")
+    saved = {}
+    for kind in ("PNG", "SVG"):
+        with visit.page.expect_download() as download:
+            figure.get_by_role("button", name=f"Save as {kind}").click()
+        saved[kind] = download.value.path().read_bytes()
+        assert re.fullmatch(rf"[\w.-]+-throughput-[\w-]+\.{kind.lower()}", download.value.suggested_filename)
+    assert saved["PNG"].startswith(b"\x89PNG")
+    assert struct.unpack(">II", saved["PNG"][16:24]) == (1920, 1080)
+    drawn = saved["SVG"].decode()
+    assert re.search(r'<svg[^>]* width="960" height="540"', drawn)
+    texts = re.findall(r"<(?:text|tspan)[^>]*>([^<]+)<", drawn)
+    page = view_of(visit.path.parent / "run.tkperf")
+    (source,) = [text for text in texts if page.subtitle in text]
+    assert source.endswith(f" · {page.date}")
+    assert "Throughput" in source
+    assert "sequential, TC" in source
+    assert visit.said == []
+
+
+def test_pictures_have_names_of_their_own(report: Path) -> None:
+    """Two charts of a page never have one file name; the copy that opens the page has the name of its chart."""
+    view = view_of(report.parent / "run.tkperf")
+    charts = [
+        each
+        for test in view.tests
+        for of_part in (test.charts, test.events.charts, *(section.charts for section in test.sections))
+        for chart in of_part
+        for each in chart.views
+    ]
+    names = [chart.file_name for chart in charts]
+    assert len(set(names)) == len(names) >= 15
+    assert view.opening_chart is not None
+    assert view.opening_chart.file_name in names
 
 
 def test_a_click_in_the_legend_fades_the_other_curves(visit: Visit) -> None:

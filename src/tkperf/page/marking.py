@@ -1,7 +1,8 @@
-"""Marks that a chart needs outside its report: SIMULATED, IMPORTED ..., disturbed."""
+"""What a chart needs outside its report: SIMULATED, IMPORTED ..., disturbed; its source, and a name for its picture."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +13,9 @@ from tkperf.page.verdict_texts import NoteLevel, level_of
 from tkperf.page.words.run import BADGES
 
 _MOST_CHARACTERS = 40
+_NOT_IN_A_NAME = re.compile(r"[^\w.]+")
+LEAD = "story-"
+"""Beginning of the key of a chart's copy that opens the page."""
 # Badges that describe how the result was made, and badges that state a reason of the verdict. The latter have the
 # severity of the reason.
 _LEVELS = dict.fromkeys(("SIMULATED", "IMPORTED", "OWN WORKLOAD", "REPEATED", "ADDED"), NoteLevel.INFORMATION) | {
@@ -20,33 +24,84 @@ _LEVELS = dict.fromkeys(("SIMULATED", "IMPORTED", "OWN WORKLOAD", "REPEATED", "A
 
 
 def mark_charts(view: ReportView) -> ReportView:
-    """Return the view with its stamp below the title of each chart."""
-    keywords = find_keywords(view)
-    if not keywords:
-        return view
-
-    def mark(chart: AnyChart) -> AnyChart:
-        return replace(chart, keywords=keywords)
-
-    def mark_all(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
-        return tuple(replace(chart, chart=mark(chart.chart), others=mark_all(chart.others)) for chart in charts)
-
+    """Return the view with its stamp below the title of each chart, and with the name and the source of its picture."""
+    marker = _Marker(view)
+    tests = tuple(
+        replace(
+            test,
+            charts=marker.mark_all(test.charts, test.title, test.load),
+            events=replace(test.events, charts=marker.mark_all(test.events.charts, test.title, test.load)),
+            sections=tuple(
+                replace(section, charts=marker.mark_all(section.charts, section.title, section.load))
+                for section in test.sections
+            ),
+        )
+        for test in view.tests
+    )
     return replace(
         view,
-        opening_chart=None if view.opening_chart is None else mark_all((view.opening_chart,))[0],
-        lead_charts=mark_all(view.lead_charts),
-        overview_charts=mark_all(view.overview_charts),
-        tests=tuple(
-            replace(
-                test,
-                charts=mark_all(test.charts),
-                events=replace(test.events, charts=mark_all(test.events.charts)),
-                sections=tuple(replace(section, charts=mark_all(section.charts)) for section in test.sections),
-            )
-            for test in view.tests
-        ),
-        cell_charts=view.cell_charts and {name: mark(chart) for name, chart in view.cell_charts.items()},
+        opening_chart=None if view.opening_chart is None else marker.mark(view.opening_chart),
+        lead_charts=marker.mark_all(view.lead_charts),
+        overview_charts=marker.mark_all(view.overview_charts),
+        tests=tests,
+        cell_charts=view.cell_charts and {name: marker.stamp(chart) for name, chart in view.cell_charts.items()},
     )
+
+
+class _Marker:
+    """Marks the charts of a page. A copy of a chart that opens the page has the name and the source of the chart."""
+
+    def __init__(self, view: ReportView) -> None:
+        self._keywords = find_keywords(view)
+        self._page, self._view = name_pictures(view), view
+        self._names: dict[str, str] = {}
+        """Key of the first chart with a file name, by this name."""
+        self._marked: dict[str, ChartView] = {}
+
+    def stamp(self, chart: AnyChart) -> AnyChart:
+        return replace(chart, keywords=self._keywords) if self._keywords else chart
+
+    def mark_all(self, charts: tuple[ChartView, ...], *part: str) -> tuple[ChartView, ...]:
+        return tuple(self.mark(chart, *part) for chart in charts)
+
+    def mark(self, chart: ChartView, *part: str) -> ChartView:
+        """Return the chart and its other views; ``part`` is the title and the load of its test or section."""
+        original = self._marked.get(chart.key.removeprefix(LEAD))
+        name = self._name(chart, *part) if original is None else original.file_name
+        marked = replace(
+            chart,
+            chart=self.stamp(chart.chart),
+            others=tuple(self.mark(other, *part) for other in chart.others),
+            file_name=name,
+            source=describe_source(self._view, *part) if original is None else original.source,
+        )
+        self._marked[chart.key] = marked
+        return marked
+
+    def _name(self, chart: ChartView, *part: str) -> str:
+        """Return the run and the title of the chart; with the part, then the key, if another chart has this name."""
+        title = _slug(chart.chart.title)
+        for name in (title, f"{_slug(part[0]) if part else chart.key}-{title}", f"{title}-{_slug(chart.key)}"):
+            whole = f"{self._page}-{name}"
+            if self._names.setdefault(whole, chart.key) == chart.key:
+                return whole
+        return whole
+
+
+def name_pictures(view: ReportView) -> str:
+    """Return the beginning of the file names of a page's pictures: the name of the run."""
+    if view.decision is not None and not view.decision.is_heat_map:
+        return "comparison"
+    return _NOT_IN_A_NAME.sub("-", view.title).strip("-.") or "run"
+
+
+def describe_source(view: ReportView, *part: str) -> str:
+    """Return drive, load and date: ``Model, 960.2 GB · IOPS · random, TC2/QD16 · 2026-11-29``."""
+    return " · ".join(filter(None, (view.subtitle or view.device, *part, view.date)))
+
+
+def _slug(text: str) -> str:
+    return _NOT_IN_A_NAME.sub("-", text).strip("-.").lower()
 
 
 def find_keywords(view: ReportView) -> str:

@@ -12,6 +12,7 @@ from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, PERCEN
 from tkperf.model.units import capital, format_block_size_kib
 from tkperf.model.workload import Access, Workload
 
+_UNIT = re.compile(r" \([^()]*\)")
 _TWO_HYPHENS = re.compile("(?=--)")
 _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
 
@@ -51,6 +52,11 @@ def describe_quantities(quantities: Sequence[Quantity]) -> str:
         return quantities[0].title
     kinds = {(quantity.label.split(" ")[-1], quantity.unit) for quantity in quantities}
     return ", ".join(f"{capitalise(kind)} ({unit})" for kind, unit in sorted(kinds))
+
+
+def name_quantities(quantities: Sequence[Quantity]) -> str:
+    """Return the name of several quantities without their unit, which an axis chooses: ``Latency``."""
+    return capitalise(_UNIT.sub("", describe_quantities(quantities)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +179,26 @@ def name_load(blocks: str, access: Access | None, read_percent: int | None) -> s
     words = [blocks, ORDERS[access] if access else "", _DIRECTIONS.get(read_percent, "")]
     mix = f", {read_percent} % reads" * (read_percent not in _DIRECTIONS)
     return " ".join(filter(None, words)) + mix
+
+
+def summarise_loads(workloads: Iterable[Workload]) -> str:
+    """Return what loads have in common: ``random, TC1 to TC32/QD16``, ``4 KiB random write, TC4/QD32``."""
+    several = tuple(dict.fromkeys(workloads))
+    if not several:
+        return ""
+    blocks = {name_blocks(work) for work in several}
+    orders = {work.access for work in several}
+    mixes = {work.read_percent for work in several}
+    load = name_load(
+        blocks.pop() if len(blocks) == 1 else "",
+        orders.pop() if len(orders) == 1 else None,
+        mixes.pop() if len(mixes) == 1 else None,
+    )
+    demand = "/".join(
+        f"{word}{min(values)}" + (f" to {word}{max(values)}" if min(values) < max(values) else "")
+        for word, values in (("TC", {work.jobs for work in several}), ("QD", {work.io_depth for work in several}))
+    )
+    return ", ".join(filter(None, (load, demand)))
 
 
 _DIRECTIONS = {100: "read", 0: "write", None: ""}

@@ -209,7 +209,11 @@ class ChartView:
         choice: the name of the view, a name for each switch.
         others: the other views in their order. This view is shown first.
         printed: whether this view is printed. Paper has no switches, so several views may be printed.
+        on_screen_only: paper has another view, because specifications ask for values.
         small: whether the chart is one of many similar charts, several of which fit into a row.
+        level: a sentence that says all of it, if all its curves are level; a page shows the sentence, not the chart.
+        file_name: name of its picture without an ending: the run and the chart; unique on the page.
+        source: drive, load and date, for a picture outside the page.
     """
 
     key: str
@@ -222,7 +226,11 @@ class ChartView:
     choice: tuple[str, ...] = ()
     others: tuple[ChartView, ...] = ()
     printed: bool = False
+    on_screen_only: bool = False
     small: bool = False
+    level: str = ""
+    file_name: str = ""
+    source: str = ""
 
     @property
     def caption(self) -> str:
@@ -244,7 +252,8 @@ class ChartView:
     def on_paper(self) -> tuple[ChartView, ...]:
         """Return the views for paper, which has no switches: the printed views, or else the first view."""
         alone = tuple(replace(view, others=()) for view in self.views)
-        return tuple(view for view in alone if view.printed) or alone[:1]
+        printed = tuple(view for view in alone if view.printed)
+        return printed or tuple(view for view in alone if not view.on_screen_only)[:1]
 
     def opened_at(self, view: ChartView) -> ChartView:
         """Return the chart with another of its views first."""
@@ -349,7 +358,13 @@ class CellView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionView:
-    """A section of a test. ``over_time`` contains sentences about its course over rounds or seconds."""
+    """A section of a test.
+
+    Attributes:
+        over_time: sentences on its course over rounds or seconds.
+        load: what its loads have in common, such as ``random, TC2/QD16``.
+        is_brief: paper has its sentences alone: it only prepares the device, and no rule judged it.
+    """
 
     key: str
     title: str
@@ -359,6 +374,8 @@ class SectionView:
     tables: tuple[TableView, ...]
     charts: tuple[ChartView, ...]
     over_time: tuple[str, ...] = ()
+    load: str = ""
+    is_brief: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,7 +392,9 @@ class HeadlineView:
 
     Attributes:
         exact: the full value.
-        test, section: keys of the test and the section; empty: the figure covers several drives.
+        test, section: title of its test, and key of its section or test; empty: several drives, or not measured.
+        load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty: the label has it.
+        needs_attention: it is the finding that a reader must know with the six figures of a run.
         cell: the key of the cell of the figure, or empty.
         strip: the values of many drives; ``text`` is their median. None: a figure of one run.
     """
@@ -390,6 +409,18 @@ class HeadlineView:
     section: str
     cell: str = ""
     strip: Strip | None = None
+    load: str = ""
+    needs_attention: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the label with its load."""
+        return f"{self.label}, {self.load}" if self.load else self.label
+
+    @property
+    def origin(self) -> str:
+        """Return the title of its test without the remarks in brackets."""
+        return self.test.split(" (")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,6 +432,7 @@ class TestView:
         events: the load on the device during the test, and the reports of the drives. They appear below the answers.
         sheet: the name at the top of its printed pages; empty: the title.
         header: the facts at the beginning of the printed test, block by block.
+        load: what the loads of all sections have in common.
     """
 
     __test__ = False
@@ -416,6 +448,7 @@ class TestView:
     events: EventsView = EventsView()
     sheet: str = ""
     header: FactBlocks = ()
+    load: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -439,6 +472,7 @@ class ReportView:
         about: a text at the top of the page and of each printed page.
         device: vendor, model ..., or the runs. This text appears with ``about`` at the top of printed pages.
         footer: a text at the bottom of printed pages.
+        date: the day of the run, in UTC; empty: the day is not known, or the page covers several runs.
         verdict: the verdict, with which the page begins.
         headlines: the answer, together with ``findings``.
         opening_chart: the chart below the headlines of a run, which is a copy of a chart of a test.
@@ -464,6 +498,7 @@ class ReportView:
     colours: str = ""
     about: str = ""
     device: str = ""
+    date: str = ""
     footer: str = ""
     headlines: tuple[HeadlineView, ...] = ()
     opening_chart: ChartView | None = None

@@ -8,7 +8,7 @@ from math import isfinite
 
 from tkperf.analysis.details import LoadsOfTest
 from tkperf.analysis.drive_telemetry import TelemetrySeries
-from tkperf.analysis.results import TestResult
+from tkperf.analysis.results import SectionResult, TestResult
 from tkperf.analysis.selected_part import SelectedPart
 from tkperf.model.figures import DONE, TABLE_KINDS, Figure, FigureKind
 from tkperf.model.measurement import TOO_FEW_IOS, explain_rare
@@ -24,6 +24,7 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.steady_state import Fit, SteadyStateVerdict
 from tkperf.model.units import NOT_MEASURED, format_duration, format_number, unit_for_people
+from tkperf.model.workload import Workload
 from tkperf.page.chart import Chart, Distribution
 from tkperf.page.facts import describe_end, describe_state
 from tkperf.page.figures.cells import show_over_axis
@@ -31,7 +32,7 @@ from tkperf.page.figures.curves import find_buckets, find_marks, find_time_unit
 from tkperf.page.figures.section_figures import BUILD, build_figures, join_charts, name_views, open_at_spikes
 from tkperf.page.figures.telemetry import align, show_drive_reports, show_drive_reports_below
 from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_section
-from tkperf.page.naming import capitalise, describe_quantities, list_words
+from tkperf.page.naming import capitalise, list_words, name_quantities, summarise_loads
 from tkperf.page.page import ChartView, EventsView, SectionView, TableView, Views
 from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import build_directions, build_matrix, build_stream, directions_of, name_column
@@ -189,7 +190,7 @@ def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
         changed_s = after[0].start_s
         shorter_s = min(changed_s - before[0].start_s, after[-1].end_s - changed_s)
         zoom_s = min(shorter_s, max(LEAST_ZOOMED_S, ZOOMED_SHARE * shorter_s))
-        what = describe_quantities(quantities) if len(quantities) > 1 else _listed(quantities)
+        what = name_quantities(quantities) if len(quantities) > 1 else _listed(quantities)
         title = figure.title or f"{what} at the change from {names[0]} to {names[1]}"
         text = (
             f"{title}: every second from {format_duration(zoom_s)} before the change to as long after "
@@ -252,7 +253,18 @@ def build_section_view(shown: ShownSection) -> SectionView:
         ),
         charts=open_at_spikes(charts, section.timelines),
         over_time=describe_timelines(section.timelines),
+        load=summarise_loads(find_workloads(section)),
+        is_brief=section.plan.prepares and section.verdict is None,
     )
+
+
+def find_workloads(section: SectionResult) -> Iterator[Workload]:
+    """Yield the workloads of a section: of its cells, else of its rounds or slices so far."""
+    if section.cells:
+        yield from (cell.workload for cell in section.cells)
+        return
+    yield from (cell.workload for _, cell in section.cells_of_rounds())
+    yield from (one.values.workload for one in section.slices[:1])
 
 
 def _cut_off(shown: ShownSection) -> Iterator[TableView]:

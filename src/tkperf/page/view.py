@@ -14,7 +14,7 @@ from tkperf.analysis.details import CellDetail, LoadsOfTest
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.selected_part import SelectedPart
 from tkperf.interop import TKPERF_PROFILE
-from tkperf.model.quantity import QUANTITIES
+from tkperf.model.quantity import QUANTITIES, THROUGHPUT
 from tkperf.model.run_info import NO_USER_FACTS, UserFacts
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import NOT_MEASURED, format_duration, format_exact, unit_for_people
@@ -35,9 +35,10 @@ from tkperf.page.figures.section_figures import open_over_time
 from tkperf.page.figures.telemetry import find_section_courses, find_test_course
 from tkperf.page.findings import findings, headlines
 from tkperf.page.findings.headlines import find_highest_spikes
-from tkperf.page.marking import mark_charts
+from tkperf.page.marking import LEAD, mark_charts
+from tkperf.page.naming import summarise_loads
 from tkperf.page.page import ChartView, FindingsView, HeadlineView, ReportView, TestView
-from tkperf.page.sections import build_section_view, build_selected_parts, build_test_figures
+from tkperf.page.sections import build_section_view, build_selected_parts, build_test_figures, find_workloads
 from tkperf.page.shown_section import ShownSection, build_shown_sections
 from tkperf.page.verdict_texts import describe_verdict
 from tkperf.page.words.run import (
@@ -60,9 +61,10 @@ def build_headline_views(
     titles = {test.name: test.title for test in result.tests}
     views = []
     for headline in headlines(result):
-        shown = next(one for one in shown_sections[headline.test] if one.section.name == headline.section)
+        of_test = shown_sections.get(headline.test, ())
+        shown = next((one for one in of_test if one.section.name == headline.section), None)
         of_figure = headline.workload is not None and headline.key in QUANTITIES
-        opens = shown.links.get(headline.workload, "") if of_figure and headline.workload else ""
+        opens = shown.links.get(headline.workload, "") if shown and of_figure and headline.workload else ""
         exact = ""
         if headline.value is not None:
             exact = f"{format_exact(headline.value)} {unit_for_people(headline.unit)}".rstrip()
@@ -74,9 +76,11 @@ def build_headline_views(
                 sure=headline.sure,
                 verdict=headline.verdict,
                 alarm=headline.alarm,
-                test=titles[headline.test],
-                section=shown.key,
+                test=titles.get(headline.test, ""),
+                section=headline.test if shown is None else shown.key,
                 cell=opens,
+                load=headline.load,
+                needs_attention=headline.needs_attention,
             )
         )
     return tuple(views)
@@ -99,8 +103,8 @@ def choose_opening_chart(
 ) -> ChartView | None:
     """Return the chart that a reader should see first, as a copy with another key; None: there are no charts.
 
-    The highest periodic spikes have priority, then a rate that changes over time, then a search for the highest rate.
-    Otherwise the result is the first chart of the first test.
+    The highest periodic spikes have priority, then a rate that changes over time, then a search for the highest rate,
+    then MB/s over a hard disk. Otherwise the result is the first chart of the first test.
     """
     sections = {section.key: section for test in tests for section in test.sections}
     spikes = find_highest_spikes(results)
@@ -111,7 +115,7 @@ def choose_opening_chart(
         for chart in (*sections[key].charts, *views.charts, *views.events.charts):
             if (opened := open_over_time(chart, {timeline.quantity})) is not None:
                 return _as_lead_chart(opened)
-    for asked in (_has_course, _is_search):
+    for asked in (_has_course, _is_search, _is_rate_over_disk):
         for shown in (one for of_test in shown_sections.values() for one in of_test):
             drawn = sections.get(shown.key)
             if drawn is not None and drawn.charts and asked(shown):
@@ -133,13 +137,19 @@ def _is_search(shown: ShownSection) -> bool:
     return any(one.key == NO_BACKLOG.key for one in shown.section.characteristics)
 
 
+def _is_rate_over_disk(shown: ShownSection) -> bool:
+    """Return whether the section has the MB/s of large blocks over a hard disk, which every disk is known by."""
+    return bool(shown.section.areas) and shown.section.rate is THROUGHPUT
+
+
 def _as_lead_chart(chart: ChartView) -> ChartView:
-    others = tuple(replace(view, key=f"story-{view.key}") for view in chart.others)
-    return replace(chart, key=f"story-{chart.key}", below=False, others=others)
+    others = tuple(replace(view, key=f"{LEAD}{view.key}") for view in chart.others)
+    return replace(chart, key=f"{LEAD}{chart.key}", below=False, others=others)
 
 
 # The order by profile. Tests of other profiles have the order of the run.
 _ORDERS = {"tkperf-2.2": ORDER_OF_TKPERF, TKPERF_PROFILE: ORDER_OF_TKPERF}
+_LENGTH_OF_DATE = len("2026-11-29")
 NO_LOADS: Mapping[str, LoadsOfTest] = MappingProxyType({})
 
 
@@ -162,7 +172,8 @@ def build_view(
         telemetry: the reports of the drives. They are drawn if ``loads_of_tests`` contains the times.
         user_facts: facts for this report. They override the facts from the start of the run.
     """
-    result = _in_section_order(result)
+    # The tiles take their values in the order of the run, as a comparison does.
+    in_order_of_run, result = result, _in_section_order(result)
     user_facts = user_facts.with_those_of(result.info)
     groups = group_warnings(result)
     shown_sections = {
@@ -177,10 +188,11 @@ def build_view(
     view = ReportView(
         title=result.info.name,
         subtitle=_device_line(result),
+        date=(result.info.started_utc or "")[:_LENGTH_OF_DATE],
         banners=find_banners(result),
         stamp=find_badges(result),
         verdict=describe_verdict(result, checked, () if checked is None else answer_claims(checked).texts),
-        headlines=build_headline_views(result, shown_sections),
+        headlines=build_headline_views(in_order_of_run, shown_sections),
         findings=build_findings_views(result),
         warnings_line=summarise_warnings(groups),
         grouped_warnings=groups,
@@ -260,4 +272,10 @@ def _test(
         events=below,
         sheet=name_sheet(test),
         header=build_page_header(result, user_facts, test),
+        load=summarise_loads(
+            workload
+            for shown in shown_sections
+            if not shown.section.plan.prepares
+            for workload in find_workloads(shown.section)
+        ),
     )

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from tkperf.model.errors import UsageError
 from tkperf.model.units import CONTROLS
 from tkperf.page.facts import typeset
-from tkperf.page.marking import find_keywords, list_badges, list_stamp
+from tkperf.page.marking import describe_source, find_keywords, list_badges, list_stamp, name_pictures
 from tkperf.page.page import ChartView, ReportView
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import BRIGHTER, find_colour
@@ -26,7 +26,7 @@ from tkperf.render.paper import build_font_faces
 from tkperf.system.output_files import find_cache_folder, replace_file
 
 # The order is that of execution: each script may use the preceding ones.
-SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "chapters", "page")
+SCRIPTS = ("charts", "pictures", "seconds", "views", "figures", "scopes", "dialog", "tables", "chapters", "page")
 
 # A number with its unit, a range, and the name of a drive such as 990-PRO. A line must not be broken inside them.
 _FIGURE = re.compile(
@@ -65,6 +65,8 @@ def render_view(view: ReportView, frame: PageFrame | None = None) -> str:
         badges=list_badges(view.banners),
         stamp=list_stamp(view),
         keywords=find_keywords(view),
+        picture_name=name_pictures(view),
+        picture_source=describe_source(view),
         frame=frame,
         script=None if frame else render_script(with_charts=_has_charts(view)),
     )

@@ -12,8 +12,9 @@ from tkperf.analysis.comparing.run_figures import RunFigures
 from tkperf.model.choices import FIGURES
 from tkperf.model.decoding import make_msgpack_decoder
 from tkperf.model.units import format_count
-from tkperf.page.comparison.decision_texts import FIGURE_NAMES, build_cell
+from tkperf.page.comparison.decision_texts import build_cell
 from tkperf.page.comparison.ranking_page import build_ranking_view, describe_unranked
+from tkperf.page.fixed_figures import FIGURE_NAMES
 from tkperf.page.matrix import MatrixCell
 from tkperf.page.naming import capitalise
 from tkperf.web.library import ListedRun

@@ -8,7 +8,7 @@ import msgspec
 
 from tkperf.model.record import RunStatus
 
-FORMAT = 4
+FORMAT = 5
 """This number changes when the records change, or the way in which they are made. Rows of another format are made
 again.
 """

@@ -75,7 +75,12 @@ def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult,
         level=verdict.level,
         reasons=_texts(verdict.reasons),
         simulated=info.is_simulated,
-        figures=tuple(HeadlineFigure(_text(one.label), _text(one.text), one.alarm) for one in headlines(result)),
+        # A finding has no room in a list, and what was not measured says nothing there.
+        figures=tuple(
+            HeadlineFigure(_text(one.label), _text(one.text), one.alarm)
+            for one in headlines(result)
+            if one.value is not None and not one.needs_attention
+        ),
         spark=_build_spark(result),
         entries=len(log),
         digest=digest,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tkperf.analysis.comparing.compared_rows import Entry
+from tkperf.analysis.comparing.compared_rows import ComparedRow, Entry
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.decision import Decision, DecisionFigure, Unranked, Use, rank
 from tkperf.analysis.comparing.run_figures import (
@@ -25,7 +25,8 @@ from tkperf.analysis.workload_axes import AXES, DEMAND_AXES, place_of
 from tkperf.model.quantity import Better, Measure
 from tkperf.model.workload import Workload
 
-_FEWEST_FIXED = 3
+FEWEST_FIXED = 3
+"""With fewer fixed figures a page has others in addition to them."""
 _MOST_FIGURES = 8
 LEAST_OF_FILLS = 0.8
 """A stream that filled its drive less often than this share of the longest stream has not fallen as far."""
@@ -50,25 +51,31 @@ _Runs = Mapping[int, _Measured]
 
 def build_decision(comparison: Comparison) -> Decision:
     """Return the figures of a comparison, with the runs ranked by each."""
-    finder = _Finder(comparison)
+    finder = _Finder(comparison.results)
     found = [*map(finder.find_fixed, FIXED), finder.find_kept_rate()]
     known = [figure for figure in found if figure is not None]
     shared = [figure for figure in known if len(figure.measured) > 1]
-    if len(shared) < _FEWEST_FIXED:
-        shared = [*shared, *finder.find_headlines(shared)][:_MOST_FIGURES]
+    if len(shared) < FEWEST_FIXED:
+        shared = [*shared, *finder.find_headlines(comparison.headlines, shared)][:_MOST_FIGURES]
     return Decision(figures=tuple(shared), alone=tuple(figure for figure in known if len(figure.measured) == 1))
 
 
-class _Finder:
-    """Find figures in the runs of a comparison."""
+def find_fixed_figures(result: RunResult) -> tuple[DecisionFigure, ...]:
+    """Return the fixed figures that a run has, with the values that they have in a comparison of such runs."""
+    found = map(_Finder((result,)).find_fixed, FIXED)
+    return tuple(figure for figure in found if figure is not None)
 
-    def __init__(self, comparison: Comparison) -> None:
-        self._comparison = comparison
-        self._count = len(comparison.results)
-        self._not_comparable = _find_not_comparable(comparison.results)
+
+class _Finder:
+    """Find figures in several runs."""
+
+    def __init__(self, results: Sequence[RunResult]) -> None:
+        self._results = results
+        self._count = len(results)
+        self._not_comparable = _find_not_comparable(results)
         # For each figure and load the values of each place, with the numbers of their runs.
         self._values: dict[tuple[str, int], dict[_Place, list[tuple[int, FigureValue]]]] = {}
-        for number, result in enumerate(comparison.results):
+        for number, result in enumerate(results):
             for value in find_values(result):
                 place = _Place(value.test, value.section, value.part)
                 self._values.setdefault((value.key, value.load), {}).setdefault(place, []).append((number, value))
@@ -129,14 +136,14 @@ class _Finder:
                 },
             )
 
-    def find_headlines(self, found: Sequence[DecisionFigure]) -> Iterator[DecisionFigure]:
+    def find_headlines(self, rows: Sequence[ComparedRow], found: Sequence[DecisionFigure]) -> Iterator[DecisionFigure]:
         """Yield the headline figures that are not among those already found, as figures without a use."""
         known = {(figure.test, figure.section, figure.workload, figure.measure.key) for figure in found}
-        for number, row in enumerate(self._comparison.headlines):
+        for number, row in enumerate(rows):
             place = (row.test, row.section, row.workload, row.quantity.key)
             if row.quantity.better is Better.NEITHER or place in known:
                 continue
-            sections = _find_sections(self._comparison.results, row.test, row.section)
+            sections = _find_sections(self._results, row.test, row.section)
             runs = {
                 run: _Measured(
                     row.workload,

@@ -15,28 +15,17 @@ from tkperf.analysis.comparing.decision import (
     has_interval,
 )
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.model.quantity import Better, Measure
-from tkperf.model.units import MIB, NOT_MEASURED, format_block_size_kib, format_capacity, format_mix, format_number
-from tkperf.model.workload import Workload
+from tkperf.model.quantity import Measure
+from tkperf.model.units import NOT_MEASURED, format_capacity, format_number
 from tkperf.page.comparison.conclusions import find_conclusions
 from tkperf.page.comparison.ratio_tables import describe_exactly, number_rows
 from tkperf.page.comparison.ratio_texts import describe_group, describe_loads
 from tkperf.page.comparison.run_curves import call_runs, colour_runs
+from tkperf.page.fixed_figures import FIGURE_NAMES, build_column, mark_falling
 from tkperf.page.matrix import SIGN_WORDS, DecisionView, MatrixCell, MatrixColumn, MatrixRow, Sign
 from tkperf.page.naming import capitalise, list_words, shorten_names
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
 
-# Title of the column, and the name in a sentence.
-FIGURE_NAMES = {
-    "random_read": ("Random read", "random reads"),
-    "random_write": ("Random write", "random writes"),
-    "random_mix": ("Mixed", "mixed I/O"),
-    "large_read": ("Sequential read", "sequential reads"),
-    "large_write": ("Sequential write", "sequential writes"),
-    "single_read": ("Read latency", "mean read latency"),
-    "single_write": ("Write latency", "p99.9 write latency"),
-    "kept_rate": ("Kept rate", "kept rate"),
-}
 _SIGNS = {
     Standing.BEST: Sign.BEST,
     Standing.EQUAL: Sign.EQUAL,
@@ -44,8 +33,6 @@ _SIGNS = {
     Standing.WORST: Sign.WORST,
     Standing.BETWEEN: Sign.NONE,
 }
-# What is measured of single I/Os.
-_MEASURED = {"single_read": "mean", "single_write": "p99.9"}
 # What tells the lines of a use apart.
 _PARTS = {"large_read": ", reading", "large_write": ", writing"}
 # From this ratio on times are easier to read than percent.
@@ -360,12 +347,8 @@ def build_legend(rows: Sequence[MatrixRow], measures: Iterable[Measure]) -> tupl
     return (
         *((str(sign), words) for sign, words in SIGN_WORDS.items() if sign in signs),
         *((("line", INTERVAL),) if any(cell.low is not None for cell in cells) else ()),
-        *((("↓", "less is better"),) if any(map(_is_falling, measures)) else ()),
+        *((("↓", "less is better"),) if any(map(mark_falling, measures)) else ()),
     )
-
-
-def _is_falling(measure: Measure) -> bool:
-    return measure.better is Better.LOWER
 
 
 def describe_drive(device: Mapping[str, object]) -> str:
@@ -388,28 +371,9 @@ def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColum
     place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
     return MatrixColumn(
         title=loads.get(place, figure.section),
-        detail=f"{figure.measure.title}{_arrow(figure.measure)}",
-        unit=f"{figure.measure.unit}{_arrow(figure.measure)}",
+        detail=f"{figure.measure.title}{mark_falling(figure.measure)}",
+        unit=f"{figure.measure.unit}{mark_falling(figure.measure)}",
     )
-
-
-def _arrow(measure: Measure) -> str:
-    return " ↓" if _is_falling(measure) else ""
-
-
-def build_column(key: str, work: Workload, measure: Measure, *, same_demand: bool) -> MatrixColumn:
-    """Return the column of a fixed figure: its name, and its load with the unit."""
-    size = f"{work.block_size_bytes // MIB} MiB" if work.block_size_bytes >= MIB else ""
-    size = size or f"{format_block_size_kib(work.block_size_bytes)} KiB"
-    mix = f" {format_mix(work.read_percent)}" if work.is_mixed else ""
-    demand = f"TC{work.jobs}/QD{work.io_depth}" if same_demand else "own demand"
-    measured = _MEASURED.get(key)
-    unit = f"{measured}, {measure.unit}" if measured else measure.unit
-    unit += _arrow(measure)
-    if key == "kept_rate":
-        return MatrixColumn(title="Kept rate", detail="last quarter / fresh, %", unit=unit)
-    load = "QD1" if measured else demand
-    return MatrixColumn(title=f"{FIGURE_NAMES[key][0]}{mix}", detail=f"{size}, {load}, {unit}", unit=unit)
 
 
 def _build_cells(

@@ -15,8 +15,9 @@ from tkperf.analysis.verdict import Judgement, VerdictState
 from tkperf.model.run_info import SIMULATED_NOTICE
 from tkperf.model.units import format_count
 from tkperf.page.chart import NEUTRAL
-from tkperf.page.comparison.decision_texts import FIGURE_NAMES, build_cell, build_column, build_legend, describe_drive
+from tkperf.page.comparison.decision_texts import build_cell, build_legend, describe_drive
 from tkperf.page.facts import format_moment, or_not_known, shorten
+from tkperf.page.fixed_figures import FIGURE_NAMES, build_column
 from tkperf.page.matrix import DecisionView, MatrixColumn, MatrixRow
 from tkperf.page.naming import list_words, shorten_names
 from tkperf.page.page import Column, ReportView, TableView, build_table

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from tkperf.analysis.results import RunResult
 from tkperf.page.findings.headlines import Headline, build_headlines
+from tkperf.page.findings.tiles import build_tiles
 from tkperf.page.findings.whole_test_findings import Finding, build_findings
 
 
 def headlines(result: RunResult) -> tuple[Headline, ...]:
-    """Return the figures of a run that readers ask for first."""
-    return build_headlines(result.tests)
+    """Return the figures of a run that readers ask for first: the same six, if the run is of several tests."""
+    return build_tiles(result) or build_headlines(result.tests)
 
 
 def findings(result: RunResult) -> tuple[Finding, ...]:

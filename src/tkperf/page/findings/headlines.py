@@ -49,7 +49,9 @@ class Headline:
     """A figure that a reader asks for first.
 
     Attributes:
-        label: load and further words, such as ``4 KiB random write``.
+        test, section: empty for a figure that was not measured; the section is also empty for a whole test.
+        label: load and further words, such as ``4 KiB random write``; of a fixed figure its name, ``Random write``.
+        load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty: the label has it.
         key: key of the quantity or characteristic.
         unit: unit in data files.
         value: value in full.
@@ -58,8 +60,10 @@ class Headline:
             empty: not known.
         verdict: verdict on steady state, in words, or that the rate still changed at the end of a stream that
             was not judged; empty: the section has no rule of steady state.
-        alarm: the section did not reach steady state, or did not complete, or the figure varied by more than the rule.
-        workload: measured workload; None: the figure has no single workload.
+        alarm: the section did not reach steady state, or did not complete, or the figure varied by more than the rule,
+            or the figure itself is what needs attention.
+        workload: measured workload; None: the figure has no single workload, or was not measured.
+        needs_attention: it is the finding that a reader must know with the six figures of a run.
         varied_percent: variation within the steady window of other tracking variables; None: the
             figure itself was judged, or no such window exists.
     """
@@ -76,6 +80,8 @@ class Headline:
     alarm: bool
     workload: Workload | None
     varied_percent: float | None = None
+    load: str = ""
+    needs_attention: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +143,8 @@ def headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
         value=value,
         text=say_value(value, LATENCY_MAX),
         sure="",
-        verdict=_judge(section),
-        alarm=_is_alarm(section),
+        verdict=judge_section(section),
+        alarm=is_doubtful(section),
         workload=timeline.workload,
     )
 
@@ -244,7 +250,7 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
         # The mean over the whole stream mixes fresh and settled, and differs from the sentence's number.
         level = _made(test, section, steady, f"{name}, settled (median)", say_value(settled, IOPS), value=settled)
-        sure = _sure(settled, steady.uncertainty)
+        sure = describe_interval(settled, steady.uncertainty)
         yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
     else:
         for one in _figure(test, section, cell, shown[0], rank=0):
@@ -304,7 +310,7 @@ def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
         first = "" if mean is None else f", {say_value(100 * mean / share.value, section.rate)}"
         label, text = f"{section.name}, share of the first rate{first}", f"{share.text()} %"
         headline = _made(test, section, share, label, text, value=share.value)
-        sure = _sure(share.value, share.uncertainty)
+        sure = describe_interval(share.value, share.uncertainty)
         yield _Candidate(rank=2, headline=replace(headline, sure=sure))
 
 
@@ -320,8 +326,8 @@ def _made(
         value=value,
         text=text,
         sure="",
-        verdict=_judge(section),
-        alarm=_is_alarm(section),
+        verdict=judge_section(section),
+        alarm=is_doubtful(section),
         workload=found.workload,
     )
 
@@ -330,28 +336,37 @@ def _figure(
     test: TestResult, section: SectionResult, cell: CellResult, quantity: Quantity, *, rank: int, most: str = ""
 ) -> Iterator[_Candidate]:
     """Yield the figure if it was measured; ``most`` describes its choice from a grid of demands."""
+    what = "" if quantity.better is Better.HIGHER else f", {_short(quantity)}"
+    label = name_figure(cell.workload) + what + (f", {most}" if most else "")
+    headline = build_headline(test, section, cell, quantity, label=label)
+    if headline is not None:
+        yield _Candidate(rank=rank, headline=headline)
+
+
+def build_headline(
+    test: TestResult, section: SectionResult, cell: CellResult, quantity: Quantity, *, label: str, load: str = ""
+) -> Headline | None:
+    """Return the figure of a cell with its verdict; None: not measured."""
     value = cell.value(quantity)
     if value is None:
-        return
-    work = cell.workload
-    what = "" if quantity.better is Better.HIGHER else f", {_short(quantity)}"
+        return None
     variation = find_variation(section, cell, quantity)
     apart = variation is not None and not variation.is_judged
-    headline = Headline(
+    return Headline(
         test=test.name,
         section=section.name,
-        label=name_figure(work) + what + (f", {most}" if most else ""),
+        label=label,
+        load=load,
         key=quantity.key,
         unit=quantity.unit_in_data,
         value=value,
         text=say_value(value, quantity),
-        sure=_sure(value, cell.uncertainty_of(quantity)),
+        sure=describe_interval(value, cell.uncertainty_of(quantity)),
         verdict=_judge_figure(section, variation),
-        alarm=_is_alarm(section) or (variation is not None and variation.exceeds_rule),
-        workload=work,
+        alarm=is_doubtful(section) or (variation is not None and variation.exceeds_rule),
+        workload=cell.workload,
         varied_percent=variation.percent if variation is not None and apart else None,
     )
-    yield _Candidate(rank=rank, headline=headline)
 
 
 def _name_peak(peak: Peak) -> str:
@@ -367,7 +382,8 @@ def _short(quantity: Quantity) -> str:
     return quantity.short.replace("p", "") + " %" if quantity.short[:1] == "p" else quantity.label
 
 
-def _sure(value: float, known: Uncertainty | None) -> str:
+def describe_interval(value: float, known: Uncertainty | None) -> str:
+    """Return the interval of 95 % in percent, as in ``Headline.sure``."""
     if known is None or known.expanded is None or not value:
         return ""
     percent = 100 * known.expanded / abs(value)
@@ -376,7 +392,8 @@ def _sure(value: float, known: Uncertainty | None) -> str:
     return describe_share(percent, at_least=known.at_least)
 
 
-def _judge(section: SectionResult) -> str:
+def judge_section(section: SectionResult) -> str:
+    """Return the verdict on a section, as in ``Headline.verdict``."""
     if not section.complete:
         return "so far"
     if section.verdict is None:
@@ -390,13 +407,14 @@ def _judge(section: SectionResult) -> str:
 def _judge_figure(section: SectionResult, variation: Variation | None) -> str:
     """Return the verdict on a figure; the rule judged only the tracking variables."""
     if not section.complete or not section.steady:
-        return _judge(section)
+        return judge_section(section)
     if variation is None or not variation.is_judged:
         varied = variation is not None and variation.exceeds_rule
         by = f", varied by {variation.percent:.0f} %" if variation and varied else ""
         return f"in the steady window{by}"
-    return _judge(section)
+    return judge_section(section)
 
 
-def _is_alarm(section: SectionResult) -> bool:
+def is_doubtful(section: SectionResult) -> bool:
+    """Return whether a section did not reach steady state, or did not complete."""
     return section.steady is False or not section.complete

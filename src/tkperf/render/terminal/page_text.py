@@ -126,7 +126,7 @@ def _print_headlines(view: ReportView, console: Console) -> None:
     for each in view.headlines:
         verdict = colour(each.verdict, NoteLevel.FAILURE if each.alarm else None)
         # The test belongs to it: latencies of one load under two tests' demands are two measurements.
-        drawn.add_row(plain(each.label), plain(each.text), plain(each.sure), verdict, plain(each.test))
+        drawn.add_row(plain(each.name), plain(each.text), plain(each.sure), verdict, plain(each.test))
     console.print()
     console.print(drawn)
 

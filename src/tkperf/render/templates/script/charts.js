@@ -53,11 +53,12 @@ function withLegend(layers, width) {
   });
 }
 
-async function draw(element, unfitted) {
+// ``saved``: the file name and the source of the picture that it can be saved as.
+async function draw(element, unfitted, saved) {
   const spec = fit(unfitted, element.clientWidth || 600);
   // Its marks are no words for screen readers: they have the table of the data, which can be read.
   const drawn = await vegaEmbed(element, { ...spec, config: { ...spec.config, aria: false } }, {
-    actions: { export: true, source: false, compiled: false, editor: false },
+    actions: false, // pictures.js saves them
     renderer: "svg",
     ast: true, // Vega interprets expressions, so that pages need no eval
   });
@@ -65,6 +66,6 @@ async function draw(element, unfitted) {
   picture?.setAttribute("role", "img");
   picture?.firstElementChild?.setAttribute("aria-hidden", "true");
   picture?.setAttribute("aria-label", [spec.title.text].flat().join(" "));
-  element.querySelector("summary")?.setAttribute("aria-label", "Save this chart");
+  offerPicture(element, unfitted, drawn.view, saved);
   return drawn;
 }

@@ -69,7 +69,7 @@ async function showScope(key, cell, scope, mark) {
   plots.replaceChildren();
   const places = [add(plots), add(plots), add(plots), add(plots)];
   await drawSeconds(cell, scope, places.slice(0, 2), () => mine === turn);
-  await drawHistograms(scope, clicked, places.slice(2), () => mine === turn);
+  await drawHistograms(cell, scope, clicked, places.slice(2), () => mine === turn);
   if (mine !== turn) return;
   dialog.dataset.part = scope.key;
   dialog.dataset.shown = key;
@@ -78,7 +78,7 @@ async function showScope(key, cell, scope, mark) {
 async function drawSeconds(cell, scope, places, wanted) {
   const { first = 0, last = cell.columns.start_s?.length ?? 0 } = scope;
   if (first >= last) {
-    places.pop().remove();
+    places.pop().parentElement.remove();
     places[0].textContent = `No seconds were kept of ${scope.words}.`;
     return;
   }
@@ -92,14 +92,15 @@ async function drawSeconds(cell, scope, places, wanted) {
     const place = places.shift(), spec = cellCharts[name], { series } = spec.usermeta, columns = widthOf(place);
     const datasets = { ...marked, curves: secondsRows(cell, series, columns, scope) };
     const layer = spec.layer.filter(({ data }) => datasets[data.name].length);
-    const { view } = await draw(place, { ...spec, datasets, layer });
+    const { view } = await draw(place, { ...spec, datasets, layer }, pictureOf(cell, scope, name));
     await refine(view, cell, series, columns, scope);
   }
 }
 
-async function drawHistograms({ buckets, marks, words }, clicked, places, wanted) {
+async function drawHistograms(cell, scope, clicked, places, wanted) {
+  const { buckets, marks, words } = scope;
   if (!buckets.length) {
-    places.pop().remove();
+    places.pop().parentElement.remove();
     places[0].textContent = `No latency histogram was kept of ${words}.`;
     return;
   }
@@ -107,14 +108,22 @@ async function drawHistograms({ buckets, marks, words }, clicked, places, wanted
     if (!wanted()) return;
     const spec = cellCharts[name], datasets = { buckets, marks, clicked };
     const layer = spec.layer.filter(({ data }) => data?.name !== "clicked" || clicked.length);
-    await draw(places.shift(), { ...spec, datasets, layer });
+    await draw(places.shift(), { ...spec, datasets, layer }, pictureOf(cell, scope, name));
   }
 }
 
+// The file name and the source of the picture of a chart in the dialog.
+function pictureOf(cell, scope, name) {
+  const { file, source, cell: key } = dialog.dataset;
+  const part = scope.key && scope.key !== cell.scopes[0].key ? `-${scope.key}` : "";
+  return { file: `${file}-${key}${part}-${name}`, source: [`${cell.title}: ${scope.words}`, source].join(" · ") };
+}
+
 function add(plots) {
-  const holder = document.createElement("div");
+  const holder = document.createElement("div"), box = document.createElement("div");
   holder.className = "chart";
-  plots.append(holder);
+  box.append(holder);
+  plots.append(box);
   return holder;
 }
 

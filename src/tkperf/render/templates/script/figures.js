@@ -17,7 +17,7 @@ async function drawFigure(figure) {
   const chart = figure.querySelector(".chart");
   finish.get(figure)?.();
   chart.style.minHeight = `${spec.height}px`;
-  const { view, finalize } = await draw(chart, spec);
+  const { view, finalize } = await draw(chart, spec, shown.dataset);
   finish.set(figure, finalize);
   // A point of a chart opens the level, round or slice that it is.
   view.addEventListener("click", (_, item) => {
@@ -42,7 +42,6 @@ function behind({ cell, series }) {
 
 // The data as a table, of the view that is shown, where it is asked for.
 function showData(figure) {
-  // Not the menu of the drawing, which is one, too.
   const details = figure.querySelector(":scope > details"), { key } = viewOf(figure).dataset;
   if (!details?.open || details.dataset.of === key) return;
   details.dataset.of = key;

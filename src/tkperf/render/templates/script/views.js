@@ -47,7 +47,7 @@ function choose(figure, view) {
   const hidden = !("aligned" in view.dataset);
   let next = figure.nextElementSibling;
   while (next?.classList.contains("below")) {
-    if (next.hidden && !hidden) drawn.push(next);
+    if (next.hidden && !hidden && next.matches("[data-chart]")) drawn.push(next);
     next.hidden = hidden;
     next = next.nextElementSibling;
   }
