@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from tests.builders import io_stats, latency_lists
 from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
 from tkperf.model.measurement import IoStats
-from tkperf.page.chart import Bucket, Distribution, Marked
+from tkperf.page.chart import Axis, Bucket, Distribution, Marked, Scale
 from tkperf.page.figures.curves import BINS_A_DECADE, exceedance_points, find_buckets
+from tkperf.render.charts.axes import draw_value_axis
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import TEXT_PX, Spec
 
@@ -217,3 +218,23 @@ def test_curves_agree_with_the_percentiles_of_the_tables(latencies_ns: list[int]
         assert longer_after <= 100 - percent + 1e-9
         assert longer_before > 100 - percent - 1e-9
         assert 100 - longer_before <= percent + 1e-9 <= 100 - longer_after + 2e-9
+
+
+@pytest.mark.parametrize(
+    ("scale", "values_us", "title", "label"),
+    [
+        (Scale.LINEAR, (20.0, 900.0), "Latency (ms)", "datum.value / 1000"),
+        (Scale.LINEAR, (20.0, 400.0), "Latency (µs)", "datum.value"),
+        (Scale.LINEAR, (2e6, 9e6), "Latency (s)", "datum.value / 1e+06"),
+        (Scale.LOG, (2000.0, 400_000.0), "Latency (ms)", "datum.value / 1000"),
+        (Scale.LOG, (20.0, 400_000.0), "Latency", "' ms'"),
+        (Scale.LOG, (), "Latency", "' ms'"),
+    ],
+)
+def test_an_axis_of_latencies_has_the_unit_of_its_ticks(
+    scale: Scale, values_us: tuple[float, ...], title: str, label: str
+) -> None:
+    """The unit suits all ticks; if none does, or if a page brings the data, each tick has its own."""
+    axis: Any = draw_value_axis(Axis(title="Latency (µs)", scale=scale), values_us)
+    assert axis["title"] == title
+    assert label in axis["axis"]["labelExpr"]

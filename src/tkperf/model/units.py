@@ -239,6 +239,18 @@ def format_latency(latency_us: float) -> str:
     return f"{format_number(latency_us)} µs"
 
 
+def find_latency_unit(latencies_us: Iterable[float | None]) -> tuple[str, float]:
+    """Return the unit that suits all of several latencies, and its length in us.
+
+    The greatest has one unit or more, and the least a tenth of it: ``0.276`` and ``72.9`` are both easy to read in ms.
+    """
+    known = [value for value in latencies_us if value]
+    for factor, unit in ((1e6, "s"), (1e3, "ms")):
+        if known and max(known) >= factor and min(known) >= factor / 10:
+            return unit, factor
+    return "µs", 1.0
+
+
 def unit_for_people(unit: str) -> str:
     """Return ``µs`` for ``us``, the unit in data files; any other unit stays."""
     return "µs" if unit == "us" else unit

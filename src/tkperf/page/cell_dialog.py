@@ -41,7 +41,7 @@ from tkperf.page.figures.timeline import (
     find_judged,
     find_part_starts,
 )
-from tkperf.page.naming import MARKABLE, capitalise, describe_quantities
+from tkperf.page.naming import MARKABLE, capitalise, name_quantities
 from tkperf.page.page import CellView, Facts, PartShownView, PartsView, Stretches, TableView
 from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import figure
@@ -368,7 +368,7 @@ def build_cell_charts() -> dict[str, AnyChart]:
         "exceedance": _any_distribution("Exceedance", exceedance=True),
     }
     for name, quantities in seconds.items():
-        title = f"{describe_quantities(quantities)}, every second"
+        title = f"{name_quantities(quantities)}, every second"
         charts[name] = draw_any_seconds(quantities, title)
     return charts
 

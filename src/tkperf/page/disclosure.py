@@ -375,7 +375,7 @@ def _stimuli(test: TestResult) -> Facts:
 
 UNITS = (
     "Latency is the time from submission to completion. Block sizes are binary (KiB), capacities and "
-    f"rates decimal (1 MB = 10^6 bytes). A dash means not measured, or {TOO_FEW_IOS}."
+    f"rates decimal (1 MB = 1,000,000 bytes). A dash means not measured, or {TOO_FEW_IOS}."
 )
 
 OVER_TIME = (

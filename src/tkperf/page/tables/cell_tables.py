@@ -22,7 +22,7 @@ from tkperf.model.quantity import (
     Quantity,
     find_quantities,
 )
-from tkperf.model.units import NOT_MEASURED, format_exact, format_number, format_window
+from tkperf.model.units import NOT_MEASURED, find_latency_unit, format_exact, format_number, format_window
 from tkperf.model.workload import Workload
 from tkperf.page.naming import MARKABLE, address, arrange, capitalise, describe_axes, name_within
 from tkperf.page.page import TableView
@@ -57,11 +57,11 @@ class TableNumber:
     measure: Measure | None = None
     uncertainty: Uncertainty | None = None
 
-    def text(self) -> str:
-        """Return the number with its marks; a dash if it was not measured."""
+    def text(self, unit: float = 1.0) -> str:
+        """Return the number with its marks; a dash if it was not measured. ``unit``: length of the shown unit."""
         if self.value is None:
             return NOT_MEASURED + self.mark
-        return format_number(self.value, self.digits) + self.mark
+        return format_number(self.value / unit, self.digits) + self.mark
 
     def sure(self) -> str:
         """Return the full number and its uncertainty in a sentence; empty if it was not measured."""
@@ -101,9 +101,11 @@ def build_table(
         stepwise, folded: the same as in ``TableView``.
     """
     rows = [tuple(row) for row in rows]
+    names = [tuple(str(cell) for cell in row[:labels]) for row in rows]
     figures = [
         [cell if isinstance(cell, TableNumber) else TableNumber(value=None) for cell in row[labels:]] for row in rows
     ]
+    title, head, lengths_us = _suit_latencies(title, head, labels, figures)
     by = describe_axes((*head[:labels], across)) if across else ""
     # A mix is clear because of its stroke. A number needs the title of the axis before it.
     before = f"{across} " if across not in ("", MIX.title) else ""
@@ -114,7 +116,16 @@ def build_table(
     return TableView(
         title=", ".join(text for text in (title, over) if text),
         columns=(*head[:labels], *(before + text for text in head[labels:])),
-        rows=tuple(tuple(cell.text() if isinstance(cell, TableNumber) else cell for cell in row) for row in rows),
+        rows=tuple(
+            (
+                *of_row,
+                *(
+                    cell.text(length_us) if isinstance(cell, TableNumber) else cell
+                    for cell, length_us in zip(row[labels:], lengths_us, strict=True)
+                ),
+            )
+            for of_row, row in zip(names, rows, strict=True)
+        ),
         labels=labels,
         notes=(*notes, *summarise(known)),
         links=tuple(tuple(_address(one, links) for one in row) for row in figures),
@@ -123,6 +134,29 @@ def build_table(
         folded=folded,
         stepwise=stepwise,
     )
+
+
+_IN_US = f"({LATENCY_MEAN.unit})"
+
+
+def _suit_latencies(
+    title: str, head: Sequence[str], labels: int, figures: Sequence[Sequence[TableNumber]]
+) -> tuple[str, tuple[str, ...], tuple[float, ...]]:
+    """Return title and head with the units that suit the latencies, and the length of each column's unit.
+
+    A table of one latency has one unit, other tables one for each column.
+    """
+    columns = [[row[number].value for row in figures] for number in range(len(head) - labels)]
+    if _IN_US in title:
+        unit, length_us = find_latency_unit(value for column in columns for value in column)
+        return title.replace(_IN_US, f"({unit})"), tuple(head), (length_us,) * len(columns)
+    names, lengths_us = list(head), [1.0] * len(columns)
+    for number, column in enumerate(columns):
+        name = head[labels + number]
+        if _IN_US in name:
+            unit, lengths_us[number] = find_latency_unit(column)
+            names[labels + number] = name.replace(_IN_US, f"({unit})")
+    return title, tuple(names), tuple(lengths_us)
 
 
 def _address(figure: TableNumber, links: Mapping[Workload, str]) -> str:
@@ -334,8 +368,8 @@ def build_stream(shown: ShownSection) -> TableView:
         of_window = "steady-state window" if section.verdict else "all slices"
         lines.append((of_window if over_window else "whole", section.cells[0], None))
     return build_table(
-        f"{section.workload}: {describe_stream(section)}; latencies in µs",
-        ("", *(quantity.short for quantity in STREAM_QUANTITIES)),
+        f"{section.workload}: {describe_stream(section)}",
+        ("", *(name_column(quantity) for quantity in STREAM_QUANTITIES)),
         ((name, *(figure(cell, quantity, part=part) for quantity in STREAM_QUANTITIES)) for name, cell, part in lines),
         links=shown.links,
         notes=_notes([cell for _, cell, _ in lines], STREAM_QUANTITIES),

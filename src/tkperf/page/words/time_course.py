@@ -26,6 +26,8 @@ from tkperf.page.naming import name_within
 
 MOST_SENTENCES = 8
 _SAME_PERIOD = 0.01  # share
+# Rarer than once in a thousand million cases is not rarer to a reader.
+_MOST_POWER = 9
 
 
 def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
@@ -181,11 +183,11 @@ def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
     if spikes.period >= 120 and not in_rounds:
         period += f" ({_number(spikes.period / 60)} min)"
     label = QUANTITIES[timeline.quantity].label
-    power = max(3, int(-log10(max(spikes.chance, 1e-300))))
+    power = min(_MOST_POWER, max(3, int(-log10(max(spikes.chance, 1e-300)))))
     return (
         f"{capital(label)} spikes every {period}, first {first}: at {spikes.observed:,} of "
         f"{spikes.expected:,} places, typically {spikes.height:.3g} times the values around them; by "
-        f"chance in at most 1 of 10^{power} cases"
+        f"chance in at most 1 of {10**power:,} cases"
     )
 
 

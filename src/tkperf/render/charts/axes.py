@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from tkperf.model.units import find_latency_unit
 from tkperf.page.chart import Axis, Scale
 
 Spec = dict[str, object]
 
+_MOST_US = 10_000.0
 LEAST_LOG_TICKS, MOST_LOG_TICKS = 4, 10
 MOST_TICKS = 6
-_PLAIN_LABEL = "format(datum.value, ',.10~f')"
+PLAIN_LABEL = "format(datum.value, ',.10~f')"
+_IN_US = " (µs)"
+LATENCY = (
+    "{0} >= 1e6 ? format({0} / 1e6, ',.3~r') + ' s' : "
+    "{0} >= 1e3 ? format({0} / 1e3, ',.3~r') + ' ms' : format({0}, ',.3~r') + ' µs'"
+)
+"""A latency in us with the unit that suits it."""
 # A value closer to the end of an axis would look cut off.
 _LEAST_BEYOND = 0.015
 # Names of places that have more letters are written aslant.
@@ -34,8 +43,29 @@ def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") 
     log = axis.scale is Scale.LOG
     if not numbers:  # a page brings them
         scale: Spec = {"nice": True} | ({"type": "log"} if log else {"zero": axis.zero})
-        return channel | {"scale": scale}
-    return channel | (log_axis(numbers) if log else linear_axis(numbers, zero=axis.zero))
+        return suit_latency(channel | {"scale": scale})
+    return suit_latency(channel | (log_axis(numbers) if log else linear_axis(numbers, zero=axis.zero)))
+
+
+def suit_latency(channel: Spec) -> Spec:
+    """Return the channel of an axis of latencies in us with the unit that suits its ticks; other channels as they are.
+
+    If no unit suits all ticks, as on a logarithmic axis from 20 µs to 1 ms, each tick has its own.
+    """
+    title = str(channel["title"])
+    if _IN_US not in title:
+        return channel
+    drawn: Any = channel.get("axis", {})
+    ticks: list[float] = drawn.get("values", [])
+    unit, factor = find_latency_unit(ticks)
+    is_log = isinstance(scale := channel.get("scale"), dict) and scale.get("type") == "log"
+    suits = ticks and (not is_log or min(ticks) >= factor) and (unit != "µs" or max(ticks) < _MOST_US)
+    if suits:
+        label = PLAIN_LABEL.replace("datum.value", f"datum.value / {factor:g}") if factor > 1 else PLAIN_LABEL
+        title = title.replace(_IN_US, f" ({unit})")
+    else:
+        label, title = LATENCY.format("datum.value"), title.replace(_IN_US, "")
+    return {**channel, "title": title, "axis": {**drawn, "labelExpr": label}}
 
 
 def draw_place_axis(axis: Axis, values: Iterable[object], *, flat: bool = False) -> Spec:
@@ -57,7 +87,7 @@ def draw_place_axis(axis: Axis, values: Iterable[object], *, flat: bool = False)
         }
     if axis.domain is not None:
         return channel | {"scale": {"domain": list(axis.domain), "nice": False}}
-    return channel | (log_axis(values) if axis.scale is Scale.LOG else length_axis(values))
+    return suit_latency(channel | (log_axis(values) if axis.scale is Scale.LOG else length_axis(values)))
 
 
 def _ordinal_axis(axis: Axis, *, flat: bool) -> Spec:
@@ -89,7 +119,7 @@ def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
     ticks = linear_ticks(low, high)
     return {
         "scale": {"domain": [ticks[0], ticks[-1]], "nice": False},
-        "axis": {"values": ticks, "labelExpr": _PLAIN_LABEL},
+        "axis": {"values": ticks, "labelExpr": PLAIN_LABEL},
     }
 
 
@@ -137,13 +167,14 @@ def log_axis(values: Iterable[object]) -> Spec:
         within = _log_steps(low, high, range(1, 10))
     if len(within) < LEAST_LOG_TICKS:  # values so close to each other have no use for decades
         within = linear_ticks(low, high)
-    # Over many powers of ten only these have labels.
+    # Over many powers of ten only these have labels, and the ends of the axis, between which all values are.
     wide = len(within) > MOST_LOG_TICKS
-    ticks = [step for step in within if not wide or _is_power_of_ten(step)]
+    ends = (within[0], within[-1])
+    ticks = [step for step in within if not wide or _is_power_of_ten(step) or step in ends]
     return {
         "scale": {"type": "log", "domain": [within[0], within[-1]], "nice": False},
         # Vega itself leaves out ticks beyond the count, and most labels, whatever the room.
-        "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": _PLAIN_LABEL, "labelOverlap": "greedy"},
+        "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": PLAIN_LABEL, "labelOverlap": "greedy"},
     }
 
 

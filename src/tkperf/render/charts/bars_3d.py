@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tkperf.model.units import find_latency_unit
 from tkperf.page.chart import Bars3D
 from tkperf.render.charts.axes import linear_axis
 from tkperf.render.charts.frame import GREY, Row, Spec, build_frame, find_colour, light_colour, tooltip
@@ -25,6 +26,7 @@ _LEAST_WIDTH = 10.0
 _HALF_WIDTH = 0.36
 _SLANT = 40
 # Light falls from above. Brightness of each face; the part beyond 1 is its share of white.
+_IN_US = "(µs)"
 _FACES = {"left": 1.0, "right": 0.8, "top": 1.25}
 
 
@@ -48,7 +50,7 @@ def draw_bars(chart: Bars3D) -> Spec:
         "faces": list(_faces(chart, ticks)),
         "floor": list(_floor(width, depth, ticks)),
         "labels": list(_labels(chart, ticks)),
-        "titles": list(_titles(chart)),
+        "titles": list(_titles(chart, ticks)),
     } | ({"marks": marks} if marks else {})
     layers = _layers([ends[1] - missing, ends[0] + missing], tip)
     layers += _draw_marks(tip) if marks else []
@@ -199,17 +201,19 @@ def _labels(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
         yield label(_project(right, -0.75, 0), text, "left", _SLANT)
     for back, text in enumerate(chart.rows):
         yield label(_project(-0.75, back, 0), text, "right", -_SLANT)
+    length_us = find_latency_unit(ticks)[1] if _IN_US in chart.value_title else 1.0
     for tick in ticks:
         at = _project(len(chart.columns) - 0.5, -0.5, _HIGHEST * tick / ticks[-1])
-        yield label((at[0] + 0.25, at[1] + 0.1), f"{tick:,.10g}", "left")
+        yield label((at[0] + 0.25, at[1] + 0.1), f"{tick / length_us:,.10g}", "left")
 
 
-def _titles(chart: Bars3D) -> Iterator[Row]:
+def _titles(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
     """Yield the titles of the three axes: next to the middle of each edge of the floor, and above the upright scale."""
     width, depth = len(chart.columns), len(chart.rows)
+    value_title = chart.value_title.replace(_IN_US, f"({find_latency_unit(ticks)[0]})")
     for edge, away, text in (
         (_project((width - 1) / 2, -1.0, 0), (1.9, -1.3), chart.column_title),
         (_project(-0.75, (depth - 1) / 2, 0), (-1.9, -1.3), chart.row_title),
-        (_project(width - 0.5, -0.5, _HIGHEST), (0.0, 0.6), chart.value_title),
+        (_project(width - 0.5, -0.5, _HIGHEST), (0.0, 0.6), value_title),
     ):
         yield {"x": edge[0] + away[0], "y": edge[1] + away[1], "text": text}

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from tkperf.page.chart import PALETTE, Distribution
 from tkperf.page.figures.curves import BINS_A_DECADE
-from tkperf.render.charts.axes import log_axis
+from tkperf.render.charts.axes import PLAIN_LABEL, log_axis, suit_latency
 from tkperf.render.charts.frame import CLICKED, COLOURS, GREY, Row, Spec, build_frame, tooltip
 
 # From this count on the bars are too tall for three labels at powers of ten.
@@ -93,7 +93,7 @@ def _us_axis(edges: Iterable[float]) -> Spec:
     """Return the axis of response times; without data it suits the data that the page brings."""
     given = list(edges)
     axis = log_axis(given) if given else {"scale": {"type": "log", "nice": False}}
-    return {"type": "quantitative", "title": "Response time (µs)", **axis}
+    return suit_latency({"type": "quantitative", "title": "Response time (µs)", **axis})
 
 
 def _draw_bins(us: Spec, *, ticks: int) -> Spec:
@@ -142,7 +142,8 @@ def _draw_longer(us: Spec) -> Spec:
         "type": "quantitative",
         "title": "I/Os that took longer (%)",
         "scale": {"type": "log", "domainMax": 100, "nice": True},
-        "axis": {"format": "~g", "tickCount": 6},
+        # Not 1e-7: all shares are written alike.
+        "axis": {"labelExpr": PLAIN_LABEL, "tickCount": 6},
     }
     return {
         "data": {"name": "buckets"},

@@ -7,7 +7,7 @@ page larger by a megabyte.
 from __future__ import annotations
 
 from tkperf.page.chart import PALETTE, SHARE_NAMES, SHARES_PERCENT, HeatMap
-from tkperf.render.charts.axes import log_axis
+from tkperf.render.charts.axes import LATENCY, log_axis
 from tkperf.render.charts.frame import COLOURS, HEIGHT_PX, Row, Spec, build_frame, tooltip
 
 # Of the classes of shares, from the greatest, as the last two digits of a colour: 100, 69, 45, 28 and 16 %. All classes
@@ -15,10 +15,6 @@ from tkperf.render.charts.frame import COLOURS, HEIGHT_PX, Row, Spec, build_fram
 _OPACITIES = ("FF", "B0", "74", "48", "2A")
 # The first bucket begins at 0, which has no logarithm; half of the finest bucket is small enough.
 _LEAST_US = 0.0005
-_LATENCY = (
-    "{0} >= 1e6 ? format({0} / 1e6, ',.3~r') + ' s' : "
-    "{0} >= 1e3 ? format({0} / 1e3, ',.3~r') + ' ms' : format({0}, ',.3~r') + ' µs'"
-)
 TIME = "Response time"
 
 
@@ -34,7 +30,7 @@ def draw_heat_map(chart: HeatMap) -> Spec:
     axis = log_axis(edges_us)
     # The axis ends with the bands. Whole pixels leave no lines between neighbours.
     axis["scale"] = {"type": "log", "domain": [edges_us[0], edges_us[-1]], "nice": False, "round": True}
-    axis["axis"] = {**axis["axis"], "labelExpr": _LATENCY.format("datum.value")}  # type: ignore[dict-item]
+    axis["axis"] = {**axis["axis"], "labelExpr": LATENCY.format("datum.value")}  # type: ignore[dict-item]
     place: Spec = {"type": "quantitative"}
     encoding: Spec = {
         "x": {
@@ -84,7 +80,7 @@ def _spread(edges_us: list[float]) -> list[Row]:
     for name, least in reversed(list(zip(SHARE_NAMES, SHARES_PERCENT, strict=True))[:-1]):
         found = f"10000 * datum.n >= {round(100 * least)} * datum.all ? '{name}' : {found}"
     edges = f"[{','.join(f'{edge:.6g}' for edge in edges_us)}]"
-    from_to = " + ' to ' + ".join(f"({_LATENCY.format(f'datum.{edge}')})" for edge in ("low", "high"))
+    from_to = " + ' to ' + ".join(f"({LATENCY.format(f'datum.{edge}')})" for edge in ("low", "high"))
     return [
         {"calculate": "sequence(datum.first, datum.first + length(datum.n))", "as": "band"},
         {"flatten": ["n", "band"]},

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from tkperf.model.batch_state import DriveStage
-from tkperf.model.units import format_count, format_number, on_one_line
+from tkperf.model.units import NOT_MEASURED, format_count, format_latency, format_number, on_one_line
 from tkperf.page.batch.batch_progress import BatchProgressView
 from tkperf.page.page import TableView
 from tkperf.page.progress import ProgressView, Share, WindowSoFar
@@ -131,11 +131,11 @@ class _Drawing:
         now = self._progress.now
         if now.iops is None or now.megabytes_per_s is None:
             return self._labelled("now", ("- IOPS   - MB/s   mean -   p99 -"))
-        text = self._labelled("now", Text(f"{now.iops:>11,.0f}", style="bold"), " IOPS")
-        text.append(f" {now.megabytes_per_s:>9,.1f}", style="bold").append(" MB/s")
+        text = self._labelled("now", Text(f"{format_number(now.iops):>11}", style="bold"), " IOPS")
+        text.append(f" {format_number(now.megabytes_per_s):>9}", style="bold").append(" MB/s")
         for name, us in (("mean", now.latency_mean_us), ("p99", now.latency_p99_us)):
             text.append(f"   {name} ")
-            text.append(f"{format_number(us, 1):>9}", style="bold").append(" µs")
+            text.append(f"{NOT_MEASURED if us is None else format_latency(us):>9}", style="bold")
         return text
 
     def _seconds(self) -> Text:
