@@ -86,6 +86,8 @@ class Entry:
     host_limited: bool | None = None
     disturbances: tuple[DisturbanceCode, ...] | None = None
     not_found: str | None = None
+    demand: tuple[int, int] | None = None
+    """Threads and queue depth of the value; None: the value is of no single demand."""
 
     @property
     def beyond_noise(self) -> float:
@@ -252,9 +254,15 @@ def phase_entry(part: str, phase: Phase, quantity: Quantity) -> Entry:
         high=max(values) if ranged else None,
         span=Span.PHASE if ranged else None,
         uncertainty=uncertainty,
+        demand=_find_demand(cells),
         host_limited=any(limited) if limited else None,
         disturbances=find_codes(code for codes in watched for code in codes) if watched else None,
     )
+
+
+def _find_demand(cells: Sequence[CellResult]) -> tuple[int, int] | None:
+    demands = {(cell.workload.jobs, cell.workload.io_depth) for cell in cells}
+    return demands.pop() if len(demands) == 1 else None
 
 
 def is_stream(section: SectionResult) -> bool:
@@ -286,9 +294,26 @@ def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
     by_name = [
         {(test.name, section.name): section for test in result.tests for section in test.sections} for result in results
     ]
+    finding = {test for of_run in by_name for (test, _), one in of_run.items() if one.latency_ceiling_us is not None}
     for test, name in by_name[0]:
         if all((test, name) in of_run for of_run in by_name):
-            yield from _of_section(test, [of_run[test, name] for of_run in by_name])
+            rows = _of_section(test, [of_run[test, name] for of_run in by_name])
+            yield from map(_without_judgement, rows) if test in finding else rows
+
+
+def _without_judgement(row: ComparedRow) -> ComparedRow:
+    """Return a row whose values at other demands than the first run's are not called better or worse.
+
+    A test that searches for demands finds another one for each drive: a drive that needs more outstanding I/Os for its
+    highest rate has a greater latency there, without being slower.
+    """
+
+    def judge(entry: Entry) -> Entry:
+        same = entry.demand is None or entry.demand == row.entries[0].demand
+        judged = entry.change in (Change.BETTER, Change.WORSE)
+        return replace(entry, change=Change.DIFFERENT) if judged and not same else entry
+
+    return replace(row, entries=tuple(map(judge, row.entries)))
 
 
 def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
@@ -390,6 +415,7 @@ def _entry(of_run: _Cells, workload: Workload, quantity: Quantity) -> Entry:
         high=high,
         span=span,
         uncertainty=None if cell is None else cell.uncertainty_of(quantity),
+        demand=(workload.jobs, workload.io_depth),
         host_limited=cell.host_limited if cell is not None else None,
         disturbances=cell.disturbances if cell is not None else None,
     )

@@ -86,12 +86,19 @@ def sort_figures(comparison: Comparison, figures: Iterable[_Figure]) -> list[_Fi
 def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
     """Return the load of each headline figure by the place of its row: ``4 KiB random write, settled``.
 
-    It names the test if figures of several tests have the same load and measure.
+    It names the test if figures of several tests have the same load and measure, and the section if those of several
+    sections have.
     """
     titles = {test.name: test.title for test in comparison.results[0].tests}
     candidates = find_candidates(comparison.results, comparison.rows)
     loads = [
         _describe_load(row, [other for other in candidates if other.test == row.test]) for row in comparison.headlines
+    ]
+    # A recovery test runs one load in many sections, one for each wait.
+    of_tests = Counter((row.test, load, row.quantity) for load, row in zip(loads, comparison.headlines, strict=True))
+    loads = [
+        f"{row.section}, {load}" if of_tests[row.test, load, row.quantity] > 1 else load
+        for load, row in zip(loads, comparison.headlines, strict=True)
     ]
     figures = [(load, row.quantity) for load, row in zip(loads, comparison.headlines, strict=True)]
     times = Counter(figures)
