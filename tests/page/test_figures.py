@@ -99,7 +99,7 @@ def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
     """
     view = view_of(grid)
     iops, _, _, maximum, *apart = view.tests[0].sections[0].tables
-    assert maximum.title.startswith("Maximum latency (µs) by TC and QD, greatest of rounds ")
+    assert maximum.title.startswith("Maximum latency (ms) by TC and QD, greatest of rounds ")
     assert iops.title.startswith("IOPS by TC and QD, mean of rounds ")
     assert iops.columns == ("TC", "QD 1", "QD 16")
     assert [row[0] for row in iops.rows] == ["1", "2", "4", "8"]
@@ -122,6 +122,7 @@ def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
     """A grid has charts over threads with a curve for each depth, charts of every round, and eight bars."""
     charts = charts_of(view_of(grid), 0)
     assert list(charts) == [
+        "grid0relative",
         "grid0convergence",
         "grid0window",
         "grid02d",
@@ -169,9 +170,9 @@ def test_latency_against_iops_has_a_curve_for_each_thread_count(grid: Path) -> N
     rows = rows_of(charts_of(view, 0)["grid0against"])
     assert {row["series"] for row in rows} == {"1", "2", "4", "8"}
     for threads in "1248":
-        assert [row["QD"] for row in rows if row["series"] == threads] == ["1", "16"]
+        assert [row["QD"] for row in rows if row["series"] == threads] == ["QD1", "QD16"]
     iops, _, latency, *_ = view.tests[0].sections[0].tables
-    first = next(row for row in rows if (row["series"], row["QD"]) == ("1", "1"))
+    first = next(row for row in rows if (row["series"], row["QD"]) == ("1", "QD1"))
     assert format_number(first["x"]) == iops.rows[0][1]
     assert format_number(first["value"]) == latency.rows[0][1]
 
@@ -229,7 +230,7 @@ def test_an_unknown_test_is_shown_by_what_was_recorded(grid: Path) -> None:
         "Throughput (MB/s)",
         "Mean latency (µs)",
     ]
-    assert [chart.key for chart in rounds.charts] == ["grid0convergence", "grid0window", "grid02d"]
+    assert [chart.key for chart in rounds.charts] == ["grid0relative", "grid0window", "grid02d"]
     assert [[each.key for each in chart.views] for chart in stream.charts] == [
         ["grid1time", "grid1seconds"],
         ["grid1time2", "grid1time3", "grid1seconds2"],

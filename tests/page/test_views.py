@@ -150,7 +150,7 @@ def test_block_sizes_share_one_table_and_one_convergence_chart(view: ReportView)
     (table,) = test.tables
     assert [row[0] for row in table.rows] == ["128", "1024"]
     assert all(link for links in table.links for link in links)
-    (convergence,) = [chart for chart in test.charts if chart.key == "tpconvergence"]
+    (convergence,) = [view for chart in test.charts for view in chart.views if view.key == "tpconvergence"]
     assert set(curves_of(convergence).names) == {"1024", "128"}
     for section in test.sections:
         assert (section.tables, section.charts) == ((), ())

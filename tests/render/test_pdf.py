@@ -236,7 +236,7 @@ def test_every_table_is_printed(run_file: Path, flow: str) -> None:
     tables += [table for section in sections for table in section.tables]
     tables += [section.determination for section in sections if section.determination]
     assert len(tables) >= 15
-    for table in tables:
+    for table in (table for table in tables if not table.folded):
         assert " ".join(table.title.split()[:3]) in text  # a long title may go over two lines
         printed = table.on_paper
         for row in printed.rows:

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from tkperf.model.units import drop_controls
-from tkperf.page.chart import Chart
+from tkperf.page.chart import Chart, HeatMap
 from tkperf.page.facts import bind_units, shorten, typeset
 from tkperf.page.marking import find_level, list_stamp
-from tkperf.page.page import ChartView, FactBlocks, ReportView, TableView, TestView
+from tkperf.page.page import ChartView, FactBlocks, ReportView, SectionView, TableView, TestView
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec, find_colour
 from tkperf.render.paper import FAMILY, Document, charts_of, parts_of
@@ -31,10 +31,9 @@ MOST_COLUMNS = 7
 MOST_OF_BANNER = 120
 MOST_OF_ABOUT = 160
 MOST_OF_FACT = 64
-# Heights in print relative to the screen. Eight charts of half the width fill a page, and names next to curves need the
-# same height. Charts over time have no such names, and other charts of the same time are below them. The opening chart
-# fills its page.
-CHART_SCALE, TIMELINE_SCALE, OPENING_SCALE = 170 / 300, 90 / 300, 410 / 300
+# Heights in print relative to the screen. Twelve charts of half the width fill a page. Charts over time have no names
+# next to curves, and other charts of the same time are below them.
+CHART_SCALE, LONE_SCALE, TIMELINE_SCALE, OPENING_SCALE = 112 / 300, 80 / 300, 70 / 300, 210 / 300
 # Size of an axis, of an entry of a legend and of its letters in pixels. The size is that of the page, where capital
 # letters are rare.
 _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
@@ -82,16 +81,58 @@ def compose(view: ReportView) -> Document:
     charts = [
         of_part
         for test in view.tests
-        for of_part in (test.charts, test.events.charts, *(section.charts for section in test.sections))
+        for of_part in (
+            test.charts,
+            test.events.charts,
+            *(
+                () if section.is_brief else _without_repeated(section.charts, test.events.charts)
+                for section in test.sections
+            ),
+        )
     ]
+    for test, of_test in zip(report["tests"], view.tests, strict=True):
+        for section, of_section in zip(test["sections"], of_test.sections, strict=True):
+            section["is_narrow"] = _is_one_of_many(of_test, of_section)
     for part, of_part in zip(parts_of(report), charts, strict=True):
-        part["charts"] = _lay_out([view for chart in of_part for view in chart.on_paper])
+        drawn = [view for chart in of_part if not chart.level for view in chart.on_paper]
+        part["charts"] = _lay_out(drawn, narrow=part.get("is_narrow", False))
+        part["levels"] = [f"{chart.question} {chart.level}".lstrip() for chart in of_part if chart.level]
+    _caption_once(report)
     # Drawings are cleaned as drawings, because a word in a drawing must not be broken.
     specs = [chart.pop("spec") for chart in charts_of(report)]
     document: Any = _clean(report)
     for chart, spec in zip(charts_of(document), specs, strict=True):
         chart["spec"] = spec
     return dict(document)
+
+
+def _is_one_of_many(test: TestView, section: SectionView) -> bool:
+    """Return whether a section has one chart, and the table of its test has a row for it: two fit next to each other.
+
+    The HTML report has its other values.
+    """
+    drawn = [view for chart in _without_repeated(section.charts, test.events.charts) for view in chart.on_paper]
+    return (
+        len(drawn) == 1
+        and section.determination is None
+        and any(row[0] == section.title for table in test.tables for row in table.rows)
+    )
+
+
+def _caption_once(report: Document) -> None:
+    """Leave out a caption that explains an earlier chart in the same words."""
+    seen: set[str] = set()
+    for chart in charts_of(report):
+        words = chart["caption"].split(" Workload: ")[0]
+        if words in seen:
+            chart["caption"] = ""
+        seen.add(words)
+
+
+def _without_repeated(charts: Sequence[ChartView], of_test: Sequence[ChartView]) -> tuple[ChartView, ...]:
+    """Return the charts of a section without what the charts of the whole test have for the same time."""
+    covered = {chart.question for chart in of_test if chart.below}
+    return tuple(chart for chart in charts if chart.question not in covered)
 
 
 def _heighten(view: ChartView) -> ChartView:
@@ -106,14 +147,23 @@ def _without_charts(test: TestView) -> Document:
         header=_shorten(test.header),
         charts=(),
         events=replace(test.events, charts=()),
-        tables=tuple(table.on_paper for table in test.tables),
+        tables=_find_printed(test.tables),
         sections=tuple(
-            replace(section, charts=(), tables=tuple(table.on_paper for table in section.tables))
+            replace(
+                section,
+                charts=(),
+                tables=() if section.is_brief or _is_one_of_many(test, section) else _find_printed(section.tables),
+            )
             for section in test.sections
         ),
     )
     document: Document = msgspec.to_builtins(plain)
     return document
+
+
+def _find_printed(tables: Sequence[TableView]) -> tuple[TableView, ...]:
+    """Return the tables for paper, without those that a page shows on demand: the HTML report has them."""
+    return tuple(table.on_paper for table in tables if not table.folded)
 
 
 def _narrow(table: TableView) -> TableView:
@@ -129,12 +179,17 @@ def _shorten(blocks: FactBlocks) -> FactBlocks:
     return tuple((title, tuple((name, shorten(fact, MOST_OF_FACT)) for name, fact in facts)) for title, facts in blocks)
 
 
-def _lay_out(charts: Sequence[ChartView]) -> list[list[Document]]:
+def _lay_out(charts: Sequence[ChartView], *, narrow: bool = False) -> list[list[Document]]:
     """Return rows of charts: two charts of half the page's width, or a wide chart with charts of the same time below
     it.
 
     Four small charts share a row.
+
+    Args:
+        narrow: the charts have half of the width, because another section is next to them.
     """
+    if narrow:
+        return [[_for_print(chart, scale=CHART_SCALE, width=HALF_WIDTH)] for chart in charts]
     small = [_for_print(chart, scale=SMALL_SCALE, width=SMALL_WIDTH) for chart in charts if chart.small]
     rows_of_small = [small[first : first + SMALL_IN_ROW] for first in range(0, len(small), SMALL_IN_ROW)]
     return [*_lay_out_pairs([chart for chart in charts if not chart.small]), *rows_of_small]
@@ -166,7 +221,7 @@ def _draw_row(row: Sequence[ChartView]) -> list[Document]:
     drawn = []
     for place, chart in enumerate(row):
         wide = not paired and (place == 0 or len(row) == 2)
-        scale = TIMELINE_SCALE if wide and len(row) > 1 else CHART_SCALE
+        scale = TIMELINE_SCALE if wide and len(row) > 1 else LONE_SCALE if wide else CHART_SCALE
         drawn.append(_for_print(chart, scale=scale, width=WHOLE_WIDTH if wide else HALF_WIDTH))
     return drawn
 
@@ -174,10 +229,13 @@ def _draw_row(row: Sequence[ChartView]) -> list[Document]:
 def _for_print(view: ChartView, *, scale: float, width: int) -> Document:
     """Return a chart with its drawing. Its title and the flags below it become texts."""
     # The stamp applies to every figure, so it is at the top of the page.
-    spec: Any = draw(replace(view.chart, keywords=""))
-    title, config = spec.pop("title"), spec["config"]
     if isinstance(view.chart, Chart) and view.chart.flat:
         scale = 1  # the names need the room
+    spec: Any = draw(replace(view.chart, keywords=""), scale)
+    title, config = spec.pop("title"), spec["config"]
+    if isinstance(view.chart, HeatMap):
+        # The caption explains the shades, and the legend has one line less.
+        spec["layer"] = [_without_legend_title(layer) for layer in spec["layer"]]
     orient = config["legend"].get("orient", "right")
     drawn = _settle(spec, orient, width) | {
         "width": width,
@@ -196,6 +254,11 @@ def _for_print(view: ChartView, *, scale: float, width: int) -> Document:
         "small": view.small,
         "spec": drawn,
     }
+
+
+def _without_legend_title(layer: Mapping[str, Any]) -> Spec:
+    encoding = layer["encoding"]
+    return {**layer, "encoding": {**encoding, "color": {**encoding["color"], "title": None}}}
 
 
 def _settle(part: Mapping[str, Any], orient: str, width: int) -> Spec:

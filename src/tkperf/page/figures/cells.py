@@ -234,7 +234,7 @@ def show_against(shown: ShownSection, figure: Figure) -> Views:
     naming = Naming(axes=others)
     title = figure.title or f"{capitalise(upright.label)} against {across.label}"
     points = (
-        _point(cell, x, upright, along.text(cell.workload))
+        _point(cell, x, upright, along.words(cell.workload))
         for cell in sorted(cells, key=lambda cell: along.order(cell.workload))
         if (x := cell.value(across)) is not None and cell.value(upright) is not None
     )
@@ -246,10 +246,24 @@ def show_against(shown: ShownSection, figure: Figure) -> Views:
             title=title,
             x=Axis(title=across.title),
             y=Axis(title=upright.title, scale=_scale(figure)),
-            curves=build_curves(points, naming, facts=(along.title, SURE)),
+            curves=_with_depths(build_curves(points, naming, facts=(along.title, SURE))),
             series=naming.title,
         ),
     )
+
+
+# With more points, texts would cover curves and each other.
+_MOST_TEXTS = 16
+
+
+def _with_depths(curves: tuple[Curve, ...]) -> tuple[Curve, ...]:
+    """Return the curves with the demand of each point next to it; of many points those of the curve that ends highest.
+
+    The curves of a sweep have the same demands.
+    """
+    many = sum(len(curve.points) for curve in curves) > _MOST_TEXTS
+    highest = max(curves, key=lambda curve: curve.points[-1].y or 0.0, default=None)
+    return tuple(replace(curve, has_texts=not many or curve is highest) for curve in curves)
 
 
 def show_over_demand(shown: ShownSection, figure: Figure) -> Views:
@@ -312,7 +326,7 @@ def show_over_areas(shown: ShownSection, figure: Figure) -> Views:
         if section.cells:
             yield build_areas(shown, quantity)
         points = [
-            (cell.workload, Point(area.number, cell.value(quantity), flag=flag(cell)))
+            (cell.workload, Point(_find_place(area.number, section.areas), cell.value(quantity), flag=flag(cell)))
             for area, cell in section.cells_of_rounds()
         ]
         naming = find_naming(work for work, _ in points)
@@ -320,13 +334,18 @@ def show_over_areas(shown: ShownSection, figure: Figure) -> Views:
             key="area",
             text=f"{capitalise(quantity.title)} of every area from the start of the disk to its end.",
             chart=Chart(
-                title=figure.title or f"{capitalise(quantity.label)} over area",
-                x=Axis(title="Area of the device (1 is its start)", domain=(0.5, section.areas + 0.5)),
+                title=figure.title or f"{capitalise(quantity.label)} over the disk",
+                x=Axis(title="Place on the disk (%, 0 is its start)", domain=(0.0, 100.0)),
                 y=Axis(title=quantity.title),
                 curves=build_curves(points, naming),
                 series=naming.title,
             ),
         )
+
+
+def _find_place(area: int, areas: int) -> float:
+    """Return the middle of an area in percent of the disk."""
+    return round(100 * (area - 0.5) / areas, 3)
 
 
 def show_spread(shown: ShownSection, figure: Figure) -> Views:

@@ -13,7 +13,7 @@ from tkperf.model.figures import Figure
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, PERCENTILES, QUANTITIES, Direction, Quantity, find_quantities
 from tkperf.model.steady_state import SteadyStateVerdict
-from tkperf.model.units import format_capacity, format_duration, unit_for_people
+from tkperf.model.units import format_capacity, format_duration, format_window, unit_for_people
 from tkperf.model.workload import Workload
 from tkperf.page.chart import (
     NEUTRAL,
@@ -49,9 +49,9 @@ from tkperf.page.naming import (
     capitalise,
     describe_curves,
     describe_direction,
-    describe_quantities,
     find_naming,
     list_words,
+    name_quantities,
 )
 from tkperf.page.page import ChartView, Views
 from tkperf.page.shown_section import ShownSection
@@ -128,15 +128,28 @@ def show_over_rounds(shown: ShownSection, figure: Figure) -> Views:
         threads = "; of the most threads alone" if figure.most_threads else ""
         for quantity in find_quantities(figure.quantities):
             title = (figure.title or f"{capitalise(quantity.label)} over the rounds") + of
+            choice = (describe_direction(measured, mix),) if mix is not None and len(mixes) > 1 else ()
+            rest = f"of every round{describe_curves(naming.axes)}{threads}"
+            # Without a question each view would be a chart of its own.
+            both = bool(section.window and figure.question)
+            if both:
+                yield ChartView(
+                    key="relative",
+                    text=f"{title}: {quantity.label} {rest}, in percent of its value over "
+                    f"{format_window(section.window)}.",
+                    chart=_draw_relative(shown, quantity, title, curves),
+                    choice=(*choice, "relative"),
+                    on_screen_only=True,
+                )
             yield ChartView(
                 key="convergence",
-                text=f"{title}: {quantity.title} of every round{describe_curves(naming.axes)}{threads}.",
+                text=f"{title}: {quantity.title} {rest}.",
                 chart=mark_found(
                     _draw_over_rounds(shown, quantity, title, curves, log=figure.log),
                     _timelines_of(shown, Recorded.ROUNDS, curves),
                     (quantity,),
                 ),
-                choice=(describe_direction(measured, mix),) if mix is not None and len(mixes) > 1 else (),
+                choice=(*choice, "values") if both else choice,
             )
 
 
@@ -178,6 +191,38 @@ def _draw_over_rounds(
         x=Axis(title="Round", scale=Scale.ORDINAL, places=rounds),
         y=Axis(title=quantity.title, scale=Scale.LOG if log else Scale.LINEAR),
         curves=build_curves(points, naming),
+        series=naming.title,
+    )
+
+
+# A curve that is level looks level: the axis has the lines of the convention in any case.
+_OF_MEAN = (90.0, 110.0)
+
+
+def _draw_relative(shown: ShownSection, quantity: Quantity, title: str, displayed: Sequence[Workload]) -> Chart:
+    """Return a quantity over the rounds, relative to its mean over the window: curves of all sizes settle at 100 %."""
+    naming, section = find_naming(displayed), shown.section
+    means = {cell.workload: cell.value(quantity) for cell in section.cells}
+    points = (
+        (
+            cell.workload,
+            Point(
+                each.number,
+                None if not mean or value is None else 100 * value / mean,
+                flag=flag(cell),
+                link=address(shown.links.get(cell.workload, ""), str(each.number)),
+                facts=(value,),
+            ),
+        )
+        for each, cell in section.cells_of_rounds()
+        if cell.workload in displayed
+        for value, mean in ((cell.value(quantity), means.get(cell.workload)),)
+    )
+    return Chart(
+        title=title,
+        x=Axis(title="Round", scale=Scale.ORDINAL, places=tuple(each.number for each in section.rounds)),
+        y=Axis(title=f"{capitalise(quantity.label)} (% of the window's value)", zero=False, includes=_OF_MEAN),
+        curves=build_curves(points, naming, facts=(quantity.title,)),
         series=naming.title,
     )
 
@@ -336,7 +381,7 @@ def show_seconds(shown: ShownSection, figure: Figure) -> Views:
     for detail in shown.details.values():
         if not len(detail.seconds) or not quantities:
             continue
-        what = describe_quantities(quantities)
+        what = name_quantities(quantities)
         judged = any(part.judged for part in detail.parts)
         yield ChartView(
             key="seconds",

@@ -66,7 +66,7 @@ def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartVie
                 question=figure.question,
                 figure=figure,
                 choice=(*figure.view, *chart.choice),
-                printed=figure.printed,
+                printed=figure.printed and not chart.on_screen_only,
             )
 
 
@@ -140,4 +140,6 @@ def _join(views: list[ChartView]) -> ChartView:
     # A plan made elsewhere may have names that do not distinguish the views.
     if len(set(names)) < len(names) or len(set(map(len, names))) > 1:
         views = [replace(view, choice=(f"{number}: {view.chart.title}",)) for number, view in enumerate(views, start=1)]
-    return replace(views[0], others=tuple(views[1:]))
+    level = " ".join(view.level for view in views) if all(view.level for view in views) else ""
+    others = tuple(replace(view, level="") for view in views[1:])
+    return replace(views[0], others=() if level else others, level=level)

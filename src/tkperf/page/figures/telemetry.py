@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 
 from tkperf.analysis.details import LoadsOfTest, TimedStep
 from tkperf.analysis.drive_telemetry import TelemetrySeries, find_telemetry_series, parse_drives
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.timeline.levels import HELD_BAND
 from tkperf.model.record import StepKind
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.throttling import find_pauses
+from tkperf.model.units import format_number
 from tkperf.page.chart import MANY_COLOURS, Axis, Chart, Curve, Legend, Point, Rule, RuleKind, Shade, ShadeKind
 from tkperf.page.facts import NOT_KNOWN_TEXT
 from tkperf.page.figures.curves import find_time_unit
 from tkperf.page.figures.timeline import MOST_DOTTED
+from tkperf.page.naming import list_words
 from tkperf.page.page import ChartView
 
 _FLASH = "How much went to the flash?"
@@ -40,6 +44,32 @@ def show_drive_reports_below(series: TelemetrySeries) -> Iterator[ChartView]:
 
 
 def _charts(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
+    """Yield the charts that have data; one whose curves are all level has the sentence that says so."""
+    for chart in _draw_all(series, of):
+        drawn = chart.chart
+        assert isinstance(drawn, Chart)
+        yield replace(chart, level=_describe_level(drawn))
+
+
+def _describe_level(chart: Chart) -> str:
+    """Return ``Temperature (°C): level at 41.2.`` if each curve is level, and nothing is marked; otherwise nothing."""
+    curves = [[point.y for point in curve.points if point.y is not None] for curve in chart.curves]
+    if chart.shades or not all(values and _is_level(values) for values in curves):
+        return ""
+    words = [
+        f"{curve.name} {format_number(median(values))}".lstrip()
+        for curve, values in zip(chart.curves, curves, strict=True)
+    ]
+    return f"{chart.y.title}: level at {list_words(words)}."
+
+
+def _is_level(values: Sequence[float]) -> bool:
+    """Return whether all values are as close to their median as those of a level (method.md)."""
+    middle = median(values)
+    return all(abs(value - middle) <= HELD_BAND * abs(middle) for value in values)
+
+
+def _draw_all(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
     drives = series.drives
     if any(len(drive.temperatures) > 1 for drive in drives):
         text = f"Temperature by the drive's own sensor over {of}"

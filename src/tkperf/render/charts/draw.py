@@ -48,6 +48,8 @@ _MANY_POINTS = 60
 _LINE_PX, _FRAME_PX, _BETWEEN_PX = 14, 50, 11
 # Gaps between names; many are closer, so that two dozen drives fit a screen.
 _GAP_PX, _CLOSE_PX, _MOST_APART = 10, 2, 12
+# The name of a level is above the level, within the plot: the axis reaches beyond both.
+_ROOM_FOR_NAME = 1.08
 # A wider legend would make a printed chart smaller.
 LEGEND_CHARACTERS = 100
 _TIMES = (Scale.LINEAR, Scale.LOG, Scale.CLOCK)
@@ -57,15 +59,15 @@ _SHOWN: Row = {"name": "shown", "select": {"type": "point", "fields": ["series"]
 _WHY = ("flag", "Not the device alone")
 
 
-def draw(chart: AnyChart) -> Spec:
-    """Return the specification of a chart."""
+def draw(chart: AnyChart, scale: float = 1) -> Spec:
+    """Return the specification of a chart; ``scale`` is the height that it will have relative to the screen."""
     if isinstance(chart, Bars3D):
         return draw_bars(chart)
     if isinstance(chart, Distribution):
         return draw_distribution(chart)
     if isinstance(chart, HeatMap):
         return draw_heat_map(chart)
-    return _Drawing(_with_short_names(chart)).spec()
+    return _Drawing(_with_short_names(chart), scale).spec()
 
 
 def _with_short_names(chart: Chart) -> Chart:
@@ -80,8 +82,8 @@ class _Drawing:
     round if flat.
     """
 
-    def __init__(self, chart: Chart) -> None:
-        self.chart = chart
+    def __init__(self, chart: Chart, scale: float = 1) -> None:
+        self.chart, self.scale = chart, scale
         self.x, self.y = ("y", "x") if chart.flat else ("x", "y")
         self.groups = list(group_curves(chart))
         curves = chart.curves
@@ -93,6 +95,8 @@ class _Drawing:
             else [value for point in points for value in (point.low, point.y, point.high)]
         )
         values += [point.y for point in points] * banded + [rule.y for rule in chart.rules]
+        named = (rule for rule in chart.rules if rule.name and rule.x_end is not None and not rule.below)
+        values += [_ROOM_FOR_NAME * rule.y for rule in named if rule.y]
         reached = values if chart.filled else []
         places = [point.x for point in points] + [rule.x for rule in chart.rules] + [*chart.x.includes]
         self.places = draw_place_axis(chart.x, places, flat=chart.flat)
@@ -113,7 +117,7 @@ class _Drawing:
         rings = list(self._rings())
         layers += rings
         if self._at_ends:
-            labels, rows = name_ends(self._named, self.values, self.style, self.y)
+            labels, rows = name_ends(self._named, self.values, self.style, self.y, self.scale * self._height())
             self.data["ends"] = rows
             layers += labels
         frame = build_frame(chart, self._height(), rings=bool(rings), aligned=chart.aligned)
@@ -243,6 +247,10 @@ class _Drawing:
         if first.dash and "strokeDash" not in encoding:
             line["strokeDash"] = DASHES[first.dash]
         yield self._layer(group.name, line, encoding | tip)
+        if first.has_texts:
+            texts: Row = {"type": "text", "dy": -9, "dx": 3, "align": "left"}
+            places = {key: encoding[key] for key in (self.x, self.y)}
+            yield self._layer(group.name, texts, places | {"text": {"field": "label", "type": "nominal"}})
         dotted = group.rows if first.dots else [row for row in group.rows if row.get("alone")]
         if not dotted:
             return

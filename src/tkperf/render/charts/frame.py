@@ -191,8 +191,9 @@ def tooltip(*fields: tuple[str, str], numbers: Iterable[str] = ()) -> list[Row]:
     return [{"field": field, "title": title, **(_NUMBER if field in measured else {})} for field, title in fields]
 
 
-# Two lines of text as a share of the plot's height: enough for the lowest plots, in print.
-_GAP = 15 / 170
+# Two lines of text, and their share of the height of the lowest plots of a page.
+_GAP_PX = 15
+_GAP = _GAP_PX / 170
 # Sample of the line in front of a label, in pixels from the edge of the plot.
 _SAMPLE_PX = (5, 19)
 _TEXT_PX = 23
@@ -218,7 +219,9 @@ def order_by_ends(curves: Sequence[Curve]) -> list[str]:
     return list(dict.fromkeys((*find_ends(curves), *(curve.name for curve in curves))))
 
 
-def name_ends(curves: Sequence[Curve], y: Spec, style: Spec, channel: str) -> tuple[list[Spec], list[Row]]:
+def name_ends(
+    curves: Sequence[Curve], y: Spec, style: Spec, channel: str, height_px: float = HEIGHT_PX
+) -> tuple[list[Spec], list[Row]]:
     """Return the layers of samples and names next to the plot, and the data ``ends`` of both.
 
     The page's script leaves these layers out if it has no room for them.
@@ -226,6 +229,7 @@ def name_ends(curves: Sequence[Curve], y: Spec, style: Spec, channel: str) -> tu
     Args:
         y: the axis of values, which has a domain.
         style: the channels by which the curves differ.
+        height_px: height of the plot.
     """
     ends = {name: value for name, value in find_ends(curves).items() if name}
     labels = {curve.name: curve.label or curve.name for curve in curves}
@@ -233,7 +237,7 @@ def name_ends(curves: Sequence[Curve], y: Spec, style: Spec, channel: str) -> tu
     log = scale.get("type") == "log"
     low, high = (math.log(edge) if log else edge for edge in scale["domain"])
     values = [math.log(value) if log else value for value in ends.values()]
-    shares = _move_apart([(value - low) / (high - low) for value in values])
+    shares = _move_apart([(value - low) / (high - low) for value in values], max(_GAP, _GAP_PX / height_px))
     places = [low + share * (high - low) for share in shares]
     rows: list[Row] = [
         {"series": name, "label": labels[name], "at": math.exp(at) if log else at}
@@ -257,13 +261,13 @@ def name_ends(curves: Sequence[Curve], y: Spec, style: Spec, channel: str) -> tu
     ], rows
 
 
-def _move_apart(shares: Sequence[float]) -> list[float]:
+def _move_apart(shares: Sequence[float], gap: float) -> list[float]:
     """Return the places from the highest to the lowest, at least a gap apart, within the plot if they fit."""
     moved = list(shares)
     for number in range(1, len(moved)):
-        moved[number] = min(moved[number], moved[number - 1] - _GAP)
+        moved[number] = min(moved[number], moved[number - 1] - gap)
     for number in reversed(range(len(moved))):
-        least = moved[number + 1] + _GAP if number + 1 < len(moved) else 0.0
+        least = moved[number + 1] + gap if number + 1 < len(moved) else 0.0
         moved[number] = max(moved[number], least)
     return moved
 
