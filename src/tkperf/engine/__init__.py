@@ -34,6 +34,8 @@ class Execution:
         evidence: to judge whether the measurement can be true.
         handed_over_s: when the load that follows was let go; None if it was not yet.
         earliest_s: no I/O of this phase can have been done before; None: that is ``started_s``.
+        whole: the measurement with the lead-in of a combination, from ``started_s`` to ``ended_s``, to compare with
+            the device's own counters; None: there was no lead-in.
     """
 
     measurement: Measurement
@@ -44,6 +46,11 @@ class Execution:
     evidence: Evidence = field(default_factory=Evidence, repr=False)
     handed_over_s: float | None = None
     earliest_s: float | None = None
+    whole: Measurement | None = field(default=None, repr=False)
+
+    @property
+    def with_lead_in(self) -> Measurement:
+        return self.measurement if self.whole is None else self.whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

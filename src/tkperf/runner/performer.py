@@ -272,11 +272,11 @@ class Performer:
         """Return the observations of a step apart from fio's report, or raise if the report cannot be true."""
         device = self.run.info.device.get("path") or "the device"
         requested = RequestedLoad(workload=step.workload, duration_s=step.planned_s, running=continues)
-        require_plausible(execution.measurement, requested, execution.evidence, device=device)
+        require_plausible(execution.with_lead_in, requested, execution.evidence, device=device)
         return self.watch.step_ended(
             step.kind,
             step.workload,
-            execution.measurement,
+            execution.with_lead_in,
             started_s=execution.started_s,
             handed_over_s=execution.handed_over_s,
             earliest_s=execution.earliest_s,
