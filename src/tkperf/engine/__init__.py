@@ -49,6 +49,11 @@ class Execution:
     whole: Measurement | None = field(default=None, repr=False)
 
     @property
+    def lead_in_s(self) -> float:
+        """Return the time from the first I/O to the first I/O that counts."""
+        return 0.0 if self.whole is None else self.whole.duration_s - self.measurement.duration_s
+
+    @property
     def with_lead_in(self) -> Measurement:
         return self.measurement if self.whole is None else self.whole
 

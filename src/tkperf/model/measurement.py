@@ -6,7 +6,7 @@ submission plus completion).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import ceil
 from typing import TypeVar
@@ -281,6 +281,25 @@ class Measurement:
         mean_ns = self.both.latency_mean_ns
         return None if mean_ns is None else mean_ns / 1000
 
+    def changed(self, change: Callable[[IoStats], IoStats]) -> Measurement:
+        """Return the measurement, without seconds, with a change of all its I/Os, also of those of each stream."""
+        streams = tuple(_changed(part, change) for part in self.streams)
+        return _changed(replace(self, streams=streams, samples=()), change)
+
+    def of_flushes(self) -> Measurement:
+        """Return the flushes of a load alone, or of one stream, in place of its I/Os. Flushes move no bytes."""
+        samples = tuple(replace(each, read=NO_IO, write=each.flush, trim=NO_IO, flush=NO_IO) for each in self.samples)
+        return replace(self, read=NO_IO, write=self.flush, trim=NO_IO, flush=NO_IO, samples=samples, cpu=None)
+
+
+Parts = TypeVar("Parts", Measurement, StreamPart)
+
+
+def _changed(parts: Parts, change: Callable[[IoStats], IoStats]) -> Parts:
+    return replace(
+        parts, read=change(parts.read), write=change(parts.write), trim=change(parts.trim), flush=change(parts.flush)
+    )
+
 
 def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | None) -> Measurement:
     """Return the answer to a procedure, also used in its replay and kept in memory for days.
@@ -291,9 +310,6 @@ def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | No
     parts = tuple(_with_few_buckets(part) for part in measurement.streams)
     answer = replace(measurement, streams=parts, samples=(), disturbed_by=find_doubtful(disturbances or ()))
     return _with_few_buckets(answer)
-
-
-Parts = TypeVar("Parts", Measurement, StreamPart)
 
 
 def _with_few_buckets(parts: Parts) -> Parts:

@@ -100,6 +100,7 @@ class Workload:
         flush_every: each job flushes the device's write cache after so many of its writes; None: never.
         together: the streams of a combination, which start and stop together; empty: one load alone.
         stream: of a combination, the name of the stream that this workload is; None: the combination itself.
+        flushes: a key of results alone: it stands for the flushes of the load instead of its I/Os.
     """
 
     access: Access
@@ -119,6 +120,7 @@ class Workload:
     flush_every: int | None = None
     together: tuple[Stream, ...] = ()
     stream: str | None = None
+    flushes: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.read_percent <= 100:
@@ -190,12 +192,16 @@ class Workload:
     @property
     def writes(self) -> bool:
         """Return whether some of the I/Os are writes."""
-        return any(not each.workload.trims and each.workload.read_percent < 100 for each in self.streams)
+        if self.is_combination:
+            return any(each.workload.writes for each in self.together)
+        return not self.trims and self.read_percent < 100
 
     @property
     def reads(self) -> bool:
         """Return whether some of the I/Os are reads."""
-        return any(each.workload.read_percent > 0 for each in self.streams)
+        if self.is_combination:
+            return any(each.workload.reads for each in self.together)
+        return self.read_percent > 0
 
     @property
     def total_outstanding_ios(self) -> int:
@@ -242,7 +248,11 @@ class Workload:
 
     @property
     def mix_and_size(self) -> str:
-        """Return ``0/100 4k``, which distinguishes the workloads of most tests."""
+        """Return ``0/100 4k``, which distinguishes the workloads of most tests; of a combination its streams."""
+        if self.is_combination or self.flushes:
+            return str(self)
+        if self.trims:
+            return f"trims of {self.blocks_name}"
         return f"{format_mix(self.read_percent)} {self.blocks_name}"
 
     @property
@@ -264,6 +274,8 @@ class Workload:
     def __str__(self) -> str:
         if self.is_combination:
             return " + ".join(each.name for each in self.together) + ", together"
+        if self.flushes:
+            return f"{self.stream or self.mix_and_size}: a flush after {format_count(self.flush_every or 1, 'write')}"
         kind = "trims" if self.trims else f"R/W {format_mix(self.read_percent)}"
         words = [f"{self.access.order} {self.blocks_name} {kind} TC{self.jobs}/QD{self.io_depth}"]
         if self.stream is not None:
@@ -321,8 +333,7 @@ def combine(streams: Sequence[Stream]) -> Workload:
     if len(streams) < 2:
         raise ValueError("a combination has two streams or more")
     loads = [each.workload for each in streams]
-    reads = any(load.read_percent for load in loads)
-    writes = any(not load.trims and load.read_percent < 100 for load in loads)
+    reads, writes = any(load.reads for load in loads), any(load.writes for load in loads)
     return Workload(
         access=Access.RANDOM if any(load.access is Access.RANDOM for load in loads) else Access.SEQUENTIAL,
         read_percent=50 if reads and writes else 100 * reads,
@@ -332,6 +343,11 @@ def combine(streams: Sequence[Stream]) -> Workload:
         trims=all(load.trims for load in loads),
         together=tuple(streams),
     )
+
+
+def key_of_flushes(workload: Workload) -> Workload:
+    """Return the key of the flushes of a load."""
+    return replace(workload, flushes=True, offered_iops=None, burst=None)
 
 
 def key_of_stream(combination: Workload, name: str) -> Workload:

@@ -334,7 +334,7 @@ class Performer:
             position=step.position,
             workload=step.workload,
             planned_s=step.planned_s,
-            started_s=execution.started_s - self.origin_s,
+            started_s=execution.started_s + execution.lead_in_s - self.origin_s,
             gap_s=observed.gap_s,
             planned_pause=observed.planned_pause,
             foreign_read_bytes=observed.foreign_read_bytes,

@@ -63,9 +63,13 @@ class _OneStream:
         self.flushes = None if self.load.flush_every is None else Draw(drive, flushed, random, _ignore)
         # Each kind of access with its share, with its own queue and with a deep one. A drive that keeps up with an
         # offered rate finds one I/O at a time.
-        own = {} if self.load.offered_iops is None else {"jobs": 1, "io_depth": 1}
+        is_rated = self.load.offered_iops is not None
         self._parts = tuple(
-            (share, replace(part, **own), replace(part, jobs=1, io_depth=_DEEP_QUEUE))
+            (
+                share,
+                replace(part, jobs=1, io_depth=1) if is_rated else part,
+                replace(part, jobs=1, io_depth=_DEEP_QUEUE),
+            )
             for share, part in _parts_of(self.load)
         )
 
